@@ -1,0 +1,183 @@
+"""The errors that become a ``Status`` answer, each with the code, reason, details and words of kube-apiserver.
+
+    StatusError                one class: the Status is the data, the functions below are its vocabulary
+      404 not_found            409 already_exists, conflict, apply_conflict     410 gone, expired
+      400 bad_request          401 unauthorized   403 forbidden                 405 method_not_supported
+      406 not_acceptable       413 too_large      415 unsupported_media_type    422 invalid
+      429 too_many_requests    500 internal_error, generic                      503 unavailable   504 timeout
+
+Code below the endpoints raises these; the endpoint that caught one encodes ``error.status`` as asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pilothouse.machinery.field_errors import FieldError, aggregate
+from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.gvk import GroupKind, GroupResource
+
+
+class StatusError(Exception):
+    """A failure that the client is to be told about in a ``Status`` object."""
+
+    def __init__(self, code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """The ``Status`` object, fields in the order of the original."""
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+        }
+        if not self.message:
+            del status["message"]
+        if self.reason:
+            status["reason"] = self.reason
+        if self.details is not None:
+            status["details"] = self.details
+        status["code"] = self.code
+        return status
+
+    @property
+    def retry_after(self) -> int:
+        """Seconds for the ``Retry-After`` header; 0 for none."""
+        return int((self.details or {}).get("retryAfterSeconds", 0))
+
+
+def _details(group: str, kind: str, name: str = "", **more: Any) -> dict[str, Any]:
+    details = {"name": name, "group": group, "kind": kind, **more}
+    return {key: value for key, value in details.items() if value}
+
+
+def not_found(resource: GroupResource, name: str) -> StatusError:
+    details = _details(resource.group, resource.resource, name)
+    return StatusError(404, "NotFound", f"{resource} {quote(name)} not found", details)
+
+
+def not_found_anything() -> StatusError:
+    """For a path that is no resource of a known group."""
+    return StatusError(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def already_exists(resource: GroupResource, name: str) -> StatusError:
+    details = _details(resource.group, resource.resource, name)
+    return StatusError(409, "AlreadyExists", f"{resource} {quote(name)} already exists", details)
+
+
+def generate_name_conflict(resource: GroupResource, name: str, retry_after: int) -> StatusError:
+    message = (
+        f"{resource} {quote(name)} already exists, the server was not able to generate a unique name for the object"
+    )
+    details = _details(resource.group, resource.resource, name, retryAfterSeconds=retry_after)
+    return StatusError(409, "AlreadyExists", message, details)
+
+
+def conflict(resource: GroupResource, name: str, why: str) -> StatusError:
+    message = f"Operation cannot be fulfilled on {resource} {quote(name)}: {why}"
+    return StatusError(409, "Conflict", message, _details(resource.group, resource.resource, name))
+
+
+def apply_conflict(message: str, causes: Sequence[dict[str, Any]]) -> StatusError:
+    return StatusError(409, "Conflict", message, {"causes": list(causes)} if causes else {})
+
+
+def gone(message: str) -> StatusError:
+    return StatusError(410, "Gone", message)
+
+
+def expired(message: str) -> StatusError:
+    return StatusError(410, "Expired", message)
+
+
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, "BadRequest", message)
+
+
+def unauthorized(message: str = "") -> StatusError:
+    return StatusError(401, "Unauthorized", message or "not authorized")
+
+
+def forbidden(resource: GroupResource, name: str, why: str) -> StatusError:
+    if not resource.resource and not resource.group:
+        message = f"forbidden: {why}"
+    elif not name:
+        message = f"{resource} is forbidden: {why}"
+    else:
+        message = f"{resource} {quote(name)} is forbidden: {why}"
+    return StatusError(403, "Forbidden", message, _details(resource.group, resource.resource, name))
+
+
+def method_not_supported(resource: GroupResource, action: str) -> StatusError:
+    message = f"{action} is not supported on resources of kind {quote(str(resource))}"
+    return StatusError(405, "MethodNotAllowed", message, _details(resource.group, resource.resource))
+
+
+def method_not_allowed() -> StatusError:
+    """For a path that exists but does not take this HTTP method."""
+    return StatusError(
+        405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}
+    )
+
+
+def not_acceptable(accepted: Iterable[str]) -> StatusError:
+    listed = ", ".join(accepted)
+    message = f"only the following media types are accepted: {listed}"
+    return StatusError(406, "NotAcceptable", message)
+
+
+def unsupported_media_type(accepted: Iterable[str], given: str) -> StatusError:
+    listed = ", ".join(accepted)
+    message = f"the body of the request was in an unknown format - accepted media types include: {listed}"
+    return StatusError(415, "UnsupportedMediaType", message)
+
+
+def too_large(message: str) -> StatusError:
+    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
+
+
+def invalid(kind: GroupKind, name: str, errors: Sequence[FieldError]) -> StatusError:
+    causes = [{"reason": e.type, "message": e.body, "field": e.field} for e in errors]
+    message = f"{kind} {quote(name)} is invalid"
+    if errors:
+        message += ": " + aggregate(str(e) for e in errors)
+    details = _details(kind.group, kind.kind, name, causes=causes)
+    return StatusError(422, "Invalid", message, details)
+
+
+def too_many_requests(message: str, retry_after: int) -> StatusError:
+    details = {"retryAfterSeconds": retry_after} if retry_after else {}
+    return StatusError(429, "TooManyRequests", message, details)
+
+
+def internal_error(why: str) -> StatusError:
+    return StatusError(500, "InternalError", f"Internal error occurred: {why}", {"causes": [{"message": why}]})
+
+
+def generic(message: str) -> StatusError:
+    """A failure the original has no Status for: code 500 and the bare message."""
+    return StatusError(500, "", message)
+
+
+def unavailable(why: str) -> StatusError:
+    return StatusError(503, "ServiceUnavailable", why)
+
+
+def server_timeout(resource: GroupResource, operation: str, retry_after: int) -> StatusError:
+    message = f"The {operation} operation against {resource} could not be completed at this time, please try again."
+    details = _details(resource.group, resource.resource, operation, retryAfterSeconds=retry_after)
+    return StatusError(500, "ServerTimeout", message, details)
+
+
+def timeout(message: str, retry_after: int) -> StatusError:
+    details = {"retryAfterSeconds": retry_after} if retry_after else {}
+    return StatusError(504, "Timeout", f"Timeout: {message}", details)

@@ -1,0 +1,231 @@
+"""Errors about one field of an object, worded as kube-apiserver words them.
+
+Validation appends ``FieldError`` values to a list and never raises: one answer names every fault. A ``Path`` is a
+cheap linked list that becomes text only when an error is printed, so a valid object pays almost nothing for it.
+
+    errs: list[FieldError] = []
+    if not name:
+        errs.append(required(path.child("name"), ""))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import orjson
+
+from pilothouse.machinery.go_quote import quote
+
+NOT_FOUND: Final = "FieldValueNotFound"
+REQUIRED: Final = "FieldValueRequired"
+DUPLICATE: Final = "FieldValueDuplicate"
+INVALID: Final = "FieldValueInvalid"
+NOT_SUPPORTED: Final = "FieldValueNotSupported"
+FORBIDDEN: Final = "FieldValueForbidden"
+TOO_LONG: Final = "FieldValueTooLong"
+TOO_MANY: Final = "FieldValueTooMany"
+TOO_FEW: Final = "FieldValueTooFew"
+TOO_SHORT: Final = "FieldValueTooShort"
+INTERNAL: Final = "InternalError"
+TYPE_INVALID: Final = "FieldValueTypeInvalid"
+
+_TITLES: Final = {
+    NOT_FOUND: "Not found",
+    REQUIRED: "Required value",
+    DUPLICATE: "Duplicate value",
+    INVALID: "Invalid value",
+    NOT_SUPPORTED: "Unsupported value",
+    FORBIDDEN: "Forbidden",
+    TOO_LONG: "Too long",
+    TOO_MANY: "Too many",
+    TOO_FEW: "Too few",
+    TOO_SHORT: "Too short",
+    INTERNAL: "Internal error",
+    TYPE_INVALID: "Invalid value",
+}
+_WITHOUT_VALUE: Final = frozenset({REQUIRED, FORBIDDEN, TOO_LONG, TOO_SHORT, INTERNAL})
+
+
+class _OmitValue:
+    """Marks an error that never shows the value it refused."""
+
+    def __repr__(self) -> str:
+        return "OMIT_VALUE"
+
+
+OMIT_VALUE: Final = _OmitValue()
+
+
+class Path:
+    """Where a field is: ``spec.containers[0].image`` or ``metadata.labels[app]``."""
+
+    __slots__ = ("_parent", "_step")
+
+    def __init__(self, name: str = "", *more: str) -> None:
+        self._parent: Path | None = None
+        self._step = ".".join((name, *more))
+
+    def child(self, *names: str) -> Path:
+        """The path of a field below this one."""
+        return self._down("." + ".".join(names))
+
+    def index(self, position: int) -> Path:
+        """The path of a list item."""
+        return self._down(f"[{position}]")
+
+    def key(self, key: str) -> Path:
+        """The path of a map's value, or of a list item named by its key."""
+        return self._down(f"[{key}]")
+
+    def _down(self, step: str) -> Path:
+        path = Path.__new__(Path)
+        path._parent = self
+        path._step = step
+        return path
+
+    def __str__(self) -> str:
+        steps: list[str] = []
+        path: Path | None = self
+        while path is not None:
+            steps.append(path._step)
+            path = path._parent
+        return "".join(reversed(steps)).lstrip(".")
+
+    def __repr__(self) -> str:
+        return f"Path({str(self)!r})"
+
+
+class FieldError:
+    """One fault at one field. ``value`` is what was refused, shown as Go would show it."""
+
+    __slots__ = ("detail", "path", "type", "value")
+
+    def __init__(self, type: str, path: Path | str | None, value: Any, detail: str) -> None:
+        self.type = type
+        self.path = path
+        self.value = value
+        self.detail = detail
+
+    @property
+    def field(self) -> str:
+        return "<nil>" if self.path is None else str(self.path)
+
+    @property
+    def body(self) -> str:
+        """The message without the field's name: the ``message`` of a Status cause."""
+        title = _TITLES[self.type]
+        if self.type not in _WITHOUT_VALUE and self.value is not OMIT_VALUE:
+            title = f"{title}: {show_value(self.value)}"
+        return f"{title}: {self.detail}" if self.detail else title
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.body}"
+
+    def __repr__(self) -> str:
+        return f"FieldError({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FieldError) and (self.type, str(self)) == (other.type, str(other))
+
+    def __hash__(self) -> int:
+        return hash((self.type, str(self)))
+
+
+def show_value(value: Any) -> str:
+    """Text of a refused value: scalars as Go prints them, everything else as JSON."""
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:g}" if value != int(value) else str(int(value))
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return orjson.dumps(value).decode()
+
+
+def invalid(path: Path | None, value: Any, detail: str) -> FieldError:
+    """A malformed value."""
+    return FieldError(INVALID, path, value, detail)
+
+
+def type_invalid(path: Path | None, value: Any, detail: str) -> FieldError:
+    """A value of the wrong type."""
+    return FieldError(TYPE_INVALID, path, value, detail)
+
+
+def required(path: Path | None, detail: str = "") -> FieldError:
+    """A value that is missing or empty."""
+    return FieldError(REQUIRED, path, "", detail)
+
+
+def forbidden(path: Path | None, detail: str) -> FieldError:
+    """A value that is well-formed but not allowed here."""
+    return FieldError(FORBIDDEN, path, "", detail)
+
+
+def duplicate(path: Path | None, value: Any) -> FieldError:
+    """A second occurrence of what must be unique."""
+    return FieldError(DUPLICATE, path, value, "")
+
+
+def not_found(path: Path | None, value: Any) -> FieldError:
+    """A reference to something that does not exist."""
+    return FieldError(NOT_FOUND, path, value, "")
+
+
+def not_supported(path: Path | None, value: Any, supported: Iterable[str]) -> FieldError:
+    """A value outside an enumeration; the supported ones are listed in the given order."""
+    listed = ", ".join(quote(v) for v in supported)
+    return FieldError(NOT_SUPPORTED, path, value, f"supported values: {listed}" if listed else "")
+
+
+def too_long(path: Path | None, value: Any, limit: int) -> FieldError:
+    """A string over its length limit (counted in bytes)."""
+    unit = "byte" if limit == 1 else "bytes"
+    detail = f"may not be more than {limit} {unit}" if limit >= 0 else "value is too long"
+    return FieldError(TOO_LONG, path, OMIT_VALUE, detail)
+
+
+def too_long_characters(path: Path | None, value: Any, limit: int) -> FieldError:
+    """A string over its length limit (counted in characters)."""
+    unit = "character" if limit == 1 else "characters"
+    detail = f"may not be more than {limit} {unit}" if limit >= 0 else "value is too long"
+    return FieldError(TOO_LONG, path, OMIT_VALUE, detail)
+
+
+def too_short(path: Path | None, value: Any, minimum: int) -> FieldError:
+    """A string under its length limit (counted in characters)."""
+    unit = "character" if minimum == 1 else "characters"
+    detail = f"must be at least {minimum} {unit}" if minimum >= 0 else "value is too short"
+    return FieldError(TOO_SHORT, path, OMIT_VALUE, detail)
+
+
+def too_many(path: Path | None, actual: int, limit: int) -> FieldError:
+    """A list with more items than allowed."""
+    if limit < 0:
+        return FieldError(TOO_MANY, path, actual if actual >= 0 else OMIT_VALUE, "has too many items")
+    unit = "item" if limit == 1 else "items"
+    value: Any = actual if actual >= 0 else OMIT_VALUE
+    return FieldError(TOO_MANY, path, value, f"must have at most {limit} {unit}")
+
+
+def too_few(path: Path | None, actual: int, minimum: int) -> FieldError:
+    """A list with fewer items than required."""
+    if minimum < 0:
+        return FieldError(TOO_FEW, path, actual if actual >= 0 else OMIT_VALUE, "has too few items")
+    unit = "item" if minimum == 1 else "items"
+    value: Any = actual if actual >= 0 else OMIT_VALUE
+    return FieldError(TOO_FEW, path, value, f"must have at least {minimum} {unit}")
+
+
+def internal(path: Path | None, detail: str) -> FieldError:
+    """The server itself failed while checking this field."""
+    return FieldError(INTERNAL, path, None, detail)
+
+
+def aggregate(messages: Iterable[str]) -> str:
+    """Several messages as one, without repetition: ``[a, b]``, or just ``a``."""
+    unique = list(dict.fromkeys(messages))
+    return unique[0] if len(unique) == 1 else "[" + ", ".join(unique) + "]"
