@@ -1,0 +1,1 @@
+"""The built-in API: its types, its resources, and what is special about each of them."""

@@ -1,0 +1,382 @@
+"""Decoding by schema: parsed JSON in, an object as Go would hold and write it out.
+
+Wrong types are refused in the words of the original's JSON decoder; fields the schema does not know are dropped;
+quantities, times and numbers get their canonical form; empty values are left out or filled in as the struct's tags
+say. One closure per type is built at first use and kept with the type, so a request only calls functions.
+
+Guarantees: the result shares no container with the input except inside raw JSON values; decoding the result again gives
+an equal result.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from typing import Any, Final
+
+from pilothouse.machinery import quantity, times
+from pilothouse.machinery.go_quote import format_float
+from pilothouse.machinery.schema.types import Decoder, Field, ListOf, MapOf, Scalar, Special, Struct, Type
+
+
+class DecodeError(Exception):
+    """The value does not fit the schema. The text is what the original's decoder says."""
+
+    def __init__(self, found: str = "", go: str = "", *, message: str = "") -> None:
+        super().__init__(message)
+        self.found = found
+        self.go = go
+        self.message = message
+        self.struct = ""
+        self.path: list[str] = []
+
+    def inside(self, struct: str, field: str) -> None:
+        """Note, on the way out, which field of which struct was being decoded."""
+        if not self.struct:
+            self.struct = struct
+        self.path.append(field)
+
+    def __str__(self) -> str:
+        if self.message:
+            return self.message
+        if not self.struct:
+            return f"json: cannot unmarshal {self.found} into Go value of type {self.go}"
+        path = ".".join(reversed(self.path))
+        return f"json: cannot unmarshal {self.found} into Go struct field {self.struct}.{path} of type {self.go}"
+
+
+DROP: Final = object()
+"""What a field's decoder returns for a value that is not written out."""
+
+_LIMITS: Final = {"int32": 1 << 31, "int64": 1 << 63, "uint8": 1 << 8, "uint64": 1 << 64}
+
+
+def decode(struct: Struct, value: Any) -> tuple[dict[str, Any], bool]:
+    """The object, and whether unknown fields were dropped on the way."""
+    decoder = struct_decoder(struct)
+    seen = _Seen()
+    result = decoder(value, seen)
+    return result, seen.unknown
+
+
+class _Seen:
+    """What decoding noticed on its way."""
+
+    __slots__ = ("unknown",)
+
+    def __init__(self) -> None:
+        self.unknown = False
+
+
+def found(value: Any) -> str:
+    """How the original's decoder names a JSON value it did not expect."""
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, dict):
+        return "object"
+    if isinstance(value, list):
+        return "array"
+    return "number"
+
+
+StructDecoder = Callable[[Any, _Seen], dict[str, Any]]
+FieldDecoder = Callable[[Any, _Seen], Any]
+
+
+def struct_decoder(struct: Struct) -> StructDecoder:
+    """The decoder of a struct, built once."""
+    decoder: StructDecoder | None = struct.derived.get("decoder")
+    if decoder is None:
+        decoder = struct.derived["decoder"] = _build_struct(struct)
+    return decoder
+
+
+def _build_struct(struct: Struct) -> StructDecoder:
+    decoders: dict[str, FieldDecoder] = {}
+    always: list[tuple[str, Callable[[], Any]]] = []
+    name = struct.short_name
+    go = struct.go
+    built = False
+
+    def build() -> None:
+        nonlocal built
+        for field in struct.fields.values():
+            decoders[field.name] = _field_decoder(field)
+            zero = zero_of(field)
+            if zero is not None:
+                always.append((field.name, zero))
+        built = True
+
+    def decode_struct(value: Any, seen: _Seen) -> dict[str, Any]:
+        if not built:
+            build()
+        if value.__class__ is not dict:
+            raise DecodeError(found(value), go)
+        out: dict[str, Any] = {}
+        for key, item in value.items():
+            decoder = decoders.get(key)
+            if decoder is None:
+                seen.unknown = True
+            elif item is not None:
+                try:
+                    item = decoder(item, seen)
+                except DecodeError as error:
+                    error.inside(name, key)
+                    raise
+                if item is not DROP:
+                    out[key] = item
+        for key, zero in always:
+            if key not in out:
+                out[key] = zero()
+        return out
+
+    return decode_struct
+
+
+def zero_of(field: Field) -> Callable[[], Any] | None:
+    """How to make what Go writes for the field when it is not set; None where it writes nothing."""
+    kind = field.type
+    if isinstance(kind, Struct) and not field.pointer and not field.omit_zero:
+        return _zero_struct(kind)
+    if field.omit_empty or field.omit_zero:
+        return None
+    if field.pointer or isinstance(kind, ListOf | MapOf):
+        return _nothing
+    if isinstance(kind, Scalar):
+        zero: Any = {"string": "", "bool": False, "bytes": None}.get(kind.kind, 0)
+        return lambda: zero
+    if isinstance(kind, Special):
+        plain: Any = {"Quantity": "0", "IntOrString": 0, "Duration": "0s"}.get(kind.kind)
+        return lambda: plain
+    return None
+
+
+def _nothing() -> Any:
+    return None
+
+
+def _zero_struct(struct: Struct) -> Callable[[], Any]:
+    def make() -> Any:
+        return struct_decoder(struct)({}, _Seen())
+
+    return make
+
+
+def _field_decoder(field: Field) -> FieldDecoder:
+    decoder = type_decoder(field.type)
+    if field.pointer or not field.omit_empty or isinstance(field.type, Struct | Special):
+        return decoder
+
+    def decode_or_drop(value: Any, seen: _Seen) -> Any:
+        value = decoder(value, seen)
+        return value or DROP
+
+    return decode_or_drop
+
+
+def type_decoder(kind: Type) -> FieldDecoder:
+    """The decoder of any type; lists and maps close over their item's."""
+    if isinstance(kind, Struct):
+        return struct_decoder(kind)
+    if isinstance(kind, ListOf):
+        return _list_decoder(kind)
+    if isinstance(kind, MapOf):
+        return _map_decoder(kind)
+    if isinstance(kind, Scalar):
+        return _scalar_decoder(kind)
+    if isinstance(kind, Special):
+        return _special_decoder(kind)
+    raise TypeError(f"no decoder for {kind!r}")
+
+
+def _list_decoder(kind: ListOf) -> FieldDecoder:
+    item = type_decoder(kind.item)
+    zero = type_zero(kind.item)
+    go = kind.go
+
+    def decode_list(value: Any, seen: _Seen) -> list[Any]:
+        if value.__class__ is not list:
+            raise DecodeError(found(value), go)
+        return [zero() if each is None else item(each, seen) for each in value]
+
+    return decode_list
+
+
+def _map_decoder(kind: MapOf) -> FieldDecoder:
+    item = type_decoder(kind.value)
+    zero = type_zero(kind.value)
+    go = kind.go
+
+    def decode_map(value: Any, seen: _Seen) -> dict[str, Any]:
+        if value.__class__ is not dict:
+            raise DecodeError(found(value), go)
+        return {key: zero() if each is None else item(each, seen) for key, each in value.items()}
+
+    return decode_map
+
+
+def type_zero(kind: Type) -> Callable[[], Any]:
+    """What a null list item or map value becomes."""
+    if isinstance(kind, Struct):
+        return _zero_struct(kind)
+    if isinstance(kind, Scalar):
+        zero: Any = {"string": "", "bool": False, "bytes": None}.get(kind.kind, 0)
+        return lambda: zero
+    if isinstance(kind, Special):
+        plain: Any = {"Quantity": "0", "IntOrString": 0}.get(kind.kind)
+        return lambda: plain
+    return _nothing
+
+
+def _scalar_decoder(kind: Scalar) -> FieldDecoder:
+    go = kind.go
+    if kind.kind == "string":
+        return lambda value, seen: value if value.__class__ is str else _refuse(value, go)
+    if kind.kind == "bool":
+        return lambda value, seen: value if value.__class__ is bool else _refuse(value, go)
+    if kind.kind == "float64":
+        return lambda value, seen: _decode_float(value, go)
+    if kind.kind == "bytes":
+        return lambda value, seen: _decode_bytes(value, go)
+    limit = _LIMITS[kind.kind]
+    floor = 0 if kind.kind.startswith("uint") else -limit
+
+    def decode_int(value: Any, seen: _Seen) -> Any:
+        if value.__class__ is int and floor <= value < limit:
+            return value
+        if value.__class__ in (int, float):
+            text = str(value) if value.__class__ is int else format_float(value)
+            raise DecodeError(f"number {text}", go)
+        return _refuse(value, go)
+
+    return decode_int
+
+
+def _refuse(value: Any, go: str) -> Any:
+    raise DecodeError(found(value), go)
+
+
+def _decode_float(value: Any, go: str) -> Any:
+    if value.__class__ is float:
+        return int(value) if value == int(value) and abs(value) < 1e21 else value
+    return value if value.__class__ is int else _refuse(value, go)
+
+
+def _decode_bytes(value: Any, go: str) -> str:
+    if value.__class__ is not str:
+        return str(_refuse(value, go))
+    try:
+        if base64.b64encode(binascii.a2b_base64(value.encode(), strict_mode=True)).decode() == value:
+            return str(value)
+    except (binascii.Error, ValueError):
+        pass
+    return canonical_base64(value)
+
+
+_BASE64: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+
+
+def canonical_base64(text: str) -> str:
+    """Read base64 as Go does (line breaks ignored, padding demanded) and write it again."""
+    clean: list[str] = []
+    position = 0
+    for position, char in enumerate(text):
+        if char in "\r\n":
+            continue
+        if char == "=" or char not in _BASE64:
+            break
+        clean.append(char)
+    else:
+        position = len(text)
+    rest = text[position:].replace("\r", "").replace("\n", "")
+    if rest != "=" * (-len(clean) % 4) or len(clean) % 4 == 1:
+        raise DecodeError(message=f"illegal base64 data at input byte {_illegal_at(text, position, len(clean))}")
+    return base64.b64encode(base64.b64decode("".join(clean) + rest)).decode()
+
+
+def _illegal_at(text: str, position: int, digits: int) -> int:
+    if position >= len(text):
+        return position - digits % 4
+    if text[position] != "=" or digits % 4 < 2:
+        return position
+    wanted = 4 - digits % 4
+    after = position
+    for _ in range(wanted):
+        if after >= len(text):
+            return after
+        if text[after] != "=":
+            return after
+        after += 1
+    return after
+
+
+def _special_decoder(kind: Special) -> FieldDecoder:
+    decoder = _SPECIAL[kind.kind]
+    return lambda value, seen: decoder(value)
+
+
+def _decode_quantity(value: Any) -> str:
+    try:
+        return quantity.canonicalize(value) if value.__class__ is str else quantity.from_json(value)
+    except ValueError as error:
+        raise DecodeError(message=str(error)) from None
+
+
+def _decode_time(value: Any) -> Any:
+    if value.__class__ is not str:
+        raise DecodeError(found(value), "string")
+    try:
+        return times.canonical_time(value)
+    except ValueError as error:
+        raise DecodeError(message=str(error)) from None
+
+
+def _decode_micro_time(value: Any) -> Any:
+    if value.__class__ is not str:
+        raise DecodeError(found(value), "string")
+    try:
+        return times.canonical_micro_time(value)
+    except ValueError as error:
+        raise DecodeError(message=str(error)) from None
+
+
+def _decode_duration(value: Any) -> Any:
+    if value.__class__ is not str:
+        raise DecodeError(found(value), "string")
+    try:
+        return times.format_go_duration(times.parse_go_duration(value))
+    except ValueError as error:
+        raise DecodeError(message=str(error)) from None
+
+
+def _decode_int_or_string(value: Any) -> Any:
+    if value.__class__ is str:
+        return value
+    if value.__class__ is int and -_LIMITS["int32"] <= value < _LIMITS["int32"]:
+        return value
+    if value.__class__ in (int, float):
+        text = str(value) if value.__class__ is int else format_float(value)
+        raise DecodeError(f"number {text}", "int32")
+    raise DecodeError(found(value), "int32")
+
+
+def _decode_raw(value: Any) -> Any:
+    return value
+
+
+_SPECIAL: Final[dict[str, Decoder]] = {
+    "Quantity": _decode_quantity,
+    "Time": _decode_time,
+    "MicroTime": _decode_micro_time,
+    "Duration": _decode_duration,
+    "IntOrString": _decode_int_or_string,
+    "RawExtension": _decode_raw,
+    "FieldsV1": _decode_raw,
+    "JSON": _decode_raw,
+    "SchemaOrBool": _decode_raw,
+    "SchemaOrArray": _decode_raw,
+    "SchemaOrStringArray": _decode_raw,
+}
