@@ -77,7 +77,7 @@ def main() -> None:
                     if path != r["resource"]:
                         words.append("key=" + path)
                     own = f"{group}/{version}/{r['responseKind']['kind']}"
-                    if stored not in ("same", own) and r["resource"] != "customresourcedefinitions":
+                    if stored not in ("same", own):
                         words.append("stored=" + stored.strip("/").rpartition("/")[0])
                 lines.append("  " + " ".join(words))
                 for s in r.get("subresources", ()):

@@ -1,0 +1,179 @@
+"""The table of built-in resources: one row yields routes, discovery, OpenAPI and storage.
+
+``resources.txt`` holds a line a group, version, resource and subresource, in the order discovery shows them. Rows are
+data only; behaviour that belongs to one resource alone is its strategy (``apis/<group>``).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+
+from pilothouse.machinery.gvk import GroupKind, GroupResource, GroupVersion, GroupVersionKind, parse_group_version
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    """``pods/status`` and its like. ``kind`` is what it takes and gives; it may be of another group."""
+
+    name: str
+    kind: GroupVersionKind
+    verbs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource at one served version."""
+
+    group: str
+    version: str
+    name: str
+    singular: str
+    kind: str
+    package: str
+    namespaced: bool
+    verbs: tuple[str, ...]
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    key: str = ""
+    """The storage key below the root, without slashes at its ends: ``services/specs``."""
+    stored: GroupVersion = GroupVersion("", "")
+    """The version kube-apiserver keeps it in; discovery publishes a hash of it."""
+    hub: GroupVersion = GroupVersion("", "")
+    """The version its objects have inside this server."""
+    subresources: tuple[Subresource, ...] = ()
+
+    @property
+    def group_version(self) -> GroupVersion:
+        return GroupVersion(self.group, self.version)
+
+    @property
+    def group_resource(self) -> GroupResource:
+        return GroupResource(self.group, self.name)
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return GroupKind(self.group, self.kind)
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        return GroupVersionKind(self.group, self.version, self.kind)
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether objects of it are kept at all: reviews and bindings are not."""
+        return "list" in self.verbs and bool(self.key)
+
+    @property
+    def type_name(self) -> str:
+        """The catalogue's name of its type: ``core.v1.Pod``."""
+        return f"{self.package}.{self.version}.{self.kind}"
+
+    @property
+    def storage_version_hash(self) -> str:
+        """What discovery shows of the stored version, so that migrations can tell when it changed."""
+        text = f"{self.stored.group}/{self.stored.version}/{self.kind}"
+        return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
+
+
+@dataclass(slots=True)
+class Version:
+    """One version of a group. ``priority`` orders groups and versions in discovery; None is off by default."""
+
+    group: str
+    version: str
+    priority: tuple[int, int] | None
+    resources: list[Resource] = field(default_factory=list)
+
+    @property
+    def group_version(self) -> GroupVersion:
+        return GroupVersion(self.group, self.version)
+
+
+_PACKAGE_GROUPS = {"authentication.k8s.io": "authentication", "policy": "policy", "autoscaling": "autoscaling"}
+
+
+def package_of(group: str) -> str:
+    """The catalogue's package for a group that only lends its kinds to subresources."""
+    return _PACKAGE_GROUPS[group]
+
+
+@cache
+def table() -> dict[GroupVersion, Version]:
+    """All versions by group and version, in discovery's order."""
+    text = resources.files("pilothouse.apis.catalogue").joinpath("resources.txt").read_text()
+    versions: dict[GroupVersion, Version] = {}
+    group = package = ""
+    current: Version | None = None
+    for line in text.splitlines():
+        words = line.split()
+        if line.startswith("group "):
+            group, package = ("" if words[1] == "-" else words[1]), words[2]
+        elif line.startswith("version "):
+            on = words[2].partition("=")[2]
+            first, _, second = on.partition(",")
+            current = Version(group, words[1], (int(first), int(second)) if on else None)
+            versions[current.group_version] = current
+        elif current is not None and line.startswith("    "):
+            last = current.resources[-1]
+            sub = Subresource(words[0], _kind(words[1], current.group_version), _verbs(words[2]))
+            current.resources[-1] = _with_subresource(last, sub)
+        elif current is not None:
+            current.resources.append(_resource(words, current, package, versions))
+    return versions
+
+
+def _kind(text: str, own: GroupVersion) -> GroupVersionKind:
+    at, _, kind = text.rpartition(".") if "/" in text else ("", "", text)
+    gv = parse_group_version(at) if at else own
+    return GroupVersionKind(gv.group, gv.version, kind)
+
+
+def _verbs(text: str) -> tuple[str, ...]:
+    return ALL_VERBS if text == "all" else () if text == "-" else tuple(text.split(","))
+
+
+def _resource(words: list[str], version: Version, package: str, known: dict[GroupVersion, Version]) -> Resource:
+    name, singular, kind, scope, verbs = words[:5]
+    flags = dict(word.partition("=")[::2] for word in words[5:])
+    own = version.group_version
+    stored = parse_group_version(flags["stored"]) if "stored" in flags else own
+    listed = _verbs(verbs)
+    return Resource(
+        group=version.group,
+        version=version.version,
+        name=name,
+        singular="" if singular == "-" else singular,
+        kind=kind,
+        package=package,
+        namespaced=scope == "namespaced",
+        verbs=listed,
+        short_names=_words(flags.get("short", "")),
+        categories=_words(flags.get("categories", "")),
+        key=flags.get("key", name) if "delete" in listed else "",
+        stored=stored,
+        hub=_hub(own, stored, name, known),
+    )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(",")) if text else ()
+
+
+def _hub(own: GroupVersion, stored: GroupVersion, name: str, known: dict[GroupVersion, Version]) -> GroupVersion:
+    """Kinds shared with another group live in that group's version; otherwise the first version listed wins."""
+    if stored.group != own.group:
+        return stored
+    for gv, version in known.items():
+        if gv.group == own.group and any(r.name == name for r in version.resources):
+            return gv
+    return own
+
+
+def _with_subresource(resource: Resource, sub: Subresource) -> Resource:
+    return replace(resource, subresources=(*resource.subresources, sub))

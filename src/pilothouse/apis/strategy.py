@@ -1,0 +1,149 @@
+"""What is special about one resource: the hooks that ``registry/rest`` calls, and when.
+
+A strategy says *what*; the driver says *when* and in which order:
+
+    create   default → prepare_for_create → validate → (admission) → warnings_on_create → canonicalize → stored
+    update   default → prepare_for_update → validate_update → warnings_on_update → canonicalize → stored
+    delete   check_graceful_delete (may set a period) → finalizers → removed
+
+Objects are dicts in the hub version; ``prepare_*``, ``default`` and ``canonicalize`` change them in place. An ``old``
+object is never to be changed. Hooks are synchronous and do no I/O. Subresources that write the same object (``status``)
+have a strategy of their own, reached through ``subresources``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from pilothouse.machinery.field_errors import FieldError
+from pilothouse.machinery.names import name_is_dns_subdomain
+
+Object = dict[str, Any]
+NameValidator = Callable[[str, bool], list[str]]
+"""(name, is a generateName prefix) → messages."""
+
+
+@dataclass(slots=True)
+class Context:
+    """What a hook may know of the request it serves."""
+
+    user: str = ""
+    namespace: str = ""
+    verb: str = ""
+    subresource: str = ""
+    now: str = ""
+    """The request's time as RFC 3339, for timestamps that strategies set."""
+    dry_run: bool = False
+    warnings: list[str] = field(default_factory=list)
+    groups: tuple[str, ...] = ()
+    user_uid: str = ""
+    user_extra: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a Table. ``cell`` gets the hub object; columns of priority 1 show with ``-o wide``."""
+
+    name: str
+    type: str
+    cell: Callable[[Object], Any]
+    format: str = ""
+    priority: int = 0
+    description: str = ""
+
+
+class Strategy:
+    """The defaults every resource starts from. Subclasses change what differs."""
+
+    validate_name: ClassVar[NameValidator] = staticmethod(name_is_dns_subdomain)
+    allow_create_on_update: ClassVar[bool] = False
+    allow_unconditional_update: ClassVar[bool] = True
+    generation: ClassVar[bool] = False
+    """Whether the server counts spec changes in metadata.generation."""
+    default_orphans: ClassVar[bool] = False
+    """Whether deleting without a policy orphans dependents (Job)."""
+    returns_deleted: ClassVar[bool] = False
+    """Whether DELETE answers with the object instead of a Status."""
+    subresources: ClassVar[Mapping[str, type[Strategy]]] = {}
+    columns: ClassVar[tuple[Column, ...]] = ()
+    status_field: ClassVar[str] = "status"
+
+    def default(self, obj: Object) -> None:
+        """Fill in what the user left open. Must be idempotent."""
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        """Drop what a creator may not set (status …)."""
+
+    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
+        """Put back what an updater may not change."""
+
+    def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
+        """Faults of a new object, beyond its metadata."""
+        return []
+
+    def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
+        """Faults of a changed object, beyond its metadata."""
+        return []
+
+    def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
+        return []
+
+    def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:
+        return []
+
+    def canonicalize(self, obj: Object) -> None:
+        """Bring a valid object into its one stored form."""
+
+    def check_graceful_delete(self, ctx: Context, obj: Object, grace: int | None) -> int | None:
+        """The grace period to delete with, or None where the kind knows no graceful deletion."""
+        return None
+
+    def fields(self, obj: Object) -> dict[str, str]:
+        """Values for field selectors, beyond metadata.name and metadata.namespace."""
+        return {}
+
+    def selectable(self, name: str) -> bool:
+        """Whether a field selector may use this field."""
+        return name in self.selectable_fields
+
+    selectable_fields: ClassVar[frozenset[str]] = frozenset({"metadata.name", "metadata.namespace"})
+
+
+class PlainStrategy(Strategy):
+    """For resources with nothing special but a spec that counts generations and a status of its own."""
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        if "status" in self.subresources:
+            obj.pop(self.status_field, None)
+
+    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
+        if "status" in self.subresources:
+            _keep(obj, old, self.status_field)
+
+
+class StatusStrategy(Strategy):
+    """Writes through ``/status``: only the status may change, and managed metadata."""
+
+    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
+        kept = obj.get(self.status_field)
+        metadata = obj["metadata"]
+        for key in list(obj):
+            if key not in ("kind", "apiVersion", "metadata", self.status_field):
+                _keep(obj, old, key)
+        for key in old:
+            if key not in obj:
+                obj[key] = old[key]
+        if kept is None:
+            obj.pop(self.status_field, None)
+        obj["metadata"] = metadata
+
+
+def _keep(obj: Object, old: Object, key: str) -> None:
+    if key in old:
+        obj[key] = old[key]
+    else:
+        obj.pop(key, None)
+
+
