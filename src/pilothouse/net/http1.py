@@ -1,0 +1,532 @@
+"""One HTTP/1.x connection: bytes in, requests to the handler, answers out in order.
+
+    data_received -> _input -> head -> body decoder -> handler -> answer -> next request in _input
+
+One request at a time: bytes of later (pipelined) requests wait in `_input`, and beyond `_INPUT_HIGH` the socket is
+not read.  The handler is stepped from `data_received` itself (see eager.py), so an answer that needs no waiting is
+written in the same turn of the loop and without a Task.
+
+Input state:   `_decoder` is set while the body of the current request is arriving.
+Request state: `_request` is set from the complete head until the answer is complete.
+The next head is looked at only when both are None.  `_closing` ends the conversation: input is dropped from then on.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, cast
+
+from pilothouse.net import eager, response_head
+from pilothouse.net.messages import Connection, Request, Response
+from pilothouse.net.request_body import (
+    ChunkedDecoder,
+    ClientDisconnected,
+    Decoder,
+    LengthDecoder,
+    MalformedBody,
+    RequestBody,
+)
+from pilothouse.net.request_head import HeaderBlock, Refusal, RequestLine, parse_header_block, parse_request_line
+from pilothouse.net.writing import BodyWriter, PartsSender, WriteGate
+
+if TYPE_CHECKING:
+    from pilothouse.net.server import HttpServer
+
+logger = logging.getLogger(__name__)
+
+_INPUT_HIGH = 256 * 1024
+_ONE_WRITE = 32 * 1024  # up to here, copying the body behind its head is cheaper than a second TLS record
+_AWAITED_BODY = 256 * 1024  # bodies up to here are awaited before the handler starts
+_DISCARD_LIMIT = 256 * 1024  # how much of an unread body is skipped to keep the connection
+_BARE_LF = re.compile(rb"(?<!\r)\n").search
+
+
+class HttpProtocol(asyncio.Protocol):
+    """The server's side of one connection."""
+
+    __slots__ = (
+        "_at",
+        "_awaiting_body",
+        "_block",
+        "_body",
+        "_closing",
+        "_decoder",
+        "_discarded",
+        "_expects_continue",
+        "_gate",
+        "_headers",
+        "_input",
+        "_keep_alive",
+        "_last_post",
+        "_line_checked",
+        "_processing",
+        "_reading_paused",
+        "_request",
+        "_scanned",
+        "_since",
+        "_task",
+        "_writer",
+        "connection",
+        "server",
+        "transport",
+    )
+
+    transport: asyncio.Transport
+    connection: Connection
+    _gate: WriteGate
+
+    def __init__(self, server: "HttpServer") -> None:
+        self.server = server
+        self._input: bytes | bytearray = b""
+        self._at = 0  # where the unread input begins
+        self._scanned = 0  # how far the end of the head has been searched for
+        self._line_checked = False
+        self._last_post = False
+        self._block: bytes | None = None
+        self._headers: HeaderBlock | None = None
+        self._decoder: Decoder | None = None
+        self._body: RequestBody | None = None
+        self._discarded = 0
+        self._expects_continue = False
+        self._awaiting_body = False
+        self._request: Request | None = None
+        self._keep_alive = True
+        self._task: asyncio.Task[object] | None = None
+        self._writer: BodyWriter | None = None
+        self._processing = False
+        self._reading_paused = False
+        self._closing = False
+        self._since = server.now  # when the present state (idle, reading a head, refusing) began
+
+    # Callbacks of the transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self._gate = WriteGate(self.transport)
+        self.connection = Connection(self.transport)
+        if not self.server.admit(self):
+            self.abort()
+
+    def data_received(self, data: bytes) -> None:
+        if self._closing:
+            return
+        if self._decoder is not None:
+            self._receive_body(data)
+        elif self._at < len(self._input):
+            self._hold(data)
+        else:
+            self._input = data
+            self._at = self._scanned = 0
+        self._process()
+
+    def eof_received(self) -> bool:
+        # As in Go, a client that half-closes while its handler waits is taken for gone; an answer on its way goes on.
+        sending = self._request is not None and self._task is None and self._decoder is None
+        self._keep_alive = False
+        return sending and self.connection.scheme == "http"
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closing = True
+        self._input = b""
+        self._decoder = None
+        self.server.forget(self)
+        request, body, task, writer = self._request, self._body, self._task, self._writer
+        self._request = None
+        if body is not None:
+            body.fail(ClientDisconnected("client disconnected"))
+        if writer is not None:
+            writer.close()
+        if request is not None:
+            request.note_disconnect()
+        self._gate.close()
+        if task is not None:
+            task.cancel()
+
+    def pause_writing(self) -> None:
+        self._gate.pause()
+
+    def resume_writing(self) -> None:
+        self._gate.open()
+
+    # Input
+
+    def _hold(self, data: bytes) -> None:
+        if not isinstance(self._input, bytearray):
+            self._input = bytearray(self._input[self._at :])
+            self._scanned = max(0, self._scanned - self._at)
+            self._at = 0
+        self._input += data
+        if self._request is not None and len(self._input) - self._at > _INPUT_HIGH:
+            self._pause_reading()
+
+    def _process(self) -> None:
+        # Answers that complete at once bring us back here from within; the loop then simply goes on.
+        if self._processing:
+            return
+        self._processing = True
+        try:
+            while self._request is None and self._decoder is None and not self._closing and self._at < len(self._input):
+                if not self._receive_head():
+                    break
+        except Refusal as refusal:
+            self._refuse(refusal)
+        finally:
+            self._processing = False
+        if self._at >= len(self._input):
+            self._input = b""
+            self._at = self._scanned = 0
+
+    def _receive_head(self) -> bool:
+        data, at = self._input, self._at
+        if self._last_post:
+            at = self._skip_stray_line_end(data, at)
+        end = data.find(b"\r\n\r\n", max(at, self._scanned))
+        if end < 0 or end - at > self.server.limits.header_bytes:
+            self._check_partial_head(data, at)
+            return False
+        line_end = data.find(b"\r\n", at, end)
+        if line_end < 0:
+            line_end, block = end, b""
+        else:
+            block = bytes(data[line_end + 2 : end])
+        line = parse_request_line(bytes(data[at:line_end]))
+        headers = self._headers
+        if headers is None or block != self._block:
+            headers = self._headers = parse_header_block(block)
+            self._block = block
+        self._at = self._scanned = end + 4
+        self._line_checked = False
+        self._last_post = line.method == "POST"
+        self._begin(line, headers)
+        return True
+
+    def _skip_stray_line_end(self, data: bytes | bytearray, at: int) -> int:
+        # Old clients send an extra line end after the body of a POST.
+        while at < len(data) and data[at] in b"\r\n":
+            at += 1
+        self._at = at
+        return at
+
+    def _check_partial_head(self, data: bytes | bytearray, at: int) -> None:
+        if len(data) - at > self.server.limits.header_bytes:
+            raise Refusal("431 Request Header Fields Too Large")
+        if at == len(data):
+            return
+        if self._scanned <= at:
+            self._since = self.server.now
+        if _BARE_LF(data, at if self._scanned <= at else self._scanned):
+            raise Refusal
+        if not self._line_checked:
+            line_end = data.find(b"\r\n", at)
+            if line_end >= 0:
+                parse_request_line(bytes(data[at:line_end]))
+                self._line_checked = True
+        self._scanned = max(at, len(data) - 3)
+
+    def _begin(self, line: RequestLine, headers: HeaderBlock) -> None:
+        length = headers.content_length
+        chunked = False
+        modern = line.minor > 0
+        if modern:
+            if headers.transfer_encoding_error:
+                raise Refusal("501 Not Implemented", "Unsupported transfer encoding")
+            chunked = headers.chunked
+            if headers.host_error is not None and line.method != "CONNECT":
+                raise headers.host_error
+        keep_alive = not headers.close if modern else headers.keep_alive and not headers.close
+        if chunked and length is not None:
+            keep_alive = False  # possibly smuggled: the coding wins, and nothing after it is believed
+        body: RequestBody | None = None
+        self._expects_continue = False
+        if chunked or length:
+            body = RequestBody(self, None if chunked else length)
+            self._decoder = ChunkedDecoder() if chunked else LengthDecoder(length or 0)
+            self._discarded = 0
+            self._expects_continue = modern and headers.expect == b"100-continue"
+        self._body = body
+        self._keep_alive = keep_alive
+        request = self._request = self.server.request_type(self.connection, line, headers, keep_alive, body)
+        if headers.expect and headers.expect != b"100-continue":
+            return self._end_with(Response(417, b"", b""))
+        if body is None:
+            return self._start(request)
+        return self._begin_body(request)
+
+    def _begin_body(self, request: Request) -> None:
+        body = cast(RequestBody, self._body)
+        if self._at < len(self._input):
+            data = bytes(self._input[self._at :])
+            self._input, self._at, self._scanned = b"", 0, 0
+            self._receive_body(data, starting=True)
+        if self._request is not request:
+            return
+        late = not body.complete and body.length is not None and body.length <= _AWAITED_BODY
+        if late and not self._expects_continue:
+            self._awaiting_body = True
+            self._since = self.server.now
+        else:
+            self._start(request)
+
+    def _receive_body(self, data: bytes, starting: bool = False) -> None:
+        decoder, body = cast(Decoder, self._decoder), self._body
+        try:
+            payload, rest = decoder.feed(data)
+        except MalformedBody as error:
+            self._body_broken(error)
+            return
+        if rest is not None:
+            self._decoder = None
+            self._input, self._at, self._scanned = rest, 0, 0
+        if body is None:
+            self._discarded += len(payload)
+            if self._discarded > _DISCARD_LIMIT and rest is None:
+                self._hang_up()
+            return
+        body.feed(payload, rest is not None)
+        if self._awaiting_body and body.complete:
+            self._awaiting_body = False
+            self._start(cast(Request, self._request))
+        elif body.congested and rest is None and not starting:
+            self._pause_reading()
+
+    def _body_broken(self, error: MalformedBody) -> None:
+        self._decoder = None
+        self._keep_alive = False
+        self._closing = True
+        if self._body is not None:
+            self._body.fail(error)
+        if self._request is None:
+            self._hang_up()
+
+    def continue_reading(self) -> None:
+        """The handler waits for its body."""
+        if self._expects_continue:
+            self._expects_continue = False
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self._resume_reading()
+
+    def _pause_reading(self) -> None:
+        if not self._reading_paused:
+            self._reading_paused = True
+            self.transport.pause_reading()
+
+    def _resume_reading(self) -> None:
+        if self._reading_paused:
+            self._reading_paused = False
+            if not self.transport.is_closing():
+                self.transport.resume_reading()
+
+    # Handling
+
+    def _start(self, request: Request) -> None:
+        server = self.server
+        task = eager.start(server.handler(request), server.loop, self._end_with, self._handler_failed)
+        if task is not None:
+            self._task = task
+            server.suspended(task, self, request.deadline)
+
+    def _handler_failed(self, error: BaseException) -> None:
+        self._task = None
+        request = self._request
+        if request is None:
+            return
+        self._keep_alive = False
+        if request.timed_out and isinstance(error, asyncio.CancelledError):
+            self._end_with(Response(504, b"Gateway Timeout\n", b"text/plain; charset=utf-8"))
+        elif isinstance(error, MalformedBody):
+            self._end_with(Response(400, b"400 Bad Request", b"text/plain; charset=utf-8"))
+        elif isinstance(error, asyncio.CancelledError | ClientDisconnected):
+            self.abort()
+        else:
+            logger.error("handler failed: %s %r", request.method, request.path, exc_info=error)
+            self._end_with(Response(500, b"Internal Server Error\n", b"text/plain; charset=utf-8"))
+
+    # Answering
+
+    def _end_with(self, response: Response) -> None:
+        """Answer the current request."""
+        self._task = None
+        request = self._request
+        if request is None:  # the client has gone
+            return
+        try:
+            if response.upgrade is not None:
+                self._upgrade(response)
+            elif response.stream is not None:
+                self._answer_stream(request, response)
+            elif response.parts is not None:
+                self._answer_parts(request, response)
+            else:
+                self._answer(request, response)
+        except response_head.UnsafeHeader as error:
+            logger.error("%s: %s %r", error, request.method, request.path)
+            self._keep_alive = False
+            self._answer(request, Response(500, b"Internal Server Error\n", b"text/plain; charset=utf-8"))
+
+    def _head(self, request: Request, response: Response, framing: bytes) -> tuple[bytes, ...]:
+        minor = request.http_minor
+        if self._decoder is not None or self.server.draining:
+            self._give_up_keep_alive()
+        if self._keep_alive:
+            connection = b"\r\n" if minor else b"Connection: keep-alive\r\n\r\n"
+        else:
+            connection = b"Connection: close\r\n\r\n"
+        return (
+            response_head.prefix(minor, response.status, response.content_type),
+            response_head.extra_lines(response.headers) if response.headers else b"",
+            response_head.DATE.current(),
+            framing,
+            connection,
+        )
+
+    def _give_up_keep_alive(self) -> None:
+        decoder = self._decoder
+        long_rest = isinstance(decoder, LengthDecoder) and decoder.remaining > _DISCARD_LIMIT
+        if self.server.draining or self._expects_continue or long_rest:
+            self._keep_alive = False
+
+    def _answer(self, request: Request, response: Response) -> None:
+        body = response.body
+        if response_head.has_no_body(response.status):
+            framing, body = b"", b""
+        else:
+            framing = b"Content-Length: %d\r\n" % len(body)
+            if request.method == "HEAD":
+                body = b""
+        head = self._head(request, response, framing)
+        if len(body) <= _ONE_WRITE:
+            self.transport.write(b"".join((*head, body)))
+        else:
+            self.transport.writelines([b"".join(head), body])
+        self._finish()
+
+    def _answer_parts(self, request: Request, response: Response) -> None:
+        head = b"".join(self._head(request, response, b"Content-Length: %d\r\n" % response.length))
+        if request.method == "HEAD" or response.parts is None:
+            self.transport.write(head)
+            return self._finish()
+        return PartsSender(self._gate, self.server.loop, head, response.parts, response.length, self._parts_sent).run()
+
+    def _parts_sent(self, error: Exception | None) -> None:
+        if error is None:
+            self._finish()
+        elif self._request is not None:
+            logger.error("answer broken off: %s %r", self._request.method, self._request.path, exc_info=error)
+            self.abort()
+
+    def _answer_stream(self, request: Request, response: Response) -> None:
+        chunked = request.http_minor > 0
+        if not chunked:
+            self._keep_alive = False
+        head = b"".join(self._head(request, response, b"Transfer-Encoding: chunked\r\n" if chunked else b""))
+        if request.method == "HEAD" or response.stream is None:
+            self.transport.write(head)
+            return self._finish()
+        writer = self._writer = BodyWriter(self._gate, self.server.loop, head, chunked)
+        task = eager.start(_stream(response.stream(writer)), self.server.loop, self._stream_ended, self._stream_failed)
+        if task is not None:
+            self._task = task
+            self.server.suspended(task, self, request.deadline)
+        return None
+
+    def _stream_ended(self, _: None) -> None:
+        self._task = None
+        writer, self._writer = self._writer, None
+        if writer is not None and self._request is not None:
+            writer.finish()
+            self._finish()
+
+    def _stream_failed(self, error: BaseException) -> None:
+        self._task = None
+        writer, self._writer = self._writer, None
+        request = self._request
+        if request is None or writer is None:
+            return
+        if not isinstance(error, asyncio.CancelledError | ClientDisconnected):
+            logger.error("stream failed: %s %r", request.method, request.path, exc_info=error)
+        writer.flush()
+        writer.close()
+        # No last chunk: the client must be able to tell a broken stream from a finished one.
+        self._request = None
+        self._hang_up()
+
+    def _upgrade(self, response: Response) -> None:
+        head = response_head.prefix(1, 101, b"") + response_head.extra_lines(response.headers) + b"\r\n"
+        leftover = bytes(self._input[self._at :])
+        self.transport.write(head)
+        self._request = self._body = None
+        self._closing = True
+        self._input = b""
+        self._resume_reading()
+        self.server.forget(self)
+        if response.upgrade is not None:
+            protocol = response.upgrade(self.transport, leftover)
+            self.transport.set_protocol(protocol)
+            protocol.connection_made(self.transport)
+
+    def _finish(self) -> None:
+        """The answer is written: on to the next request, or hang up."""
+        self._request = self._body = None
+        self._since = self.server.now
+        if not self._keep_alive:
+            return self._hang_up()
+        if self._reading_paused:
+            self._resume_reading()
+        return self._process() if self._at < len(self._input) else None
+
+    # Ends
+
+    def _refuse(self, refusal: Refusal) -> None:
+        text = f"HTTP/1.1 {refusal.status_line}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+        self.transport.write((text + refusal.text).encode())
+        self._request = None
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        self._closing = True
+        self._input = b""
+        self._at = self._scanned = 0
+        self.transport.close()
+
+    def abort(self) -> None:
+        """Drop the connection at once."""
+        self._closing = True
+        self.transport.abort()
+
+    def close_if_idle(self) -> None:
+        if self.idle:
+            self._hang_up()
+
+    @property
+    def idle(self) -> bool:
+        """No request is being received or answered."""
+        return self._request is None and self._decoder is None
+
+    def deadline(self, task: asyncio.Task[object]) -> float | None:
+        """The deadline of the request that `task` works on; None if there is none or it has already passed."""
+        request = self._request
+        return request.deadline if request is not None and self._task is task and not request.timed_out else None
+
+    def time_out(self, task: asyncio.Task[object]) -> None:
+        """The deadline has passed: tell the handler by cancelling it."""
+        if self._request is not None:
+            self._request.timed_out = True
+            task.cancel()
+
+    def check_time(self, now: float) -> None:
+        """Close when idle, or slow with a head, for too long; start a handler whose small body is late."""
+        limits = self.server.limits
+        waited = now - self._since
+        if self._awaiting_body:
+            if waited > limits.body_grace and self._request is not None:
+                self._awaiting_body = False
+                self._start(self._request)
+        elif self._request is None:
+            partial = self._at < len(self._input) or self._decoder is not None
+            if waited > (limits.header_timeout if partial else limits.idle_timeout):
+                self.abort()
+
+
+async def _stream(awaitable: Awaitable[None]) -> None:
+    await awaitable

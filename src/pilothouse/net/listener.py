@@ -1,0 +1,182 @@
+"""Accepting connections, with or without TLS.
+
+The listener accepts by itself instead of leaving it to `loop.create_server`, because a client that speaks plain HTTP
+to the TLS port has to be told so: the first bytes are looked at (not taken) before the TLS handshake begins.
+A client that connects and says nothing costs one socket, for `handshake_timeout` at most.
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+
+from pilothouse.net.server import HttpServer
+
+logger = logging.getLogger(__name__)
+
+_PLAIN_ANSWER = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
+_PLAIN_STARTS = (b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO")
+_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_ACCEPTS_PER_TURN = 64
+
+
+def bind(host: str, port: int, *, reuse_port: bool = False, backlog: int = 4096) -> socket.socket:
+    """A listening socket for an IPv4 or IPv6 address (`::` also takes IPv4, as in Go); port 0 picks a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if reuse_port:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host == "::" else 1)
+        sock.bind((host, port))
+        sock.listen(backlog)
+        sock.setblocking(False)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+class Listener:
+    """Feeds accepted connections of one listening socket to a server, which it does not own."""
+
+    def __init__(
+        self,
+        server: HttpServer,
+        sock: socket.socket,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+        *,
+        handshake_timeout: float = 10.0,
+        max_handshakes: int = 1024,
+    ) -> None:
+        self._server = server
+        self._sock = sock
+        self._tls = tls
+        self._loop = server.loop
+        self._handshake_timeout = handshake_timeout
+        self._max_handshakes = max_handshakes
+        self._silent: dict[int, tuple[socket.socket, asyncio.TimerHandle]] = {}
+        self._connecting: set[asyncio.Task[None]] = set()
+        self._accepting = False
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port listened on."""
+        host, port = self._sock.getsockname()[:2]
+        return host, port
+
+    def start(self) -> None:
+        """Begin to accept."""
+        self._accepting = True
+        self._loop.add_reader(self._sock, self._accept)
+
+    def stop(self) -> None:
+        """Stop accepting and close the socket; connections already made live on."""
+        if self._accepting:
+            self._accepting = False
+            self._loop.remove_reader(self._sock)
+        for sock, timer in list(self._silent.values()):
+            self._loop.remove_reader(sock)
+            timer.cancel()
+            sock.close()
+        self._silent.clear()
+        for task in self._connecting:
+            task.cancel()
+        self._sock.close()
+
+    async def wait_stopped(self) -> None:
+        """After `stop`: wait until no handshake is under way."""
+        if self._connecting:
+            await asyncio.wait(self._connecting)
+
+    def _accept(self) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            try:
+                sock, _ = self._sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno in _OUT_OF_FILES:
+                    self._rest(error)
+                else:
+                    logger.error("accept failed: %s", error)
+                return
+            self._admit(sock)
+
+    def _rest(self, error: OSError) -> None:
+        # The connection stays in the backlog; without a pause the loop would spin on it.
+        logger.error("accept failed, pausing for a second: %s", error)
+        self._accepting = False
+        self._loop.remove_reader(self._sock)
+        self._loop.call_later(1.0, self._resume)
+
+    def _resume(self) -> None:
+        if self._sock.fileno() >= 0:
+            self.start()
+
+    def _admit(self, sock: socket.socket) -> None:
+        if len(self._silent) + len(self._connecting) >= self._max_handshakes:
+            sock.close()
+            return
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._tls is None:
+            self._connect(sock, None)
+            return
+        timer = self._loop.call_later(self._handshake_timeout, self._give_up, sock)
+        self._silent[sock.fileno()] = sock, timer
+        self._loop.add_reader(sock, self._look, sock)
+
+    def _give_up(self, sock: socket.socket) -> None:
+        self._heard(sock)
+        sock.close()
+
+    def _heard(self, sock: socket.socket) -> None:
+        _, timer = self._silent.pop(sock.fileno())
+        timer.cancel()
+        self._loop.remove_reader(sock)
+
+    def _look(self, sock: socket.socket) -> None:
+        try:
+            first = sock.recv(5, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            first = b""
+        self._heard(sock)
+        if not first or self._tls is None:
+            sock.close()
+        elif first.startswith(_PLAIN_STARTS):
+            self._answer_plain(sock)
+        else:
+            self._connect(sock, self._tls())
+
+    def _answer_plain(self, sock: socket.socket) -> None:
+        try:
+            sock.recv(65536)  # a socket closed with unread input resets the connection and loses the answer
+            sock.send(_PLAIN_ANSWER)
+        except OSError:
+            pass
+        sock.close()
+
+    def _connect(self, sock: socket.socket, context: ssl.SSLContext | None) -> None:
+        task = self._loop.create_task(self._handshake(sock, context))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+
+    async def _handshake(self, sock: socket.socket, context: ssl.SSLContext | None) -> None:
+        timeout = self._handshake_timeout if context is not None else None
+        try:
+            await self._loop.connect_accepted_socket(
+                self._server.protocol, sock, ssl=context, ssl_handshake_timeout=timeout
+            )
+        except (TimeoutError, OSError, ssl.SSLError) as error:
+            logger.debug("TLS handshake failed: %s", error)
+            sock.close()
+        except asyncio.CancelledError:
+            sock.close()
+            raise

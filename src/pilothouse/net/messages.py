@@ -1,0 +1,184 @@
+"""What travels between the HTTP server and its handlers: Request, Connection, Response.
+
+A handler is `async def handler(request) -> Response`.  Upper layers may subclass Request (more slots, the same
+constructor) and pass the subclass to the server as `request_type`.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from typing import Any
+
+from pilothouse.net.request_body import BodyTooLarge, ClientDisconnected, MalformedBody, RequestBody
+from pilothouse.net.request_head import HeaderBlock, RequestLine
+from pilothouse.net.writing import BodyWriter
+
+__all__ = [
+    "BodyTooLarge",
+    "BodyWriter",
+    "ClientDisconnected",
+    "Connection",
+    "Handler",
+    "MalformedBody",
+    "Request",
+    "Response",
+]
+
+DEFAULT_BODY_LIMIT = 3 * 1024 * 1024
+
+
+class Connection:
+    """One client connection: who is at the other end, and a place for upper layers to remember things about it."""
+
+    __slots__ = ("_certificate", "_transport", "authenticated", "peer", "scheme", "state")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._certificate: bytes | bool | None = False
+        peer = transport.get_extra_info("peername")
+        self.peer: tuple[str, int] = (str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else ("", 0)
+        self.scheme = "http" if transport.get_extra_info("ssl_object") is None else "https"
+        self.authenticated = False
+        self.state: dict[Any, Any] = {}
+
+    @property
+    def tls(self) -> ssl.SSLObject | None:
+        """The TLS session, None on a plain connection."""
+        return self._transport.get_extra_info("ssl_object")  # type: ignore[no-any-return]
+
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """The client's certificate in DER, None if it sent none."""
+        if isinstance(self._certificate, bool):
+            tls = self.tls
+            self._certificate = None if tls is None else tls.getpeercert(binary_form=True)
+        return self._certificate
+
+    def close(self) -> None:
+        """Close after what is already written has been sent."""
+        self._transport.close()
+
+
+class Request:
+    """One request. `headers` has lower-case names, the first value of each, and is the handler's to change."""
+
+    __slots__ = (
+        "_body",
+        "_on_disconnect",
+        "_repeated",
+        "connection",
+        "deadline",
+        "disconnected",
+        "headers",
+        "host",
+        "http_minor",
+        "keep_alive",
+        "method",
+        "path",
+        "query",
+        "raw_path",
+        "target",
+        "timed_out",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        line: RequestLine,
+        headers: HeaderBlock,
+        keep_alive: bool,
+        body: RequestBody | None,
+    ) -> None:
+        self.connection = connection
+        self.method = line.method
+        self.target = line.target
+        self.path = line.path
+        self.raw_path = line.raw_path
+        self.query = line.query
+        self.http_minor = line.minor
+        self.headers = headers.values.copy()
+        self.host: bytes = self.headers.get(b"host", b"") if line.host is None else line.host
+        self.keep_alive = keep_alive
+        # Loop time after which the server cancels the handler if it is still waiting; set by a filter.
+        self.deadline: float | None = None
+        self.timed_out = False
+        self.disconnected = False
+        self._repeated = headers.repeated
+        self._body = body
+        self._on_disconnect: list[Callable[[], object]] | None = None
+
+    def header_values(self, name: bytes) -> list[bytes]:
+        """All values of a header, in order."""
+        if name in self._repeated and name in self.headers:
+            return list(self._repeated[name])
+        value = self.headers.get(name)
+        return [] if value is None else [value]
+
+    @property
+    def has_body(self) -> bool:
+        return self._body is not None
+
+    async def body(self, limit: int = DEFAULT_BODY_LIMIT) -> bytes:
+        """The whole body. Raises BodyTooLarge, MalformedBody or ClientDisconnected."""
+        if self._body is None:
+            return b""
+        return await self._body.read(limit)
+
+    async def body_pieces(self) -> AsyncIterator[bytes]:
+        """The body piece by piece, with back-pressure and without a limit."""
+        if self._body is not None:
+            async for piece in self._body.pieces():
+                yield piece
+
+    def on_disconnect(self, callback: Callable[[], object]) -> None:
+        """Call `callback` when the client goes away before the answer is complete (at once if it already has)."""
+        if self.disconnected:
+            callback()
+        elif self._on_disconnect is None:
+            self._on_disconnect = [callback]
+        else:
+            self._on_disconnect.append(callback)
+
+    def note_disconnect(self) -> None:
+        """For the server: the client has gone."""
+        self.disconnected = True
+        callbacks, self._on_disconnect = self._on_disconnect, None
+        for callback in callbacks or ():
+            callback()
+
+
+class Response:
+    """One answer, its body in one of four forms.
+
+    body     the bytes themselves
+    parts    an iterable of bytes, `length` bytes in all; taken in batches, as fast as the client reads
+    stream   called with a BodyWriter once the head is on its way; the answer ends when it returns
+    upgrade  called with the transport and the bytes already read beyond the request, after a 101 was sent; the
+             protocol it returns owns the connection from then on (`connection_made` is called on it)
+    """
+
+    __slots__ = ("body", "content_type", "headers", "length", "parts", "status", "stream", "upgrade")
+
+    def __init__(
+        self,
+        status: int = 200,
+        body: bytes = b"",
+        content_type: bytes = b"application/json",
+        headers: list[tuple[bytes, bytes]] | None = None,
+        *,
+        parts: Iterable[bytes] | None = None,
+        length: int = 0,
+        stream: Callable[[BodyWriter], Awaitable[None]] | None = None,
+        upgrade: Callable[[asyncio.Transport, bytes], asyncio.BaseProtocol] | None = None,
+    ) -> None:
+        self.status = status
+        self.body = body
+        self.content_type = content_type
+        self.headers: list[tuple[bytes, bytes]] = [] if headers is None else headers
+        self.parts = parts
+        self.length = length
+        self.stream = stream
+        self.upgrade = upgrade
+
+
+Handler = Callable[[Any], Coroutine[Any, Any, Response]]

@@ -1,0 +1,206 @@
+"""Request bodies: taking them off the wire, and handing them to the handler with back-pressure.
+
+The decoders are sans-IO: bytes in, payload and left-over bytes out.  `RequestBody` is the meeting point of the
+connection, which feeds it, and the handler, which reads it; it never holds more than the handler asked for plus one
+read of the socket, because the connection stops reading when nobody is waiting and `HIGH_WATER` is reached.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+HIGH_WATER = 256 * 1024
+_MAX_LINE = 4096
+_MAX_EXCESS = 16 * 1024
+
+
+class BodyTooLarge(Exception):
+    """The body is longer than the reader allows."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"request body is larger than {limit} bytes")
+        self.limit = limit
+
+
+class MalformedBody(Exception):
+    """The chunked framing of the body is broken; nothing after it on the connection can be trusted."""
+
+
+class ClientDisconnected(ConnectionError):
+    """The client went away before the exchange was over."""
+
+
+class Decoder(Protocol):
+    """Takes one message body out of a byte stream."""
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes | None]:
+        """Return the payload in `data`, and what follows the body (None while the body goes on)."""
+
+
+class LengthDecoder:
+    """A body delimited by Content-Length."""
+
+    __slots__ = ("remaining",)
+
+    def __init__(self, length: int) -> None:
+        self.remaining = length
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes | None]:
+        remaining = self.remaining
+        if len(data) < remaining:
+            self.remaining = remaining - len(data)
+            return data, None
+        self.remaining = 0
+        return data[:remaining], data[remaining:]
+
+
+class ChunkedDecoder:
+    """A body in chunked transfer coding; extensions and trailers are checked for their size and dropped."""
+
+    __slots__ = ("_excess", "_in_trailer", "_line", "_remaining", "_trailer_size")
+
+    def __init__(self) -> None:
+        self._line = b""
+        self._remaining = 0  # payload left in the current chunk, its closing CRLF (2) included
+        self._in_trailer = False
+        self._trailer_size = 0
+        self._excess = 0
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes | None]:
+        payload: list[bytes] = []
+        at = 0
+        while at < len(data):
+            if self._remaining:
+                at = self._take_payload(data, at, payload)
+                continue
+            end = data.find(b"\n", at)
+            if end < 0:
+                self._line += data[at:]
+                self._check_line()
+                break
+            self._line += data[at : end + 1]
+            at = end + 1
+            if self._end_line():
+                return b"".join(payload), data[at:]
+        return b"".join(payload), None
+
+    def _take_payload(self, data: bytes, at: int, payload: list[bytes]) -> int:
+        wanted = self._remaining - 2
+        if wanted > 0:
+            piece = data[at : at + wanted]
+            payload.append(piece)
+            self._remaining -= len(piece)
+            return at + len(piece)
+        if data[at] != b"\n\r"[self._remaining - 1]:
+            raise MalformedBody("malformed chunked encoding")
+        self._remaining -= 1
+        return at + 1
+
+    def _check_line(self) -> None:
+        if len(self._line) > _MAX_LINE:
+            raise MalformedBody("header line too long")
+
+    def _end_line(self) -> bool:
+        self._check_line()
+        line, self._line = self._line, b""
+        if not line.endswith(b"\r\n"):
+            raise MalformedBody("chunked line ends with bare LF")
+        if self._in_trailer:
+            self._trailer_size += len(line)
+            if self._trailer_size > _MAX_LINE:
+                raise MalformedBody("suspiciously long trailer after chunked body")
+            return line == b"\r\n"
+        self._begin_chunk(line)
+        return False
+
+    def _begin_chunk(self, line: bytes) -> None:
+        digits = line[:-2].partition(b";")[0].rstrip(b" \t")
+        if b"\r" in line[:-2] or not 1 <= len(digits) <= 16 or digits.strip(b"0123456789abcdefABCDEF"):
+            raise MalformedBody("invalid byte in chunk length")
+        size = int(digits, 16)
+        # A sender of tiny chunks with long extensions makes us work for nothing; Go draws the same line.
+        self._excess = max(0, self._excess + len(line) - 16 - 2 * size)
+        if self._excess > _MAX_EXCESS:
+            raise MalformedBody("chunked encoding contains too much non-data")
+        if size:
+            self._remaining = size + 2
+        else:
+            self._in_trailer = True
+
+
+class BodySource(Protocol):
+    """What a body needs of its connection."""
+
+    def continue_reading(self) -> None:
+        """The reader wants more: let bytes flow (and say 100 Continue if the client waits for it)."""
+
+
+class RequestBody:
+    """The body of one request on its way from the connection to the handler."""
+
+    __slots__ = ("_error", "_pieces", "_source", "_waiter", "complete", "length", "size")
+
+    def __init__(self, source: BodySource, length: int | None) -> None:
+        self._source = source
+        self._pieces: list[bytes] = []
+        self._waiter: asyncio.Future[None] | None = None
+        self._error: Exception | None = None
+        self.length = length
+        self.size = 0
+        self.complete = False
+
+    @property
+    def congested(self) -> bool:
+        """Enough is buffered and nobody waits for more."""
+        return self._waiter is None and self.size >= HIGH_WATER
+
+    def feed(self, payload: bytes, complete: bool) -> None:
+        if payload:
+            self._pieces.append(payload)
+            self.size += len(payload)
+        self.complete = complete
+        self._wake()
+
+    def fail(self, error: Exception) -> None:
+        if not self.complete:
+            self._error = error
+            self._wake()
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body; does not suspend when it is already here."""
+        if self.length is not None and self.length > limit:
+            raise BodyTooLarge(limit)
+        while not self.complete and self.size <= limit:
+            await self._more()
+        if self.size > limit:
+            raise BodyTooLarge(limit)
+        if len(self._pieces) != 1:
+            self._pieces = [b"".join(self._pieces)]
+        return self._pieces[0]
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it arrives; what was yielded is forgotten."""
+        while True:
+            while self._pieces:
+                piece = self._pieces.pop(0)
+                self.size -= len(piece)
+                yield piece
+            if self.complete:
+                return
+            await self._more()
+
+    async def _more(self) -> None:
+        if self._error is not None:
+            raise self._error
+        waiter = self._waiter = asyncio.get_running_loop().create_future()
+        self._source.continue_reading()
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+        if self._error is not None:
+            raise self._error
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

@@ -1,0 +1,75 @@
+"""Encoding the head of a response: status line, date, framing and extra headers, with the constant parts cached."""
+
+import time
+from email.utils import formatdate
+from http import HTTPStatus
+
+REASONS = {int(status): status.phrase.encode() for status in HTTPStatus}
+# Go's words where they differ from Python's.
+REASONS.update(
+    {
+        203: b"Non-Authoritative Information",
+        413: b"Request Entity Too Large",
+        414: b"Request URI Too Long",
+        416: b"Requested Range Not Satisfiable",
+        418: b"I'm a teapot",
+        422: b"Unprocessable Entity",
+    }
+)
+
+_PREFIXES: dict[tuple[int, int, bytes], bytes] = {}
+_MAX_PREFIXES = 1024
+
+
+class UnsafeHeader(ValueError):
+    """A response header contains a line break."""
+
+
+class DateLine:
+    """The Date header, formatted once a second."""
+
+    __slots__ = ("_second", "_text")
+
+    def __init__(self) -> None:
+        self._second = -1
+        self._text = b""
+
+    def current(self) -> bytes:
+        second = int(time.time())
+        if second != self._second:
+            self._second = second
+            self._text = b"Date: " + formatdate(second, usegmt=True).encode() + b"\r\n"
+        return self._text
+
+
+DATE = DateLine()
+
+
+def prefix(minor: int, status: int, content_type: bytes) -> bytes:
+    """Status line and Content-Type."""
+    key = (minor, status, content_type)
+    cached = _PREFIXES.get(key)
+    if cached is None:
+        if b"\r" in content_type or b"\n" in content_type:
+            raise UnsafeHeader("line break in Content-Type")
+        reason = REASONS.get(status, b"status code %d" % status)
+        cached = b"HTTP/1.%d %d %b\r\n" % (1 if minor else 0, status, reason)
+        if content_type:
+            cached += b"Content-Type: %b\r\n" % content_type
+        if len(_PREFIXES) >= _MAX_PREFIXES:
+            _PREFIXES.clear()
+        _PREFIXES[key] = cached
+    return cached
+
+
+def extra_lines(headers: list[tuple[bytes, bytes]]) -> bytes:
+    """The extra headers as lines; refuses any that would break out of its line."""
+    lines = b"".join([b"%b: %b\r\n" % header for header in headers])
+    if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers):
+        raise UnsafeHeader("line break in a response header")
+    return lines
+
+
+def has_no_body(status: int) -> bool:
+    """Whether this status never has a body (nor a Content-Length)."""
+    return status in (204, 304) or status < 200

@@ -1,0 +1,170 @@
+"""The HTTP server's shared state: its connections, its one timer, and its orderly end.
+
+A connection belongs to exactly one server from `connection_made` to `connection_lost` (or to an upgrade).  One
+periodic sweep enforces every time-out, so that no request pays for a timer of its own; it is brought forward when a
+waiting request has an earlier deadline.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pilothouse.net.http1 import HttpProtocol
+from pilothouse.net.messages import Connection, Handler, Request
+from pilothouse.net.request_body import RequestBody
+from pilothouse.net.request_head import HeaderBlock, RequestLine
+
+logger = logging.getLogger(__name__)
+
+RequestFactory = Callable[[Connection, RequestLine, HeaderBlock, bool, RequestBody | None], Request]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on what clients may use up. Times in seconds, sizes in bytes."""
+
+    header_bytes: int = (1 << 20) + 4096  # Go: DefaultMaxHeaderBytes and its slop
+    header_timeout: float = 32.0
+    idle_timeout: float = 90.0
+    body_grace: float = 1.0  # a small body may be this late before its handler is started without it
+    linger: float = 0.5  # after refusing a request, how long the client may take to read why
+    unauthenticated_connections: int = 4096
+    sweep_interval: float = 1.0
+
+
+class HttpServer:
+    """Holds the handler and every open connection."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        request_type: RequestFactory = Request,
+        limits: Limits | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self.handler = handler
+        self.request_type = request_type
+        self.limits = limits or Limits()
+        self.loop = loop or asyncio.get_running_loop()
+        self.now = self.loop.time()  # as of the last sweep: good enough for idle times
+        self.draining = False
+        self.connections: dict[HttpProtocol, None] = {}  # oldest first
+        self.tasks: dict[asyncio.Task[Any], HttpProtocol] = {}
+        self._unauthenticated: dict[HttpProtocol, None] = {}  # oldest first; may lag behind `authenticated`
+        self._next_sweep = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._empty: asyncio.Future[None] | None = None
+
+    def protocol(self) -> HttpProtocol:
+        """A protocol for a new connection (the factory to give to the loop)."""
+        return HttpProtocol(self)
+
+    # Connections
+
+    def admit(self, protocol: HttpProtocol) -> bool:
+        """Register a new connection; False when there are too many strangers and none of them is idle."""
+        if self._timer is None:
+            self._schedule(self.loop.time() + self.limits.sweep_interval)
+        if len(self._unauthenticated) >= self.limits.unauthenticated_connections and not self._make_room():
+            return False
+        self.connections[protocol] = None
+        self._unauthenticated[protocol] = None
+        return True
+
+    def _make_room(self) -> bool:
+        known = []
+        evicted = None
+        for protocol in self._unauthenticated:
+            if protocol.connection.authenticated:
+                known.append(protocol)
+            elif protocol.idle:
+                evicted = protocol
+            if evicted or known:
+                break
+        for protocol in known:
+            del self._unauthenticated[protocol]
+        if evicted is not None:
+            del self._unauthenticated[evicted]
+            evicted.abort()
+        return bool(known) or evicted is not None
+
+    def forget(self, protocol: HttpProtocol) -> None:
+        """The connection is gone, or no longer ours."""
+        self.connections.pop(protocol, None)
+        self._unauthenticated.pop(protocol, None)
+        self._check_empty()
+
+    # Suspended handlers
+
+    def suspended(self, task: asyncio.Task[Any], protocol: HttpProtocol, deadline: float | None) -> None:
+        """A handler has to wait: keep its task, and mind its deadline."""
+        self.tasks[task] = protocol
+        task.add_done_callback(self._task_done)
+        if deadline is not None and deadline < self._next_sweep:
+            self._schedule(deadline)
+
+    def _task_done(self, task: asyncio.Task[Any]) -> None:
+        self.tasks.pop(task, None)
+        self._check_empty()
+
+    # Time
+
+    def sweep(self) -> None:
+        """Enforce every time-out that is due."""
+        now = self.now = self.loop.time()
+        upcoming = now + self.limits.sweep_interval
+        for task, protocol in list(self.tasks.items()):
+            deadline = protocol.deadline(task)
+            if deadline is None:
+                continue
+            if deadline <= now:
+                protocol.time_out(task)
+            elif deadline < upcoming:
+                upcoming = deadline
+        for protocol in list(self.connections):
+            protocol.check_time(now)
+        self._schedule(upcoming)
+
+    def _schedule(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._next_sweep = when
+        self._timer = self.loop.call_at(when, self.sweep)
+
+    # The end
+
+    def begin_drain(self) -> None:
+        """Finish what is under way, accept no further requests: answers say `Connection: close`, idle ones close."""
+        self.draining = True
+        for protocol in list(self.connections):
+            protocol.close_if_idle()
+
+    async def wait_idle(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 (it reports, not raises)
+        """Wait until no connection and no handler is left; False if that took longer than `timeout`."""
+        if not self.connections and not self.tasks:
+            return True
+        if self._empty is None:
+            self._empty = self.loop.create_future()
+        done, _ = await asyncio.wait([self._empty], timeout=timeout)
+        return bool(done)
+
+    async def close(self) -> None:
+        """Drop every connection, cancel every handler, and wait for their ends."""
+        self.draining = True
+        for protocol in list(self.connections):
+            protocol.abort()
+        for task in list(self.tasks):
+            task.cancel()
+        await self.wait_idle()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _check_empty(self) -> None:
+        if self._empty is not None and not self.connections and not self.tasks:
+            if not self._empty.done():
+                self._empty.set_result(None)
+            self._empty = None

@@ -1,0 +1,175 @@
+"""Sending bodies that are not one piece of bytes, at the pace of the client.
+
+`PartsSender` sends a body of known length made of many pieces; `BodyWriter` is what a streaming handler writes to.
+Neither holds more than one batch beyond the transport's own buffer: both stop while the transport is paused.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+
+from pilothouse.net.request_body import ClientDisconnected
+
+BATCH = 256 * 1024
+_BATCHES_PER_TURN = 4
+
+
+class WriteGate:
+    """Whether the transport accepts more, and who wants to know when it does again."""
+
+    __slots__ = ("_waiter", "closed", "on_open", "paused", "transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self.transport = transport
+        self.paused = False
+        self.closed = False
+        self.on_open: Callable[[], object] | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def open(self) -> None:
+        self.paused = False
+        self._notify()
+
+    def close(self) -> None:
+        self.closed = True
+        self._notify()
+
+    async def wait(self) -> None:
+        """Return once the transport accepts more; ClientDisconnected when it never will."""
+        while self.paused and not self.closed:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        if self.closed:
+            raise ClientDisconnected("client disconnected")
+
+    def _notify(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+        if self.on_open is not None:
+            self.on_open()
+
+
+class PartsSender:
+    """Writes head and parts in batches without a Task of its own; `done(None)` or `done(error)` is called once."""
+
+    __slots__ = ("_batch", "_done", "_gate", "_loop", "_parts", "_remaining", "_size")
+
+    def __init__(
+        self,
+        gate: WriteGate,
+        loop: asyncio.AbstractEventLoop,
+        head: bytes,
+        parts: Iterable[bytes],
+        length: int,
+        done: Callable[[Exception | None], None],
+    ) -> None:
+        self._gate = gate
+        self._loop = loop
+        self._batch = [head]
+        self._size = 0
+        self._parts: Iterator[bytes] = iter(parts)
+        self._remaining = length
+        self._done = done
+
+    def run(self) -> None:
+        """Send until the transport pauses or a turn's share is sent, then arrange to be called again."""
+        gate = self._gate
+        gate.on_open = None
+        for _ in range(_BATCHES_PER_TURN):
+            if gate.closed:
+                return self._done(ClientDisconnected("client disconnected"))
+            if gate.paused:
+                gate.on_open = self.run
+                return None
+            try:
+                more = self._send_batch()
+            except Exception as error:
+                return self._done(error)
+            if not more:
+                return self._done(None)
+        self._loop.call_soon(self.run)
+        return None
+
+    def _send_batch(self) -> bool:
+        batch, size = self._batch, self._size
+        for part in self._parts:
+            batch.append(part)
+            size += len(part)
+            if size >= BATCH:
+                break
+        else:
+            if size != self._remaining:
+                raise ValueError(f"response parts end {self._remaining - size} bytes short of their length")
+            self._gate.transport.write(b"".join(batch))
+            return False
+        if size > self._remaining:
+            raise ValueError("response parts are longer than their length")
+        self._remaining -= size
+        self._batch = []
+        self._gate.transport.write(b"".join(batch))
+        return True
+
+
+class BodyWriter:
+    """Where a streaming handler writes. Writes of one turn of the loop leave together."""
+
+    __slots__ = ("_chunked", "_gate", "_loop", "_pieces", "_scheduled", "_size", "closed")
+
+    def __init__(self, gate: WriteGate, loop: asyncio.AbstractEventLoop, head: bytes, chunked: bool) -> None:
+        self._gate = gate
+        self._loop = loop
+        self._chunked = chunked
+        self._pieces = [head]
+        self._size = len(head)
+        self.closed = False
+        self._scheduled = True
+        loop.call_soon(self._turn)
+
+    @property
+    def buffered(self) -> int:
+        """Bytes accepted but not yet handed to the operating system."""
+        return self._size + (0 if self.closed else self._gate.transport.get_write_buffer_size())
+
+    def write(self, data: bytes) -> None:
+        """Queue `data`; never waits. A no-op once the client has gone."""
+        if self.closed or not data:
+            return
+        self._pieces.append(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        self._size += len(data)
+        if self._size >= BATCH:
+            self.flush()
+        elif not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._turn)
+
+    async def drain(self) -> None:
+        """Hand everything to the transport and wait while the client is slow; ClientDisconnected if it has gone."""
+        self.flush()
+        await self._gate.wait()
+
+    def flush(self) -> None:
+        """Hand everything to the transport now."""
+        if self._pieces and not self.closed:
+            data = b"".join(self._pieces)
+            self._pieces.clear()
+            self._size = 0
+            self._gate.transport.write(data)
+
+    def finish(self) -> None:
+        """For the server: the handler is done, end the body."""
+        if self._chunked:
+            self._pieces.append(b"0\r\n\r\n")
+        self.flush()
+        self.close()
+
+    def close(self) -> None:
+        """For the server: nothing more can be sent."""
+        self.closed = True
+        self._pieces.clear()
+        self._size = 0
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        self.flush()
