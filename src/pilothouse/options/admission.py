@@ -1,0 +1,128 @@
+"""Flags that choose and configure admission plug-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from pilothouse.machinery.go_quote import quote
+from pilothouse.options.declaring import FlagGroup, flag
+from pilothouse.options.kinds import INT, STRING, STRINGS
+
+# In the order they run.
+PLUGINS = (
+    "AlwaysAdmit",
+    "NamespaceAutoProvision",
+    "NamespaceLifecycle",
+    "NamespaceExists",
+    "LimitPodHardAntiAffinityTopology",
+    "LimitRanger",
+    "ServiceAccount",
+    "NodeRestriction",
+    "TaintNodesByCondition",
+    "AlwaysPullImages",
+    "ImagePolicyWebhook",
+    "PodSecurity",
+    "PodNodeSelector",
+    "Priority",
+    "DefaultTolerationSeconds",
+    "PodTolerationRestriction",
+    "EventRateLimit",
+    "ExtendedResourceToleration",
+    "DefaultStorageClass",
+    "StorageObjectInUseProtection",
+    "PodGroupProtection",
+    "OwnerReferencesPermissionEnforcement",
+    "PersistentVolumeClaimResize",
+    "RuntimeClass",
+    "CertificateApproval",
+    "CertificateSigning",
+    "ClusterTrustBundleAttest",
+    "CertificateSubjectRestriction",
+    "DefaultIngressClass",
+    "DenyServiceExternalIPs",
+    "PodTopologyLabels",
+    "NodeDeclaredFeatureValidator",
+    "PodResizeValidator",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+    "ResourceQuota",
+    "AlwaysDeny",
+)
+DEFAULT_OFF = frozenset(
+    {
+        "AlwaysAdmit",
+        "AlwaysDeny",
+        "AlwaysPullImages",
+        "DenyServiceExternalIPs",
+        "EventRateLimit",
+        "ExtendedResourceToleration",
+        "ImagePolicyWebhook",
+        "LimitPodHardAntiAffinityTopology",
+        "NamespaceAutoProvision",
+        "NamespaceExists",
+        "NodeRestriction",
+        "OwnerReferencesPermissionEnforcement",
+        "PodNodeSelector",
+        "PodTolerationRestriction",
+    }
+)
+
+
+@dataclass
+class AdmissionOptions(FlagGroup):
+    """The ``admission`` section."""
+
+    section = "admission"
+
+    admission_control: tuple[str, ...] = flag(
+        "admission-control",
+        STRINGS,
+        (),
+        "All plug-ins to run.",
+        deprecated="Use --enable-admission-plugins or --disable-admission-plugins instead. "
+        "Will be removed in a future version.",
+    )
+    config_file: str = flag("admission-control-config-file", STRING, "", "File that configures the plug-ins.")
+    default_not_ready_toleration_seconds: int = flag(
+        "default-not-ready-toleration-seconds",
+        INT,
+        300,
+        "Seconds of the toleration for notReady that pods without one get.",
+    )
+    default_unreachable_toleration_seconds: int = flag(
+        "default-unreachable-toleration-seconds",
+        INT,
+        300,
+        "Seconds of the toleration for unreachable that pods without one get.",
+    )
+    disable: tuple[str, ...] = flag(
+        "disable-admission-plugins", STRINGS, (), "Plug-ins to switch off that are on by default."
+    )
+    enable: tuple[str, ...] = flag(
+        "enable-admission-plugins",
+        STRINGS,
+        (),
+        f"Plug-ins to switch on beside the default ones: {', '.join(sorted(PLUGINS))}.",
+    )
+
+    def validate(self, given: Set[str]) -> list[str]:
+        """Every name must be known, and none both on and off."""
+        errors = []
+        newer = {"enable-admission-plugins", "disable-admission-plugins"} & given
+        if "admission-control" in given and newer:
+            errors.append(
+                "admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive"
+            )
+        for title, names in (
+            ("admission-control", self.admission_control),
+            ("enable-admission-plugins", self.enable),
+            ("disable-admission-plugins", self.disable),
+        ):
+            errors += [f"{title} plugin {quote(name)} is unknown" for name in names if name not in PLUGINS]
+        both = sorted(set(self.enable) & set(self.disable))
+        if both:
+            errors.append(f"[{' '.join(both)}] in enable-admission-plugins and disable-admission-plugins overlapped")
+        return errors

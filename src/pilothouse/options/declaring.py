@@ -1,0 +1,96 @@
+"""How an option is declared: once, as a field of its group's dataclass.
+
+    @dataclass
+    class SecureServingOptions(FlagGroup):
+        section = "secure serving"
+        secure_port: int = flag("secure-port", INT, 6443, "Port to serve HTTPS on.", effective=True)
+
+The declaration gives the flag's name, type, default and help; parsing, ``--help`` and the list of flags without
+effect are made from it. ``effective=False`` means that the server accepts the flag and ignores it for now, and says
+so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, TypeVar, cast
+
+from pilothouse.options.kinds import Kind
+
+T = TypeVar("T")
+_METADATA_KEY = "flag"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One declared flag. ``attribute`` is the field that holds its value."""
+
+    name: str
+    kind: Kind[Any]
+    default: Any
+    help: str
+    effective: bool
+    short: str = ""
+    deprecated: str = ""
+    hidden: bool = False
+    attribute: str = ""
+
+    @property
+    def title(self) -> str:
+        """The flag as error messages name it: ``--secure-port`` or ``-v, --v``."""
+        return f"-{self.short}, --{self.name}" if self.short else f"--{self.name}"
+
+
+def flag(
+    name: str,
+    kind: Kind[T],
+    default: T,
+    help: str,
+    *,
+    effective: bool = False,
+    short: str = "",
+    deprecated: str = "",
+    hidden: bool = False,
+) -> T:
+    """Declare one option; the result is the dataclass field that holds it."""
+    declared = Flag(name, kind, default, help, effective, short, deprecated, hidden)
+    metadata = {_METADATA_KEY: declared}
+    if isinstance(default, dict):
+        return cast(T, field(default_factory=default.copy, metadata=metadata))
+    return field(default=default, metadata=metadata)
+
+
+@dataclass
+class FlagGroup:
+    """A section of the command line; every option of the group is a field made by ``flag``."""
+
+    section: ClassVar[str] = ""
+
+    def validate(self, given: Set[str]) -> list[str]:
+        """Everything wrong with the group's values; ``given`` names the flags set explicitly."""
+        return []
+
+    @classmethod
+    def flags(cls) -> list[Flag]:
+        """The group's flags in the order declared."""
+        found = []
+        for each in fields(cls):
+            declared: Flag | None = each.metadata.get(_METADATA_KEY)
+            if declared is not None:
+                found.append(_with_attribute(declared, each.name))
+        return found
+
+
+def _with_attribute(declared: Flag, attribute: str) -> Flag:
+    return Flag(
+        declared.name,
+        declared.kind,
+        declared.default,
+        declared.help,
+        declared.effective,
+        declared.short,
+        declared.deprecated,
+        declared.hidden,
+        attribute,
+    )

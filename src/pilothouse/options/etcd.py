@@ -1,0 +1,142 @@
+"""Flags of the store: where etcd is, how objects are encoded and encrypted, compaction, the watch cache."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from pilothouse.machinery.go_quote import quote
+from pilothouse.options.declaring import FlagGroup, flag
+from pilothouse.options.go_numbers import ValueRefused, parse_decimal
+from pilothouse.options.kinds import BOOL, DURATION, INT, STRING, STRINGS
+
+_MEDIA_TYPES = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
+_OVERRIDES_REFUSAL = (
+    "--etcd-servers-overrides invalid, must be of format: group/resource#servers, where servers are URLs, "
+    "semicolon separated"
+)
+
+
+@dataclass
+class EtcdOptions(FlagGroup):
+    """The ``etcd`` section."""
+
+    section = "etcd"
+
+    delete_collection_workers: int = flag(
+        "delete-collection-workers", INT, 1, "Workers for one delete-collection request."
+    )
+    enable_garbage_collector: bool = flag(
+        "enable-garbage-collector",
+        BOOL,
+        True,
+        "Keep owner references for the garbage collector; must agree with the controller manager's flag.",
+    )
+    encryption_provider_config: str = flag(
+        "encryption-provider-config", STRING, "", "File that says how objects are encrypted in the store."
+    )
+    encryption_provider_config_automatic_reload: bool = flag(
+        "encryption-provider-config-automatic-reload",
+        BOOL,
+        False,
+        "Read --encryption-provider-config again when it changes.",
+    )
+    etcd_cafile: str = flag("etcd-cafile", STRING, "", "Certificate authority that etcd's certificate is checked with.")
+    etcd_certfile: str = flag("etcd-certfile", STRING, "", "Client certificate shown to etcd.")
+    etcd_compaction_interval: float = flag(
+        "etcd-compaction-interval",
+        DURATION,
+        300.0,
+        "How often the store's history is compacted; 0 is never.",
+        effective=True,
+    )
+    etcd_count_metric_poll_period: float = flag(
+        "etcd-count-metric-poll-period", DURATION, 60.0, "How often objects are counted for the metrics; 0 is never."
+    )
+    etcd_db_metric_poll_interval: float = flag(
+        "etcd-db-metric-poll-interval",
+        DURATION,
+        30.0,
+        "How often the store's size is read for the metrics; 0 is never.",
+    )
+    etcd_healthcheck_timeout: float = flag(
+        "etcd-healthcheck-timeout", DURATION, 2.0, "Time-out of the etcd health check."
+    )
+    etcd_keyfile: str = flag("etcd-keyfile", STRING, "", "Key of --etcd-certfile.")
+    etcd_prefix: str = flag("etcd-prefix", STRING, "/registry", "Start of every key in the store.", effective=True)
+    etcd_readycheck_timeout: float = flag(
+        "etcd-readycheck-timeout", DURATION, 2.0, "Time-out of the etcd readiness check."
+    )
+    etcd_servers: tuple[str, ...] = flag(
+        "etcd-servers",
+        STRINGS,
+        (),
+        "etcd servers, as scheme://host:port. Not supported yet: the server refuses to start "
+        "with this flag. Without it the embedded store in --data-dir is used.",
+        effective=True,
+    )
+    etcd_servers_overrides: tuple[str, ...] = flag(
+        "etcd-servers-overrides", STRINGS, (), "Other etcd servers for some resources: group/resource#url;url,..."
+    )
+    lease_reuse_duration_seconds: int = flag(
+        "lease-reuse-duration-seconds", INT, 60, "How long one etcd lease is shared by new objects."
+    )
+    storage_backend: str = flag("storage-backend", STRING, "", "Kind of store behind --etcd-servers: etcd3.")
+    storage_media_type: str = flag(
+        "storage-media-type",
+        STRING,
+        "application/vnd.kubernetes.protobuf",
+        f"Encoding of objects in etcd: {', '.join(_MEDIA_TYPES)}.",
+    )
+    watch_cache: bool = flag("watch-cache", BOOL, True, "Serve reads and watches from memory.")
+    default_watch_cache_size: int = flag(
+        "default-watch-cache-size",
+        INT,
+        100,
+        "No effect.",
+        hidden=True,
+        deprecated="Watch caches are sized automatically. This flag is no-op and it will be removed "
+        "in a future version.",
+    )
+    watch_cache_sizes: tuple[str, ...] = flag(
+        "watch-cache-sizes",
+        STRINGS,
+        (),
+        "resource[.group]#size,...: size 0 switches the watch cache off for a resource.",
+    )
+
+    def validate(self, given: Set[str]) -> list[str]:
+        """Backend, overrides, encryption, media type and cache sizes."""
+        errors = []
+        if self.storage_backend not in ("", "etcd3"):
+            errors.append(
+                "--storage-backend invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'"
+            )
+        if not all(_override_ok(override) for override in self.etcd_servers_overrides):
+            errors.append(_OVERRIDES_REFUSAL)
+        if self.encryption_provider_config_automatic_reload and not self.encryption_provider_config:
+            errors.append("--encryption-provider-config-automatic-reload must be set with --encryption-provider-config")
+        if self.storage_media_type and self.storage_media_type not in _MEDIA_TYPES:
+            errors.append(
+                f"--storage-media-type {quote(self.storage_media_type)} invalid, "
+                f"allowed values: {', '.join(_MEDIA_TYPES)}"
+            )
+        if self.watch_cache:
+            errors += [refusal for size in self.watch_cache_sizes if (refusal := _size_refusal(size))]
+        return errors
+
+
+def _override_ok(override: str) -> bool:
+    parts = override.split("#")
+    return len(parts) == 2 and len(parts[0].split("/")) == 2 and all(parts[1].split(";"))
+
+
+def _size_refusal(setting: str) -> str:
+    parts = setting.split("#")
+    if len(parts) != 2:
+        return f"invalid value of watch cache size: {setting}"
+    try:
+        size = parse_decimal(parts[1])
+    except ValueRefused:
+        return f"invalid size of watch cache size: {setting}"
+    return f"watch cache size cannot be negative: {setting}" if size < 0 else ""
