@@ -17,12 +17,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from pilothouse.apis.object_names import NameValidator, name_is_dns_subdomain
 from pilothouse.machinery.field_errors import FieldError
-from pilothouse.machinery.names import name_is_dns_subdomain
 
 Object = dict[str, Any]
-NameValidator = Callable[[str, bool], list[str]]
-"""(name, is a generateName prefix) → messages."""
 
 
 @dataclass(slots=True)
@@ -64,6 +62,8 @@ class Strategy:
     """Whether the server counts spec changes in metadata.generation."""
     default_orphans: ClassVar[bool] = False
     """Whether deleting without a policy orphans dependents (Job)."""
+    collects_garbage: ClassVar[bool] = True
+    """Whether deletion can cascade at all; events take no cascading finalizers."""
     returns_deleted: ClassVar[bool] = False
     """Whether DELETE answers with the object instead of a Status."""
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {}

@@ -139,19 +139,12 @@ def _build_struct(struct: Struct) -> StructDecoder:
 def zero_of(field: Field) -> Callable[[], Any] | None:
     """How to make what Go writes for the field when it is not set; None where it writes nothing."""
     kind = field.type
-    if isinstance(kind, Struct) and not field.pointer and not field.omit_zero:
-        return _zero_struct(kind)
+    # Go's omitempty has no effect on structs, and all special types are structs.
+    if isinstance(kind, Struct | Special) and not field.pointer and not field.omit_zero:
+        return type_zero(kind)
     if field.omit_empty or field.omit_zero:
         return None
-    if field.pointer or isinstance(kind, ListOf | MapOf):
-        return _nothing
-    if isinstance(kind, Scalar):
-        zero: Any = {"string": "", "bool": False, "bytes": None}.get(kind.kind, 0)
-        return lambda: zero
-    if isinstance(kind, Special):
-        plain: Any = {"Quantity": "0", "IntOrString": 0, "Duration": "0s"}.get(kind.kind)
-        return lambda: plain
-    return None
+    return _nothing if field.pointer else type_zero(kind)
 
 
 def _nothing() -> Any:
@@ -167,7 +160,8 @@ def _zero_struct(struct: Struct) -> Callable[[], Any]:
 
 def _field_decoder(field: Field) -> FieldDecoder:
     decoder = type_decoder(field.type)
-    if field.pointer or not field.omit_empty or isinstance(field.type, Struct | Special):
+    special = isinstance(field.type, Special)
+    if field.pointer or not (field.omit_zero if special else field.omit_empty) or isinstance(field.type, Struct):
         return decoder
 
     def decode_or_drop(value: Any, seen: _Seen) -> Any:
@@ -226,7 +220,7 @@ def type_zero(kind: Type) -> Callable[[], Any]:
         zero: Any = {"string": "", "bool": False, "bytes": None}.get(kind.kind, 0)
         return lambda: zero
     if isinstance(kind, Special):
-        plain: Any = {"Quantity": "0", "IntOrString": 0}.get(kind.kind)
+        plain: Any = {"Quantity": "0", "IntOrString": 0, "Duration": "0s"}.get(kind.kind)
         return lambda: plain
     return _nothing
 
@@ -320,7 +314,7 @@ def _special_decoder(kind: Special) -> FieldDecoder:
 
 def _decode_quantity(value: Any) -> str:
     try:
-        return quantity.canonicalize(value) if value.__class__ is str else quantity.from_json(value)
+        return quantity.canonicalize(value) if value.__class__ is str else quantity.canonicalize_json(value)
     except ValueError as error:
         raise DecodeError(message=str(error)) from None
 
@@ -329,7 +323,7 @@ def _decode_time(value: Any) -> Any:
     if value.__class__ is not str:
         raise DecodeError(found(value), "string")
     try:
-        return times.canonical_time(value)
+        return times.canonicalize_time(value)
     except ValueError as error:
         raise DecodeError(message=str(error)) from None
 
@@ -338,7 +332,7 @@ def _decode_micro_time(value: Any) -> Any:
     if value.__class__ is not str:
         raise DecodeError(found(value), "string")
     try:
-        return times.canonical_micro_time(value)
+        return times.canonicalize_micro_time(value)
     except ValueError as error:
         raise DecodeError(message=str(error)) from None
 
@@ -347,7 +341,7 @@ def _decode_duration(value: Any) -> Any:
     if value.__class__ is not str:
         raise DecodeError(found(value), "string")
     try:
-        return times.format_go_duration(times.parse_go_duration(value))
+        return times.format_duration(times.parse_duration(value))
     except ValueError as error:
         raise DecodeError(message=str(error)) from None
 

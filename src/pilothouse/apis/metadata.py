@@ -1,0 +1,163 @@
+"""Validation of object metadata, the same for every kind, in the original's order and words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilothouse.apis.object_names import NameValidator
+from pilothouse.machinery import names
+from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required, too_long
+from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
+
+Metadata = dict[str, Any]
+IMMUTABLE = "field is immutable"
+ANNOTATIONS_LIMIT = 256 * 1024
+ORPHAN_DEPENDENTS = "orphan"
+DELETE_DEPENDENTS = "foregroundDeletion"
+_METADATA = Path("metadata")
+
+
+def validate_metadata(
+    metadata: Metadata, *, namespaced: bool, validate_name: NameValidator, path: Path = _METADATA
+) -> list[FieldError]:
+    """Faults of a new object's metadata."""
+    errs: list[FieldError] = []
+    prefix = metadata.get("generateName")
+    if prefix:
+        errs += (invalid(path.child("generateName"), prefix, message) for message in validate_name(prefix, True))
+    name = metadata.get("name")
+    if not name:
+        errs.append(required(path.child("name"), "name or generateName is required"))
+    else:
+        errs += (invalid(path.child("name"), name, message) for message in validate_name(name, False))
+    namespace = metadata.get("namespace")
+    if not namespaced:
+        if namespace:
+            errs.append(forbidden(path.child("namespace"), "not allowed on this type"))
+    elif not namespace:
+        errs.append(required(path.child("namespace"), ""))
+    else:
+        errs += (invalid(path.child("namespace"), namespace, m) for m in names.check_dns1123_label(namespace))
+    _validate_generation(metadata, path, errs)
+    _validate_maps_and_owners(metadata, path, errs)
+    validate_finalizers(metadata.get("finalizers") or (), path.child("finalizers"), errs)
+    _validate_managed_fields(metadata, path, errs)
+    return errs
+
+
+def validate_metadata_update(metadata: Metadata, old: Metadata, path: Path = _METADATA) -> list[FieldError]:
+    """Faults of changed metadata against what was stored."""
+    errs: list[FieldError] = []
+    if old.get("deletionTimestamp"):
+        extra = sorted(set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ()))
+        if extra:
+            listed = ", ".join(f'"{name}"' for name in extra)
+            why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
+            errs.append(forbidden(path.child("finalizers"), why))
+    version = metadata.get("resourceVersion", "")
+    if not version:
+        errs.append(invalid(path.child("resourceVersion"), version, "must be specified for an update"))
+    _validate_generation(metadata, path, errs)
+    if metadata.get("generation", 0) < old.get("generation", 0):
+        errs.append(invalid(path.child("generation"), metadata.get("generation", 0), "must not be decremented"))
+    for key in ("name", "namespace", "uid"):
+        if metadata.get(key, "") != old.get(key, ""):
+            errs.append(invalid(path.child(key), metadata.get(key, ""), IMMUTABLE))
+    for key in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        if metadata.get(key) != old.get(key):
+            errs.append(invalid(path.child(key), metadata.get(key), IMMUTABLE))
+    _validate_maps_and_owners(metadata, path, errs)
+    _validate_managed_fields(metadata, path, errs)
+    return errs
+
+
+def _validate_generation(metadata: Metadata, path: Path, errs: list[FieldError]) -> None:
+    generation = metadata.get("generation", 0)
+    if generation < 0:
+        errs.append(invalid(path.child("generation"), generation, "must be greater than or equal to 0"))
+
+
+def _validate_maps_and_owners(metadata: Metadata, path: Path, errs: list[FieldError]) -> None:
+    labels = metadata.get("labels")
+    if labels:
+        validate_labels(labels, path.child("labels"), errs)
+    annotations = metadata.get("annotations")
+    if annotations:
+        validate_annotations(annotations, path.child("annotations"), errs)
+    owners = metadata.get("ownerReferences")
+    if owners:
+        validate_owners(owners, path.child("ownerReferences"), errs)
+
+
+def validate_labels(labels: dict[str, str], path: Path, errs: list[FieldError]) -> None:
+    """Keys are qualified names, values label values."""
+    for key, value in labels.items():
+        errs += (invalid(path, key, message) for message in names.check_label_key(key))
+        errs += (invalid(path, value, message) for message in names.check_label_value(value))
+
+
+def validate_annotations(annotations: dict[str, str], path: Path, errs: list[FieldError]) -> None:
+    """Keys are qualified names whatever their case; all together stay under 256 KiB."""
+    size = 0
+    for key, value in annotations.items():
+        errs += (invalid(path, key, message) for message in names.check_label_key(key.lower()))
+        size += len(key) + len(value)
+    # Characters are at most four bytes each: only a suspiciously long map is measured exactly.
+    if size > ANNOTATIONS_LIMIT // 4 and _bytes(annotations) > ANNOTATIONS_LIMIT:
+        errs.append(too_long(path, "", ANNOTATIONS_LIMIT))
+
+
+def _bytes(annotations: dict[str, str]) -> int:
+    return sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+
+
+def validate_owners(owners: list[dict[str, Any]], path: Path, errs: list[FieldError]) -> None:
+    """Every reference is complete, at most one is the controller, and events own nothing."""
+    controller = ""
+    for position, owner in enumerate(owners):
+        _validate_owner(owner, path.index(position), errs)
+        if owner.get("controller"):
+            this = f"{owner.get('kind', '')}/{owner.get('name', '')}"
+            if controller:
+                why = (
+                    "Only one reference can have Controller set to true. "
+                    f'Found "true" in references for {controller} and {this}'
+                )
+                errs.append(invalid(path, owners, why))
+            else:
+                controller = this
+
+
+def _validate_owner(owner: dict[str, Any], path: Path, errs: list[FieldError]) -> None:
+    version = owner.get("apiVersion", "")
+    try:
+        gv = parse_group_version(version)
+    except ValueError:
+        gv = None
+    if not version:
+        errs.append(required(path.child("apiVersion"), "must not be empty"))
+    elif gv is None or not gv.version:
+        errs.append(invalid(path.child("apiVersion"), version, "must be <group>/<version> or <version>"))
+    errs += (required(path.child(key), "must not be empty") for key in ("kind", "name", "uid") if not owner.get(key))
+    if gv is not None and (version, owner.get("kind")) == ("v1", "Event"):
+        gvk = GroupVersionKind(gv.group, gv.version, "Event")
+        errs.append(invalid(path, owner, f"{gvk} is disallowed from being an owner"))
+
+
+def validate_finalizers(finalizers: Any, path: Path, errs: list[FieldError]) -> None:
+    """Names are qualified, and the two cascading finalizers exclude each other."""
+    for finalizer in finalizers:
+        errs += (invalid(path, finalizer, message) for message in names.check_label_key(finalizer))
+    if ORPHAN_DEPENDENTS in finalizers and DELETE_DEPENDENTS in finalizers:
+        why = f"finalizer {ORPHAN_DEPENDENTS} and {DELETE_DEPENDENTS} cannot be both set"
+        errs.append(invalid(path, list(finalizers), why))
+
+
+def _validate_managed_fields(metadata: Metadata, path: Path, errs: list[FieldError]) -> None:
+    for position, entry in enumerate(metadata.get("managedFields") or ()):
+        where = path.child("managedFields").index(position)
+        operation = entry.get("operation", "")
+        if operation not in ("Apply", "Update"):
+            errs.append(invalid(where.child("operation"), operation, "must be `Apply` or `Update`"))
+        if entry.get("fieldsType") and entry["fieldsType"] != "FieldsV1":
+            errs.append(invalid(where.child("fieldsType"), entry["fieldsType"], "must be `FieldsV1`"))

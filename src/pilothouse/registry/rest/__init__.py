@@ -1,0 +1,1 @@
+"""The rules that hold for every resource before it is created, updated or deleted."""

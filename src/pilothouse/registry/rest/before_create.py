@@ -1,0 +1,53 @@
+"""What happens to a new object before it is stored.
+
+    1. the namespace of object and request agree
+    2. strategy.prepare_for_create drops what creators may not set
+    3. system metadata is set: uid, creationTimestamp, no deletion marks
+    4. metadata, then strategy.validate; every fault in one 422
+    5. strategy.warnings_on_create, strategy.canonicalize
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from pilothouse.apis.metadata import validate_metadata
+from pilothouse.apis.resources import Resource
+from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.machinery import errors
+
+_CLEARED = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def before_create(resource: Resource, strategy: Strategy, ctx: Context, obj: Object) -> None:
+    """Make the object ready to be stored, or raise the Status that refuses it."""
+    metadata: dict[str, Any] = obj["metadata"]
+    ensure_namespace(resource, ctx, metadata)
+    strategy.prepare_for_create(ctx, obj)
+    for key in _CLEARED:
+        metadata.pop(key, None)
+    metadata["creationTimestamp"] = ctx.now
+    metadata["uid"] = str(uuid.uuid4())
+    if strategy.generation:
+        metadata["generation"] = 1
+    errs = validate_metadata(metadata, namespaced=resource.namespaced, validate_name=strategy.validate_name)
+    errs += strategy.validate(ctx, obj)
+    if errs:
+        raise errors.invalid(resource.group_kind, metadata.get("name", ""), list(dict.fromkeys(errs)))
+    ctx.warnings += strategy.warnings_on_create(ctx, obj)
+    strategy.canonicalize(obj)
+
+
+def ensure_namespace(resource: Resource, ctx: Context, metadata: dict[str, Any]) -> None:
+    """The object lives where the request says; an object that says otherwise is refused."""
+    expected = ctx.namespace if resource.namespaced else ""
+    given = metadata.get("namespace", "")
+    if given == expected:
+        return
+    if not expected:
+        del metadata["namespace"]
+    elif not given:
+        metadata["namespace"] = expected
+    else:
+        raise errors.bad_request("the namespace of the provided object does not match the namespace sent on the request")

@@ -1,0 +1,51 @@
+"""What happens to a changed object before it replaces the stored one.
+
+    1. the namespace of object and request agree; generation is the old one
+    2. strategy.prepare_for_update puts back what updaters may not change (and may count the generation up)
+    3. system metadata is kept: uid, creationTimestamp, deletion marks
+    4. metadata, then strategy.validate_update; every fault in one 422
+    5. strategy.warnings_on_update, strategy.canonicalize
+"""
+
+from __future__ import annotations
+
+from pilothouse.apis.metadata import validate_metadata, validate_metadata_update
+from pilothouse.apis.object_names import name_is_path_segment
+from pilothouse.apis.resources import Resource
+from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.machinery import errors
+from pilothouse.registry.rest.before_create import ensure_namespace
+
+
+def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Object, old: Object) -> None:
+    """Make the object ready to replace ``old``, or raise the Status that refuses it."""
+    metadata, old_metadata = obj["metadata"], old["metadata"]
+    ensure_namespace(resource, ctx, metadata)
+    if "generation" in old_metadata:
+        metadata["generation"] = old_metadata["generation"]
+    else:
+        metadata.pop("generation", None)
+    metadata.pop("selfLink", None)
+    strategy.prepare_for_update(ctx, obj, old)
+    if strategy.generation and _desire_changed(obj, old, strategy.status_field):
+        metadata["generation"] = old_metadata.get("generation", 0) + 1
+    if not metadata.get("uid"):
+        metadata["uid"] = old_metadata.get("uid", "")
+    for key in ("creationTimestamp", "deletionTimestamp"):
+        if old_metadata.get(key):
+            metadata[key] = old_metadata[key]
+    if "deletionGracePeriodSeconds" in old_metadata and "deletionGracePeriodSeconds" not in metadata:
+        metadata["deletionGracePeriodSeconds"] = old_metadata["deletionGracePeriodSeconds"]
+    errs = validate_metadata(metadata, namespaced=resource.namespaced, validate_name=name_is_path_segment)
+    errs += validate_metadata_update(metadata, old_metadata)
+    errs += strategy.validate_update(ctx, obj, old)
+    if errs:
+        raise errors.invalid(resource.group_kind, metadata.get("name", ""), list(dict.fromkeys(errs)))
+    ctx.warnings += strategy.warnings_on_update(ctx, obj, old)
+    strategy.canonicalize(obj)
+
+
+def _desire_changed(obj: Object, old: Object, status_field: str) -> bool:
+    """Whether anything but metadata and status differs."""
+    ignored = ("metadata", "kind", "apiVersion", status_field)
+    return any(obj.get(key) != old.get(key) for key in {*obj, *old} if key not in ignored)

@@ -1,0 +1,182 @@
+"""The contract between Pilothouse and whatever keeps its data: one ordered log with one global revision.
+
+An empty store stands at revision 1 and the first write makes revision 2. Every successful write makes exactly one new revision,
+greater than all before it, across all processes that share the store. A write is acknowledged (its awaitable returns) only
+when it is durable. Reads at a past revision see the store as it was then, until `compact` forgets that revision.
+
+A backend belongs to the event loop that opened it and is called from there only; it never blocks that loop.
+All keys are text such as `/registry/pods/<namespace>/<name>`, ordered by code point; a prefix ends with `/`, or is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+FIRST_REVISION = 1
+
+
+class StorageError(Exception):
+    """Whatever a store refuses or fails to do."""
+
+
+class KeyExists(StorageError):
+    """A create found the key alive."""
+
+    def __init__(self, key: str, current: int) -> None:
+        super().__init__(f"key {key!r} exists at revision {current}")
+        self.key, self.current = key, current
+
+
+class Conflict(StorageError):
+    """An update or a delete expected another revision; `current` is the state in the way, None when the key is absent."""
+
+    def __init__(self, key: str, expected: int, current: KeyValue | None) -> None:
+        found = f"at revision {current.revision}" if current else "absent"
+        super().__init__(f"key {key!r} was expected at revision {expected} and is {found}")
+        self.key, self.expected, self.current = key, expected, current
+
+
+class Compacted(StorageError):
+    """The revision asked for is older than what the store still remembers."""
+
+    def __init__(self, requested: int, compacted: int) -> None:
+        super().__init__(f"revision {requested} has been compacted; the oldest one kept is {compacted}")
+        self.requested, self.compacted = requested, compacted
+
+
+class FutureRevision(StorageError):
+    """The revision asked for has not happened yet."""
+
+    def __init__(self, requested: int, current: int) -> None:
+        super().__init__(f"revision {requested} is in the future; the newest one is {current}")
+        self.requested, self.current = requested, current
+
+
+class Unavailable(StorageError):
+    """The store could not do it now (disk full, locked, closed, unreachable). The outcome of a write may be unknown."""
+
+
+class UnusableStore(StorageError):
+    """The store cannot be opened: not ours, damaged, or written by a newer version."""
+
+
+@dataclass(slots=True)
+class KeyValue:
+    """A live key: its value, the revision that wrote it and the revision that created it."""
+
+    key: str
+    value: bytes
+    revision: int
+    created: int
+
+
+@dataclass(slots=True)
+class Event:
+    """One change of one key. `origin` is what the writer in this process passed along; None for all other writers."""
+
+    key: str
+    revision: int
+    value: bytes | None
+    """None is a deletion."""
+    created: int
+    previous: KeyValue | None
+    """The state before the change; None when the key did not exist."""
+    origin: object = None
+
+    @property
+    def is_create(self) -> bool:
+        return self.value is not None and self.created == self.revision
+
+    @property
+    def is_delete(self) -> bool:
+        return self.value is None
+
+
+@dataclass(slots=True)
+class Page:
+    """Part of a listing in key order. `remaining` counts the keys after it; `revision` is the one that was read."""
+
+    items: list[KeyValue]
+    revision: int
+    more: bool
+    remaining: int
+
+
+@dataclass(slots=True)
+class History:
+    """Part of the log in revision order, complete up to and including `revision`; a revision is never split."""
+
+    events: list[Event]
+    revision: int
+
+
+class Follower(Protocol):
+    """Receives the live log on the event loop; must not raise."""
+
+    def receive(self, events: Sequence[Event], revision: int) -> None:
+        """Take the events up to and including `revision`, in revision order, none left out and none twice."""
+
+    def fail(self, error: StorageError) -> None:
+        """Learn that the feed is broken and that nothing more will come."""
+
+
+class Feed(Protocol):
+    """A running hand-over to a follower, complete for every revision after `revision`."""
+
+    revision: int
+
+    def close(self) -> None:
+        """Stop at once."""
+
+
+class Backend(Protocol):
+    """A store. Results of a write come after its event was handed to all followers of this process, where the backend can."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None:
+        """Finish what was accepted, release threads, files and connections."""
+
+    async def create(self, key: str, value: bytes, ttl_seconds: int | None = None, origin: object = None) -> int:
+        """Write a key that must be absent and return the revision. Raises KeyExists."""
+
+    async def update(
+        self, key: str, value: bytes, expected: int, ttl_seconds: int | None = None, origin: object = None
+    ) -> int:
+        """Replace a key that must stand at revision `expected`. Raises Conflict. Without a ttl the key lives for ever."""
+
+    async def delete(self, key: str, expected: int, origin: object = None) -> int:
+        """Delete a key that must stand at revision `expected`; return the revision of the deletion. Raises Conflict."""
+
+    async def get(self, key: str, revision: int = 0) -> KeyValue | None:
+        """Read a key now, or as of a revision. Raises Compacted, FutureRevision."""
+
+    async def list(self, prefix: str, *, start: str | None = None, limit: int = 0, revision: int = 0) -> Page:
+        """Read keys below a prefix from `start` on, now or as of a revision. Raises Compacted, FutureRevision."""
+
+    async def count(self, prefix: str) -> int: ...
+
+    async def history(self, prefix: str, after: int, limit: int = 1000) -> History:
+        """Read about `limit` events after a revision. Raises Compacted (when `after` is below it), FutureRevision."""
+
+    def follow(self, follower: Follower) -> Feed:
+        """Hand over all changes of the store from now on."""
+
+    def watch(self, prefix: str, after: int) -> AsyncIterator[Sequence[Event]]:
+        """Iterate over batches of events after a revision: past ones first, then live ones. Raises as `history` does."""
+
+    async def current_revision(self) -> int:
+        """The newest revision of the whole store; followers of this process have received it when this returns."""
+
+    def unseen_revision(self) -> int | None:
+        """At least the newest revision that any *other* process may have acknowledged; None when only asking can tell.
+
+        Never waits. A follower that has reached it needs no `current_revision` to claim that it is up to date.
+        """
+
+    async def compact(self, revision: int) -> None:
+        """Forget what was superseded at or before a revision; older reads raise Compacted. Raises FutureRevision."""
+
+    async def compacted_revision(self) -> int: ...

@@ -1,0 +1,6 @@
+"""The embedded store: one SQLite file, durable, shared safely by several processes on one machine."""
+
+from pilothouse.storage.backends.sqlite.backend import SQLiteBackend
+from pilothouse.storage.backends.sqlite.retention import Retention
+
+__all__ = ["Retention", "SQLiteBackend"]

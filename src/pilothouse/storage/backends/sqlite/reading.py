@@ -1,0 +1,111 @@
+"""Reads of the log: one key, a listing, a stretch of history; now or as of a revision, each in one consistent snapshot."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pilothouse.storage.backends.contract import Compacted, Event, FutureRevision, History, KeyValue, Page
+from pilothouse.storage.backends.sqlite.schema import compacted_revision, current_revision
+
+Read = Callable[[sqlite3.Connection], object]
+
+_GET = """
+SELECT key, value, revision, created, deleted FROM log
+WHERE key = ? AND revision <= ? ORDER BY revision DESC LIMIT 1
+"""
+
+# The newest row of every key comes from the index alone; only rows of the answer are fetched.
+_NEWEST = """
+SELECT key, MAX(revision) AS revision, deleted FROM log INDEXED BY log_by_key
+WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key
+"""
+_LIST = f"""
+SELECT l.key, l.value, l.revision, l.created FROM ({_NEWEST}) AS n CROSS JOIN log AS l ON l.revision = n.revision
+WHERE NOT n.deleted ORDER BY n.key LIMIT ?
+"""
+_COUNT = f"SELECT COUNT(*) FROM ({_NEWEST}) WHERE NOT deleted"
+
+_EVENTS = """
+SELECT l.key, l.revision, l.deleted, l.value, l.created, p.value, p.revision, p.created
+FROM log AS l LEFT JOIN log AS p ON p.revision = l.previous
+WHERE l.revision > ? AND l.revision <= ? AND l.key >= ? AND l.key < ? ORDER BY l.revision LIMIT ?
+"""
+
+
+def prefix_end(prefix: str) -> str:
+    """The first text after all that start with a prefix."""
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else chr(0x10FFFF)
+
+
+def read_key(connection: sqlite3.Connection, key: str, revision: int) -> KeyValue | None:
+    with _snapshot(connection, revision) as at:
+        row = connection.execute(_GET, (key, at)).fetchone()
+    if row is None or row[4]:
+        return None
+    return KeyValue(row[0], row[1], row[2], row[3])
+
+
+def read_page(connection: sqlite3.Connection, prefix: str, start: str | None, limit: int, revision: int) -> Page:
+    first, end = max(prefix, start or ""), prefix_end(prefix)
+    with _snapshot(connection, revision) as at:
+        rows = connection.execute(_LIST, (first, end, at, limit + 1 if limit else -1)).fetchall()
+        items = [KeyValue(*row) for row in rows]
+        if not limit or len(items) <= limit:
+            return Page(items, at, False, 0)
+        following = items.pop().key
+        remaining = connection.execute(_COUNT, (following, end, at)).fetchone()[0]
+    return Page(items, at, True, remaining)
+
+
+def count_keys(connection: sqlite3.Connection, prefix: str) -> int:
+    with _snapshot(connection, 0) as at:
+        return int(connection.execute(_COUNT, (prefix, prefix_end(prefix), at)).fetchone()[0])
+
+
+def read_history(connection: sqlite3.Connection, prefix: str, after: int, limit: int) -> History:
+    with _snapshot(connection, 0) as current:
+        _check(connection, after, current)
+        events = read_events(connection, prefix, after, current, limit)
+    return History(events, events[-1].revision if len(events) == limit else current)
+
+
+def read_events(connection: sqlite3.Connection, prefix: str, after: int, until: int, limit: int = -1) -> list[Event]:
+    rows = connection.execute(_EVENTS, (after, until, prefix, prefix_end(prefix), limit))
+    return [_event(*row) for row in rows]
+
+
+def _event(
+    key: str,
+    revision: int,
+    deleted: int,
+    value: bytes,
+    created: int,
+    old_value: bytes | None,
+    old_revision: int,
+    old_created: int,
+) -> Event:
+    previous = None if old_value is None else KeyValue(key, old_value, old_revision, old_created)
+    return Event(key, revision, None if deleted else value, created, previous)
+
+
+@contextmanager
+def _snapshot(connection: sqlite3.Connection, revision: int) -> Iterator[int]:
+    """A read transaction and the revision to read at: the one asked for after checks, or the current one for 0."""
+    connection.execute("BEGIN")
+    try:
+        current = current_revision(connection)
+        if revision:
+            _check(connection, revision, current)
+        yield revision or current
+    finally:
+        connection.execute("COMMIT")
+
+
+def _check(connection: sqlite3.Connection, revision: int, current: int) -> None:
+    if revision > current:
+        raise FutureRevision(revision, current)
+    compacted = compacted_revision(connection)
+    if revision < compacted:
+        raise Compacted(revision, compacted)

@@ -1,0 +1,104 @@
+"""The database file: its tables, how connections to it are set up, and the checks that it is really ours.
+
+`log` holds one row per revision and is only appended to; compaction removes rows that were superseded. A row names the revision
+it replaced (`previous`, 0 for none), which is all that compaction and watches need to find it. The newest row is never
+removed, so the highest row number is the store's revision.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from pilothouse.storage.backends.contract import FIRST_REVISION, Unavailable, UnusableStore
+
+APPLICATION_ID = 0x50484F55
+SCHEMA_VERSION = 1
+BUSY_TIMEOUT_MS = 5000
+
+_TABLES = f"""
+CREATE TABLE log (
+    revision INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    previous INTEGER NOT NULL,
+    deleted INTEGER NOT NULL,
+    expires INTEGER,
+    value BLOB NOT NULL
+);
+CREATE INDEX log_by_key ON log (key, revision, deleted);
+CREATE INDEX log_by_expiry ON log (expires) WHERE expires IS NOT NULL;
+CREATE TABLE bounds (name TEXT PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO bounds VALUES ('compacted', 0), ('swept', 0);
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+
+CURRENT_REVISION = f"SELECT COALESCE(MAX(revision), {FIRST_REVISION}) FROM log"
+COMPACTED_REVISION = "SELECT revision FROM bounds WHERE name = 'compacted'"
+
+
+def connect_writer(path: str) -> sqlite3.Connection:
+    """Open the file for writing, creating it readable for its owner only. Raises UnusableStore, Unavailable."""
+    try:
+        _create_file(path)
+        connection = _connect(path)
+        try:
+            _prepare(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+    except sqlite3.OperationalError as error:
+        raise Unavailable(f"cannot open {path}: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise UnusableStore(f"{path} is not a usable database: {error}") from error
+    except OSError as error:
+        raise UnusableStore(f"cannot open {path}: {error.strerror}") from error
+
+
+def connect_reader(path: str) -> sqlite3.Connection:
+    """Open another connection to a prepared file, for reading only."""
+    connection = _connect(path)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def current_revision(connection: sqlite3.Connection) -> int:
+    return int(connection.execute(CURRENT_REVISION).fetchone()[0])
+
+
+def compacted_revision(connection: sqlite3.Connection) -> int:
+    return int(connection.execute(COMPACTED_REVISION).fetchone()[0])
+
+
+def _create_file(path: str) -> None:
+    os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if os.fstat(file).st_mode & 0o077:
+            os.fchmod(file, 0o600)
+    finally:
+        os.close(file)
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: str) -> None:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    tables = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+    if application != APPLICATION_ID and (tables or application):
+        raise UnusableStore(f"{path} is a database of another program")
+    if version > SCHEMA_VERSION:
+        raise UnusableStore(f"{path} was written by a newer version (schema {version}, this one knows {SCHEMA_VERSION})")
+    if not tables:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    if not tables:
+        connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
