@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import shlex
 import socket
 from pathlib import Path
 
+from pilothouse import KUBERNETES_VERSION, __version__
 from pilothouse.app.kubeconfig import write_kubeconfig
 from pilothouse.app.pki import ensure_pki, ensure_serving_pair
 from pilothouse.options.server_options import ServerOptions
@@ -34,6 +36,7 @@ def provision(options: ServerOptions) -> None:
             "--etcd-servers: etcd is not supported yet; leave it out to use the embedded store in --data-dir"
         )
     derived = options.derived
+    derived.greeting = _greeting(options)
     try:
         if derived.pki is not None:
             names, addresses = serving_names(options)
@@ -60,6 +63,18 @@ def _write_admin_kubeconfig(options: ServerOptions) -> None:
         pki.admin_cert,
         pki.admin_key,
     )
+
+
+def _greeting(options: ServerOptions) -> str:
+    lines = [
+        f"Pilothouse {__version__} (Kubernetes v{KUBERNETES_VERSION}.0) is ready.",
+        f"  Listening on  {server_url(options)}",
+        f"  Data in       {Path(options.own.data_dir).absolute()}",
+    ]
+    if options.derived.admin_kubeconfig:
+        path = shlex.quote(str(Path(options.derived.admin_kubeconfig).absolute()))
+        lines.append(f"  Try           kubectl --kubeconfig {path} get namespaces")
+    return "\n".join(lines)
 
 
 def server_url(options: ServerOptions) -> str:

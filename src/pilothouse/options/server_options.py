@@ -43,6 +43,8 @@ class Derived:
     """The certificates the server makes itself; ``None`` when flags name all it needs."""
     admin_kubeconfig: str = ""
     """Where the administrator's kubeconfig is written; empty when our own authority does not authenticate clients."""
+    greeting: str = ""
+    """What to tell the user once the server is ready: where it listens and what to try next."""
     problems: list[str] = field(default_factory=list)
     """Faults found on the way, for ``validate`` to report with the others."""
     notices: list[str] = field(default_factory=list)
