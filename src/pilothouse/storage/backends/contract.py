@@ -1,11 +1,11 @@
 """The contract between Pilothouse and whatever keeps its data: one ordered log with one global revision.
 
-An empty store stands at revision 1 and the first write makes revision 2. Every successful write makes exactly one new revision,
-greater than all before it, across all processes that share the store. A write is acknowledged (its awaitable returns) only
-when it is durable. Reads at a past revision see the store as it was then, until `compact` forgets that revision.
+An empty store stands at revision 1 and the first write makes revision 2. Every successful write makes exactly one new
+revision, greater than all before it, across all processes that share the store. A write is acknowledged (its awaitable
+returns) only when it is durable. Reads at a past revision see the store as it was then, until `compact` forgets it.
 
-A backend belongs to the event loop that opened it and is called from there only; it never blocks that loop.
-All keys are text such as `/registry/pods/<namespace>/<name>`, ordered by code point; a prefix ends with `/`, or is empty.
+A backend belongs to the event loop that opened it and is called from there only; it never blocks that loop. Keys are
+text such as `/registry/pods/<namespace>/<name>`, ordered by code point; a prefix ends with `/`, or is empty.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class KeyExists(StorageError):
 
 
 class Conflict(StorageError):
-    """An update or a delete expected another revision; `current` is the state in the way, None when the key is absent."""
+    """An update or a delete expected another revision; `current` is the state in the way, None for an absent key."""
 
     def __init__(self, key: str, expected: int, current: KeyValue | None) -> None:
         found = f"at revision {current.revision}" if current else "absent"
@@ -74,24 +74,18 @@ class KeyValue:
 
 @dataclass(slots=True)
 class Event:
-    """One change of one key. `origin` is what the writer in this process passed along; None for all other writers."""
+    """One change of one key. `value` None is a deletion; `created` says that the key did not exist before.
+
+    `previous` is the state before the change; a live feed leaves it out, because followers know what they had.
+    `origin` is what the writer in this process passed along; None for all other writers, and in history.
+    """
 
     key: str
     revision: int
     value: bytes | None
-    """None is a deletion."""
-    created: int
-    previous: KeyValue | None
-    """The state before the change; None when the key did not exist."""
+    created: bool
+    previous: KeyValue | None = None
     origin: object = None
-
-    @property
-    def is_create(self) -> bool:
-        return self.value is not None and self.created == self.revision
-
-    @property
-    def is_delete(self) -> bool:
-        return self.value is None
 
 
 @dataclass(slots=True)
@@ -132,7 +126,7 @@ class Feed(Protocol):
 
 
 class Backend(Protocol):
-    """A store. Results of a write come after its event was handed to all followers of this process, where the backend can."""
+    """A store. Where a backend can, it hands a write's event to the followers of this process before the result."""
 
     async def open(self) -> None: ...
 
@@ -145,7 +139,7 @@ class Backend(Protocol):
     async def update(
         self, key: str, value: bytes, expected: int, ttl_seconds: int | None = None, origin: object = None
     ) -> int:
-        """Replace a key that must stand at revision `expected`. Raises Conflict. Without a ttl the key lives for ever."""
+        """Replace a key that must stand at revision `expected`; without a ttl it lives for ever. Raises Conflict."""
 
     async def delete(self, key: str, expected: int, origin: object = None) -> int:
         """Delete a key that must stand at revision `expected`; return the revision of the deletion. Raises Conflict."""
@@ -165,7 +159,7 @@ class Backend(Protocol):
         """Hand over all changes of the store from now on."""
 
     def watch(self, prefix: str, after: int) -> AsyncIterator[Sequence[Event]]:
-        """Iterate over batches of events after a revision: past ones first, then live ones. Raises as `history` does."""
+        """Iterate over batches of events after a revision, past ones and then live ones. Raises as `history` does."""
 
     async def current_revision(self) -> int:
         """The newest revision of the whole store; followers of this process have received it when this returns."""

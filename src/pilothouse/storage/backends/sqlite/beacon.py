@@ -1,8 +1,13 @@
-"""A word of shared memory beside the database that tells all processes the newest revision, without a system call.
+"""A page of shared memory beside the database where each process shows the newest revision it has committed.
 
-A writer lights the beacon while it holds SQLite's write lock, just before it commits, so the word only goes backwards when a
-commit fails. Whoever reads a revision that it has already seen knows that nobody has acknowledged a newer one; any other
-value means "look into the database". The file also carries the lock that serialises opening the database.
+Every process owns one word and sets it after a commit and before it acknowledges the writes. So who finds no
+foreign word above what it has seen itself knows, without a system call, that nobody else has acknowledged anything
+newer; a higher word means "look into the database". With a single process there are no foreign words and nothing to
+compare.
+
+Claiming a word is serialised by a lock on the folder, which also serialises opening the database. A process that
+finds itself alone starts with an empty page; otherwise it takes over the word of a dead process, or the next one
+never used.
 """
 
 from __future__ import annotations
@@ -13,42 +18,88 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_SIZE = mmap.PAGESIZE
+_WORDS = mmap.PAGESIZE // 8
+_SLOTS = _WORDS // 2 - 1
+_USED = 0
+_OWNERS = _WORDS // 2
 
 
 class Beacon:
-    """The newest revision, in a memory-mapped file."""
+    """One process's view of the page: word 0 counts the slots used, then come their revisions, then their owners."""
 
     def __init__(self, path: str) -> None:
+        self._folder = os.path.dirname(os.path.abspath(path))
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            if os.fstat(self._file).st_size < _SIZE:
-                os.ftruncate(self._file, _SIZE)
-            self._memory = mmap.mmap(self._file, _SIZE)
+            if os.fstat(self._file).st_size < mmap.PAGESIZE:
+                os.ftruncate(self._file, mmap.PAGESIZE)
+            self._memory = mmap.mmap(self._file, mmap.PAGESIZE)
         except BaseException:
             os.close(self._file)
             raise
-        # One aligned machine word: stores and loads of it are atomic.
-        self._word = memoryview(self._memory).cast("Q")
+        # Aligned machine words: loads and stores are atomic.
+        self._words = memoryview(self._memory).cast("Q")
+        self._slot = 0
 
     @contextmanager
-    def opening(self) -> Iterator[None]:
-        """Keep other processes from opening the database meanwhile."""
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+    def joining(self) -> Iterator[None]:
+        """Claim a word, and keep other processes from joining meanwhile."""
+        folder = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            self._claim()
             yield
         finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            os.close(folder)
 
-    @property
-    def revision(self) -> int:
-        return self._word[0]
+    def show(self, revision: int) -> None:
+        """Tell the others about a committed revision."""
+        self._words[self._slot] = revision
 
-    @revision.setter
-    def revision(self, revision: int) -> None:
-        self._word[0] = revision
+    def newest_foreign(self) -> int:
+        """The newest revision that any other process has shown; 0 when there are no others."""
+        used = self._words[_USED]
+        if used <= 1 and self._slot == 1:
+            return 0
+        words, slot = self._words, self._slot
+        return max(max(words[1:slot], default=0), max(words[slot + 1 : used + 1], default=0))
 
     def close(self) -> None:
-        self._word.release()
+        if self._slot:
+            self._words[_OWNERS + self._slot] = 0
+        self._words.release()
         self._memory.close()
         os.close(self._file)
+
+    def _claim(self) -> None:
+        if self._is_alone():
+            self._memory[:] = bytes(mmap.PAGESIZE)
+        # Held as long as the file is open: the sign that somebody is there.
+        fcntl.flock(self._file, fcntl.LOCK_SH)
+        used = self._words[_USED]
+        free = (slot for slot in range(1, used + 1) if not _is_alive(self._words[_OWNERS + slot]))
+        slot = next(free, used + 1)
+        if slot > _SLOTS:
+            raise OSError(0, f"more than {_SLOTS} processes share the database")
+        self._words[_OWNERS + slot] = os.getpid()
+        self._words[_USED] = max(used, slot)
+        self._slot = slot
+
+    def _is_alone(self) -> bool:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def _is_alive(process: int) -> bool:
+    if not process:
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,9 +1,9 @@
 """Forgetting superseded rows and giving their disk space back, in steps small enough that writers hardly notice.
 
-Timeline of a compaction at revision C: (1) the bound `compacted` moves to C, from then on older reads are refused; (2) the rows
-up to C are swept in slices: each row's predecessor goes, and so do deletions themselves; `swept` remembers how far, so that a
-crash costs nothing; (3) free pages are returned to the file system in slices; (4) the write-ahead log is emptied and cut.
-Each step is one short transaction on the writer's thread.
+Timeline of a compaction at revision C: (1) the bound `compacted` moves to C, and older reads are refused from then
+on; (2) the rows up to C are swept in slices: each row's predecessor goes, and so do deletions themselves; `swept`
+remembers how far, so that a crash costs nothing; (3) free pages are returned to the file system in slices; (4) the
+write-ahead log is emptied and cut. Each step is one short transaction on the writer's thread.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def sweep_slice(connection: sqlite3.Connection) -> bool:
         # The row at `swept` is looked at a second time: a deletion that was the newest row had to stay the first time.
         last = min(first + SLICE_REVISIONS, compacted)
         connection.execute(
-            "DELETE FROM log WHERE revision IN (SELECT previous FROM log WHERE revision BETWEEN ? AND ? AND previous > 0)",
+            "DELETE FROM log WHERE revision IN "
+            "(SELECT previous FROM log WHERE revision BETWEEN ? AND ? AND previous > 0)",
             (first, last),
         )
         connection.execute(

@@ -1,20 +1,23 @@
-"""Reads of the log: one key, a listing, a stretch of history; now or as of a revision, each in one consistent snapshot."""
+"""Reads of the log: a key, a listing, a stretch of history; now or as of a revision, each in one consistent
+snapshot.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pilothouse.storage.backends.contract import Compacted, Event, FutureRevision, History, KeyValue, Page
 from pilothouse.storage.backends.sqlite.schema import compacted_revision, current_revision
 
-Read = Callable[[sqlite3.Connection], object]
-
 _GET = """
 SELECT key, value, revision, created, deleted FROM log
 WHERE key = ? AND revision <= ? ORDER BY revision DESC LIMIT 1
 """
+
+_AT = "SELECT key, value, revision, created FROM log WHERE revision = ? AND NOT deleted"
+_END = 2**62
 
 # The newest row of every key comes from the index alone; only rows of the answer are fetched.
 _NEWEST = """
@@ -25,6 +28,7 @@ _LIST = f"""
 SELECT l.key, l.value, l.revision, l.created FROM ({_NEWEST}) AS n CROSS JOIN log AS l ON l.revision = n.revision
 WHERE NOT n.deleted ORDER BY n.key LIMIT ?
 """
+_HEADS = f"SELECT key, revision FROM ({_NEWEST}) WHERE NOT deleted"
 _COUNT = f"SELECT COUNT(*) FROM ({_NEWEST}) WHERE NOT deleted"
 
 _EVENTS = """
@@ -45,6 +49,19 @@ def read_key(connection: sqlite3.Connection, key: str, revision: int) -> KeyValu
     if row is None or row[4]:
         return None
     return KeyValue(row[0], row[1], row[2], row[3])
+
+
+def read_revision(connection: sqlite3.Connection, revision: int) -> KeyValue | None:
+    """What a revision wrote, if the log still has it."""
+    row = connection.execute(_AT, (revision,)).fetchone()
+    return None if row is None else KeyValue(*row)
+
+
+def read_heads(connection: sqlite3.Connection) -> dict[str, int]:
+    """The newest revision of every live key."""
+    return dict(
+        connection.execute(f"SELECT key, revision FROM ({_NEWEST}) WHERE NOT deleted", ("", prefix_end(""), _END))
+    )
 
 
 def read_page(connection: sqlite3.Connection, prefix: str, start: str | None, limit: int, revision: int) -> Page:
@@ -87,7 +104,7 @@ def _event(
     old_created: int,
 ) -> Event:
     previous = None if old_value is None else KeyValue(key, old_value, old_revision, old_created)
-    return Event(key, revision, None if deleted else value, created, previous)
+    return Event(key, revision, None if deleted else value, created == revision, previous)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """How long history is kept, and which revision may be forgotten by now.
 
-Revisions carry no time, so `History marks` are taken as time goes by: "at 12:00:30 the store stood at revision 4711". What is older
-than the newest mark that has reached the retention age may go. Marks live in memory: a restart keeps history longer, never shorter.
+Revisions carry no time, so marks are taken as time goes by: "at 12:00:30 the store stood at revision 4711". What is
+older than the newest mark that has reached the retention age may go. Marks live in memory: a restart keeps history
+longer, never shorter.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The database file: its tables, how connections to it are set up, and the checks that it is really ours.
 
-`log` holds one row per revision and is only appended to; compaction removes rows that were superseded. A row names the revision
-it replaced (`previous`, 0 for none), which is all that compaction and watches need to find it. The newest row is never
-removed, so the highest row number is the store's revision.
+`log` holds one row per revision and is only appended to; compaction removes rows that were superseded. A row names
+the revision it replaced (`previous`, 0 for none), which is all that compaction and watches need to find it. The
+newest row is never removed, so the highest row number is the store's revision.
 """
 
 from __future__ import annotations
@@ -73,7 +73,6 @@ def compacted_revision(connection: sqlite3.Connection) -> int:
 
 
 def _create_file(path: str) -> None:
-    os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if os.fstat(file).st_mode & 0o077:
@@ -95,7 +94,7 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
     if application != APPLICATION_ID and (tables or application):
         raise UnusableStore(f"{path} is a database of another program")
     if version > SCHEMA_VERSION:
-        raise UnusableStore(f"{path} was written by a newer version (schema {version}, this one knows {SCHEMA_VERSION})")
+        raise UnusableStore(f"{path} was written by a newer version (schema {version} > {SCHEMA_VERSION})")
     if not tables:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA journal_mode = WAL")

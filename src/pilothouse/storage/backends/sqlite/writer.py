@@ -1,31 +1,50 @@
 """The thread that owns all writing of this process, and the only source of its live events.
 
-The event loop enqueues writes; the thread takes all that wait, commits them together, and hands results and events back in
-one call. Rows that other processes wrote are found at the start of each transaction (or when the beacon shows a revision not seen
-yet) and are handed over first, so the loop receives every revision of the store once and in order.
-A transaction that fails fails its writes with a clear error; the thread lives on.
+The event loop enqueues writes; the thread takes all that wait, commits them together, and hands results and events
+back in one call. Rows that other processes wrote are found when a batch meets an unexpected revision, or when the
+beacon shows one, and are handed over first, so the loop receives every revision of the store once and in order. A
+transaction that fails fails its writes with a clear error; the thread lives on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from pilothouse.storage.backends.contract import StorageError, Unavailable
+from pilothouse.storage.backends.contract import Event, StorageError, Unavailable, UnusableStore
 from pilothouse.storage.backends.sqlite.beacon import Beacon
-from pilothouse.storage.backends.sqlite.reading import read_events
+from pilothouse.storage.backends.sqlite.reading import read_events, read_heads
 from pilothouse.storage.backends.sqlite.schema import connect_writer, current_revision
-from pilothouse.storage.backends.sqlite.writing import MAX_BATCH, Outcome, Write, apply_writes
+from pilothouse.storage.backends.sqlite.writing import (
+    MAX_BATCH,
+    Heads,
+    Plan,
+    Write,
+    append,
+    plan_writes,
+    settle_heads,
+)
 
 _EXPIRED = """
 SELECT key, revision FROM log AS l WHERE expires <= ?
 AND NOT EXISTS (SELECT 1 FROM log AS n WHERE n.key = l.key AND n.revision > l.revision) ORDER BY expires LIMIT ?
 """
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the loop is told after a commit: how far the store is, what happened, and who is to be answered what."""
+
+    revision: int
+    events: list[Event]
+    results: list[tuple[asyncio.Future[int], int | StorageError]]
 
 
 @dataclass(slots=True, eq=False)
@@ -54,9 +73,8 @@ class Writer:
         self._stopped: asyncio.Future[None] = loop.create_future()
         self._connection: sqlite3.Connection
         self._beacon: Beacon | None = None
+        self._heads: Heads = {}
         self._seen = 0
-        self._foreign = 0
-        self._lit = 0
 
     async def start(self) -> int:
         """Open the database; returns its revision. Raises UnusableStore, Unavailable."""
@@ -77,27 +95,21 @@ class Writer:
         self._queue.put(item)
 
     def foreign_revision(self) -> int:
-        """At least the newest revision that another process may have acknowledged; called on the loop."""
-        beacon = self._beacon
-        if beacon is None:
-            return 0
-        # In this order: the thread announces its own revision before it lights the beacon with it.
-        shown = beacon.revision
-        return self._foreign if shown == self._lit else shown
+        """The newest revision that another process may have acknowledged; called on the loop."""
+        return 0 if self._beacon is None else self._beacon.newest_foreign()
 
     def synchronise(self, connection: sqlite3.Connection) -> int:
         """Hand over what other processes wrote; returns the newest revision."""
-        beacon = self._require_beacon()
         current = current_revision(connection)
-        if current < beacon.revision:
-            # Someone is about to commit, or died before: under the write lock the truth can be told.
-            connection.execute("BEGIN IMMEDIATE")
-            current = beacon.revision = current_revision(connection)
-            connection.execute("COMMIT")
         if current > self._seen:
-            outcome = Outcome(current, read_events(connection, "", self._seen, current))
-            self._foreign = self._seen = current
-            self._post(self._deliver, outcome)
+            events = read_events(connection, "", self._seen, current)
+            for event in events:
+                if event.value is None:
+                    self._heads.pop(event.key, None)
+                else:
+                    self._heads[event.key] = event.revision
+            self._seen = current
+            self._post(self._deliver, Outcome(current, events, []))
         return self._seen
 
     def expire(self, connection: sqlite3.Connection) -> int:
@@ -123,17 +135,25 @@ class Writer:
         self._post(_resolve, self._stopped, None)
 
     def _open(self) -> None:
-        beacon = Beacon(self._path + "-revision")
+        beacon = self._open_beacon()
         try:
-            with beacon.opening():
+            with beacon.joining():
                 self._connection = connect_writer(self._path)
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._seen = self._foreign = beacon.revision = current_revision(self._connection)
+            self._connection.execute("BEGIN")
+            self._seen = current_revision(self._connection)
+            self._heads = read_heads(self._connection)
             self._connection.execute("COMMIT")
         except BaseException:
             beacon.close()
             raise
         self._beacon = beacon
+
+    def _open_beacon(self) -> Beacon:
+        try:
+            os.makedirs(os.path.dirname(os.path.abspath(self._path)), mode=0o700, exist_ok=True)
+            return Beacon(self._path + "-revision")
+        except OSError as error:
+            raise UnusableStore(f"cannot open {self._path}: {error.strerror}") from error
 
     def _turn(self) -> bool:
         """Wait for work and do all that is there; False when the writer is to stop."""
@@ -158,47 +178,45 @@ class Writer:
         return item is not None
 
     def _look_around(self) -> None:
-        if self._require_beacon().revision == self._seen:
-            return
-        try:
-            self.synchronise(self._connection)
-        except sqlite3.Error:
-            self._abandon()
+        if self._require_beacon().newest_foreign() > self._seen:
+            with suppress(sqlite3.Error):
+                self.synchronise(self._connection)
 
     def _commit(self, writes: list[Write]) -> None:
         try:
-            outcome = self._transact(writes)
+            plan = self._transact(writes)
         except Exception as error:
             self._abandon()
             problem = Unavailable(f"cannot write to {self._path}: {error}")
-            failures = [(write.result, problem) for write in writes if write.result is not None]
-            outcome = Outcome(0, [], list[tuple[asyncio.Future[int], int | StorageError]](failures))
+            outcome = Outcome(self._seen, [], [(write.result, problem) for write in writes if write.result is not None])
+        else:
+            outcome = Outcome(plan.revision, plan.events, plan.results)
         self._post(self._deliver, outcome)
 
-    def _transact(self, writes: list[Write]) -> Outcome:
-        connection, beacon = self._connection, self._require_beacon()
+    def _transact(self, writes: list[Write]) -> Plan:
+        plan = plan_writes(self._connection, writes, self._heads, self._seen, self._clock())
+        if plan.rows and not append(self._connection, plan):
+            plan = self._transact_exclusively(writes)
+        settle_heads(self._heads, plan)
+        self._seen = plan.revision
+        self._require_beacon().show(plan.revision)
+        return plan
+
+    def _transact_exclusively(self, writes: list[Write]) -> Plan:
+        """The slow way, after another process has written: catch up and decide under SQLite's write lock."""
+        connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
-        base = current_revision(connection)
-        foreign = read_events(connection, "", self._seen, base) if base > self._seen else []
-        outcome = apply_writes(connection, writes, base, self._clock())
-        if base > self._seen:
-            self._foreign = base
-            outcome.events[:0] = foreign
-        self._lit = outcome.revision
-        beacon.revision = outcome.revision
+        self.synchronise(connection)
+        plan = plan_writes(connection, writes, self._heads, self._seen, self._clock())
+        if plan.rows:
+            append(connection, plan)
         connection.execute("COMMIT")
-        self._seen = outcome.revision
-        return outcome
+        return plan
 
     def _abandon(self) -> None:
-        """Undo what a failed transaction may have left: the transaction, and the revision it announced."""
-        self._lit = 0
-        try:
-            if self._connection.in_transaction:
-                self._require_beacon().revision = self._seen
+        if self._connection.in_transaction:
+            with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
-        except sqlite3.Error:
-            return
 
     def _execute(self, task: Task) -> None:
         try:
@@ -212,11 +230,9 @@ class Writer:
             self._post(_resolve, task.result, result)
 
     def _post(self, function: Callable[..., None], *arguments: Any) -> None:
-        try:
+        # Without a loop there is nobody left who could want to know.
+        with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function, *arguments)
-        except RuntimeError:
-            # The loop is gone, and with it everybody who could want to know.
-            return
 
     def _require_beacon(self) -> Beacon:
         assert self._beacon is not None

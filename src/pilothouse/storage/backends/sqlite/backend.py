@@ -1,0 +1,200 @@
+"""The contract on SQLite: puts together the writer's thread, the readers, the live feed and background upkeep."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from pilothouse.storage.backends.contract import (
+    Event,
+    Follower,
+    History,
+    KeyValue,
+    Page,
+    StorageError,
+    Unavailable,
+)
+from pilothouse.storage.backends.sqlite import compaction
+from pilothouse.storage.backends.sqlite.readers import Readers
+from pilothouse.storage.backends.sqlite.reading import count_keys, read_history, read_key, read_page
+from pilothouse.storage.backends.sqlite.retention import Retention, RetentionClock
+from pilothouse.storage.backends.sqlite.schema import compacted_revision
+from pilothouse.storage.backends.sqlite.writer import Outcome, Task, Writer
+from pilothouse.storage.backends.sqlite.writing import MAX_BATCH, Write
+from pilothouse.storage.backends.watching import watch_log
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class _LiveFeed:
+    def __init__(self, backend: SQLiteBackend, follower: Follower, revision: int) -> None:
+        self._backend, self.follower, self.revision = backend, follower, revision
+
+    def close(self) -> None:
+        self._backend.unfollow(self)
+
+
+class SQLiteBackend:
+    """One SQLite file as an ordered log. See `contract.Backend` for what each method promises."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        retention: Retention = Retention(),  # noqa: B008 - immutable
+        upkeep_seconds: float = 1.0,
+        poll_seconds: float = 0.05,
+        readers: int = 2,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._path, self._clock = path, clock
+        self._upkeep_seconds, self._poll_seconds, self._reader_count = upkeep_seconds, poll_seconds, readers
+        self._retention = RetentionClock(retention)
+        self._feeds: list[_LiveFeed] = []
+        self._revision = 0
+        self._writer: Writer | None = None
+        self._readers: Readers | None = None
+        self._upkeep: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Open or create the file. Raises UnusableStore, Unavailable."""
+        loop = asyncio.get_running_loop()
+        writer = Writer(self._path, loop, self._deliver, self._clock, self._poll_seconds)
+        self._revision = await writer.start()
+        self._writer = writer
+        self._readers = Readers(self._path, loop, self._reader_count)
+        if self._upkeep_seconds > 0:
+            self._upkeep = loop.create_task(self._keep_up())
+
+    async def close(self) -> None:
+        writer, readers, upkeep = self._writer, self._readers, self._upkeep
+        if writer is None or readers is None:
+            return
+        self._writer = self._readers = self._upkeep = None
+        if upkeep is not None:
+            upkeep.cancel()
+            with suppress(asyncio.CancelledError):
+                await upkeep
+        await readers.stop()
+        await writer.stop()
+        for feed in self._feeds:
+            feed.follower.fail(Unavailable(f"{self._path} is closed"))
+        self._feeds.clear()
+
+    async def create(self, key: str, value: bytes, ttl_seconds: int | None = None, origin: object = None) -> int:
+        return await self._write(Write(key, value, 0, ttl_seconds, origin))
+
+    async def update(
+        self, key: str, value: bytes, expected: int, ttl_seconds: int | None = None, origin: object = None
+    ) -> int:
+        return await self._write(Write(key, value, expected or -1, ttl_seconds, origin))
+
+    async def delete(self, key: str, expected: int, origin: object = None) -> int:
+        return await self._write(Write(key, None, expected or -1, None, origin))
+
+    async def get(self, key: str, revision: int = 0) -> KeyValue | None:
+        return await self._read(lambda connection: read_key(connection, key, revision))
+
+    async def list(self, prefix: str, *, start: str | None = None, limit: int = 0, revision: int = 0) -> Page:
+        return await self._read(lambda connection: read_page(connection, prefix, start, limit, revision))
+
+    async def count(self, prefix: str) -> int:
+        return await self._read(lambda connection: count_keys(connection, prefix))
+
+    async def history(self, prefix: str, after: int, limit: int = 1000) -> History:
+        return await self._read(lambda connection: read_history(connection, prefix, after, limit))
+
+    def follow(self, follower: Follower) -> _LiveFeed:
+        self._require_writer()
+        feed = _LiveFeed(self, follower, self._revision)
+        self._feeds.append(feed)
+        return feed
+
+    def unfollow(self, feed: _LiveFeed) -> None:
+        with suppress(ValueError):
+            self._feeds.remove(feed)
+
+    def watch(self, prefix: str, after: int) -> AsyncIterator[Sequence[Event]]:
+        return watch_log(self, prefix, after)
+
+    async def current_revision(self) -> int:
+        return await self._perform(self._require_writer().synchronise)
+
+    def unseen_revision(self) -> int | None:
+        return self._require_writer().foreign_revision()
+
+    async def compact(self, revision: int) -> None:
+        await self._perform(lambda connection: compaction.mark_compacted(connection, revision))
+        while await self._perform(compaction.sweep_slice):
+            pass
+        while await self._perform(compaction.return_pages):
+            pass
+        await self._perform(compaction.cut_log)
+
+    async def compacted_revision(self) -> int:
+        return await self._read(compacted_revision)
+
+    async def maintain(self) -> None:
+        """One round of upkeep: expire keys whose time is over, notice other processes, forget old history."""
+        while await self._perform(self._require_writer().expire) == MAX_BATCH:
+            pass
+        revision = await self.current_revision()
+        target = self._retention.due(self._clock(), revision)
+        if target > await self.compacted_revision():
+            await self.compact(target)
+
+    async def _keep_up(self) -> None:
+        while True:
+            await asyncio.sleep(self._upkeep_seconds)
+            try:
+                await self.maintain()
+            except StorageError as error:
+                logger.warning("upkeep of %s failed and will be tried again: %s", self._path, error)
+
+    async def _write(self, write: Write) -> int:
+        if not write.key.isascii():
+            try:
+                write.key.encode()
+            except UnicodeEncodeError:
+                raise StorageError(f"key {write.key!a} is not valid text") from None
+        writer = self._require_writer()
+        result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        write.result = result
+        writer.enqueue(write)
+        return await result
+
+    async def _perform(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        writer = self._require_writer()
+        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        writer.enqueue(Task(action, result))
+        return await result
+
+    async def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        if self._readers is None:
+            raise Unavailable(f"{self._path} is closed")
+        return await self._readers.run(read)
+
+    def _require_writer(self) -> Writer:
+        if self._writer is None:
+            raise Unavailable(f"{self._path} is closed")
+        return self._writer
+
+    def _deliver(self, outcome: Outcome) -> None:
+        """Followers first, then the writers: who awaited a write finds it in every cache."""
+        if outcome.events:
+            self._revision = outcome.revision
+            for feed in tuple(self._feeds):
+                feed.follower.receive(outcome.events, outcome.revision)
+        for future, result in outcome.results:
+            if future.done():
+                continue
+            if isinstance(result, int):
+                future.set_result(result)
+            else:
+                future.set_exception(result)
