@@ -223,8 +223,8 @@ CONFIG = (
             "1a",
             [
                 "a valid C identifier must start with alphabetic character or '_', followed by a string of "
-                "alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is "
-                "'[A-Za-z_][A-Za-z0-9_]*')"
+                "alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for "
+                "validation is '[A-Za-z_][A-Za-z0-9_]*')"
             ],
         ),
         (names.check_c_identifier, "_a1", []),
