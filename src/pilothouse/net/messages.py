@@ -97,7 +97,7 @@ class Request:
         self.query = line.query
         self.http_minor = line.minor
         self.headers = headers.values.copy()
-        self.host: bytes = self.headers.get(b"host", b"") if line.host is None else line.host
+        self.host = headers.host if line.host is None else line.host
         self.keep_alive = keep_alive
         # Loop time after which the server cancels the handler if it is still waiting; set by a filter.
         self.deadline: float | None = None

@@ -48,6 +48,11 @@ class RequestLine:
         self.host = host
 
 
+_known_lines: dict[bytes, RequestLine] = {}
+_MAX_KNOWN_LINE = 512
+_MAX_KNOWN_LINES = 1024
+
+
 class HeaderBlock:
     """The headers and what they say about framing and about the connection."""
 
@@ -56,8 +61,10 @@ class HeaderBlock:
         "close",
         "content_length",
         "expect",
+        "host",
         "host_error",
         "keep_alive",
+        "plain",
         "repeated",
         "transfer_encoding_error",
         "values",
@@ -72,11 +79,24 @@ class HeaderBlock:
         self.close = False
         self.keep_alive = False
         self.expect = b""
+        self.host = values.get(b"host", b"")
+        self.plain = False  # an HTTP/1.1 request with these headers has no body and nothing special
         self.host_error: Refusal | None = None
 
 
 def parse_request_line(line: bytes) -> RequestLine:
-    """Take `METHOD target HTTP/1.x` apart, or raise Refusal."""
+    """Take `METHOD target HTTP/1.x` apart, or raise Refusal. Controllers ask the same again and again: cached."""
+    known = _known_lines.get(line)
+    if known is None:
+        known = _parse_request_line(line)
+        if len(line) <= _MAX_KNOWN_LINE:
+            if len(_known_lines) >= _MAX_KNOWN_LINES:
+                _known_lines.clear()
+            _known_lines[line] = known
+    return known
+
+
+def _parse_request_line(line: bytes) -> RequestLine:
     words = line.split(b" ")
     if len(words) != 3:
         raise Refusal
@@ -157,6 +177,13 @@ def parse_header_block(block: bytes) -> HeaderBlock:
     _read_host(headers, misnamed)
     _read_framing(headers)
     _read_connection(headers)
+    headers.plain = (
+        headers.host_error is None
+        and not headers.content_length
+        and not headers.chunked
+        and not headers.transfer_encoding_error
+        and not headers.expect
+    )
     return headers
 
 

@@ -17,7 +17,7 @@ REASONS.update(
     }
 )
 
-_PREFIXES: dict[tuple[int, int, bytes], bytes] = {}
+_PREFIXES: dict[tuple[int, int, bytes], tuple[bytes, bool]] = {}
 _MAX_PREFIXES = 1024
 
 
@@ -45,17 +45,18 @@ class DateLine:
 DATE = DateLine()
 
 
-def prefix(minor: int, status: int, content_type: bytes) -> bytes:
-    """Status line and Content-Type."""
+def prefix(minor: int, status: int, content_type: bytes) -> tuple[bytes, bool]:
+    """Status line and Content-Type, and whether an answer with this status may have a body."""
     key = (minor, status, content_type)
     cached = _PREFIXES.get(key)
     if cached is None:
         if b"\r" in content_type or b"\n" in content_type:
             raise UnsafeHeader("line break in Content-Type")
         reason = REASONS.get(status, b"status code %d" % status)
-        cached = b"HTTP/1.%d %d %b\r\n" % (1 if minor else 0, status, reason)
+        text = b"HTTP/1.%d %d %b\r\n" % (1 if minor else 0, status, reason)
         if content_type:
-            cached += b"Content-Type: %b\r\n" % content_type
+            text += b"Content-Type: %b\r\n" % content_type
+        cached = text, status >= 200 and status not in (204, 304)
         if len(_PREFIXES) >= _MAX_PREFIXES:
             _PREFIXES.clear()
         _PREFIXES[key] = cached
@@ -68,8 +69,3 @@ def extra_lines(headers: list[tuple[bytes, bytes]]) -> bytes:
     if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers):
         raise UnsafeHeader("line break in a response header")
     return lines
-
-
-def has_no_body(status: int) -> bool:
-    """Whether this status never has a body (nor a Content-Length)."""
-    return status in (204, 304) or status < 200

@@ -18,6 +18,8 @@ from pilothouse.net.request_head import HeaderBlock, RequestLine
 
 logger = logging.getLogger(__name__)
 
+_READ_SIZE = 256 * 1024
+
 RequestFactory = Callable[[Connection, RequestLine, HeaderBlock, bool, RequestBody | None], Request]
 
 
@@ -50,6 +52,7 @@ class HttpServer:
         self.limits = limits or Limits()
         self.loop = loop or asyncio.get_running_loop()
         self.now = self.loop.time()  # as of the last sweep: good enough for idle times
+        self.read_buffer = memoryview(bytearray(_READ_SIZE))
         self.draining = False
         self.connections: dict[HttpProtocol, None] = {}  # oldest first
         self.tasks: dict[asyncio.Task[Any], HttpProtocol] = {}

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from pilothouse.net.request_body import ClientDisconnected
 
-BATCH = 256 * 1024
-_BATCHES_PER_TURN = 4
+# Small enough that the copies made on the way (joined, encrypted) are reused heap memory. Measured over TLS: larger
+# batches go through mmap and cost up to half the throughput in page faults.
+BATCH = 60 * 1024
+_BATCHES_PER_TURN = 16
 
 
 class WriteGate:
