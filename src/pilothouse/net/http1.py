@@ -493,7 +493,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         """The answer is written: on to the next request, or hang up."""
         self._request = self._body = None
         self._since = self.server.now
-        if not self._keep_alive:
+        if not self._keep_alive or self.server.draining:
             return self._hang_up()
         if self._reading_paused:
             self._resume_reading()
@@ -505,13 +505,31 @@ class HttpProtocol(asyncio.BufferedProtocol):
         text = f"HTTP/1.1 {refusal.status_line}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
         self.transport.write((text + refusal.text).encode())
         self._request = None
-        self._hang_up()
+        self._closing = True
+        self._input = b""
+        if refusal.status_line.startswith("431"):
+            self._linger()
+        else:
+            self.transport.close()
 
     def _hang_up(self) -> None:
+        unread = self._decoder is not None and not self._expects_continue
         self._closing = True
         self._input = b""
         self._at = self._scanned = 0
-        self.transport.close()
+        self._decoder = None
+        if unread:
+            self._linger()
+        else:
+            self.transport.close()
+
+    def _linger(self) -> None:
+        # Closing a socket on which input is still arriving resets it, and the client may lose the answer. So drop what
+        # arrives for a moment; a client that has read the answer closes by itself.
+        self._resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.server.loop.call_later(self.server.limits.linger, self.transport.close)
 
     def abort(self) -> None:
         """Drop the connection at once."""

@@ -4,6 +4,7 @@ A handler is `async def handler(request) -> Response`.  Upper layers may subclas
 constructor) and pass the subclass to the server as `request_type`.
 """
 
+import _ssl
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
@@ -53,6 +54,18 @@ class Connection:
             tls = self.tls
             self._certificate = None if tls is None else tls.getpeercert(binary_form=True)
         return self._certificate
+
+    @property
+    def peer_chain(self) -> list[bytes]:
+        """The client's certificate and the intermediates it sent, in DER; not verified."""
+        leaf = self.peer_certificate
+        if leaf is None:
+            return []
+        session = getattr(self.tls, "_sslobj", None)
+        if session is None or not hasattr(session, "get_unverified_chain"):
+            return [leaf]
+        chain = session.get_unverified_chain() or ()
+        return [item if isinstance(item, bytes) else item.public_bytes(_ssl.ENCODING_DER) for item in chain] or [leaf]
 
     def close(self) -> None:
         """Close after what is already written has been sent."""

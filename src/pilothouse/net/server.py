@@ -154,14 +154,14 @@ class HttpServer:
         done, _ = await asyncio.wait([self._empty], timeout=timeout)
         return bool(done)
 
-    async def close(self) -> None:
-        """Drop every connection, cancel every handler, and wait for their ends."""
+    async def close(self, grace: float = 5.0) -> None:
+        """Drop every connection, cancel every handler, and wait for their ends (but not for the stubborn)."""
         self.draining = True
         for protocol in list(self.connections):
             protocol.abort()
         for task in list(self.tasks):
             task.cancel()
-        await self.wait_idle()
+        await self.wait_idle(grace)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -80,7 +80,7 @@ class PartsSender:
         gate = self._gate
         gate.on_open = None
         for _ in range(_BATCHES_PER_TURN):
-            if gate.closed:
+            if gate.closed or gate.transport.is_closing():
                 return self._done(ClientDisconnected("client disconnected"))
             if gate.paused:
                 gate.on_open = self.run
@@ -153,7 +153,7 @@ class BodyWriter:
 
     def flush(self) -> None:
         """Hand everything to the transport now."""
-        if self._pieces and not self.closed:
+        if self._pieces and not self.closed and not self._gate.transport.is_closing():
             data = b"".join(self._pieces)
             self._pieces.clear()
             self._size = 0
