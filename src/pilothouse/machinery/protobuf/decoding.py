@@ -1,0 +1,364 @@
+"""Reading messages into objects, normalised as JSON decoding leaves them.
+
+Each struct has a plan, made at first use and kept with it: what to do at each tag. Reading is one loop over the bytes
+with a look-up per field; the usual one-byte tags and lengths are read in place. Unknown fields are skipped, a known
+number with another wire type is refused, messages that come in pieces are merged. Nothing outside the message being
+read is ever looked at; nesting is bounded.
+"""
+
+from __future__ import annotations
+
+import math
+import struct as binary
+from base64 import b64encode
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, Final
+
+from pilothouse.machinery.protobuf import special
+from pilothouse.machinery.protobuf.encoding import SCHEMA_KINDS, is_type_meta, is_wrapped
+from pilothouse.machinery.protobuf.wire import (
+    BYTES,
+    FIXED64,
+    MAX_DEPTH,
+    VARINT,
+    ProtobufError,
+    check_tag,
+    read_length,
+    read_varint,
+    skip,
+    truncated,
+)
+from pilothouse.machinery.schema.decoding import type_zero, zero_of
+from pilothouse.machinery.schema.types import Field, Inline, ListOf, MapOf, Scalar, Special, Struct, Type
+
+
+class _Act(IntEnum):
+    """What a field's plan does with the value behind its tag."""
+
+    TEXT = 0
+    MESSAGE = 1
+    INTEGER = 2
+    MESSAGES = 3
+    TEXTS = 4
+    ENTRY = 5
+    VALUE = 6
+    VALUES = 7
+    INLINE = 8
+    INTEGERS = 9
+    FIXED = 10
+
+
+_TEXT, _MESSAGE, _INTEGER, _MESSAGES, _TEXTS, _ENTRY, _VALUE, _VALUES, _INLINE, _INTEGERS, _FIXED = map(int, _Act)
+_double: Final = binary.Struct("<d").unpack_from
+
+ValueReader = Callable[[bytes, int], Any]
+"""Reads the bytes of a value, at some depth."""
+
+
+def decode_message(struct: Struct, raw: bytes) -> dict[str, Any]:
+    """The object in a message, without kind and apiVersion, which only the envelope knows."""
+    try:
+        return _read(_plan(struct), raw, 0, len(raw), 0, {})
+    except UnicodeDecodeError:
+        raise ProtobufError("proto: string field contains invalid UTF-8") from None
+
+
+class _Plan:
+    """What to do at each tag of a struct's message, and what to fill in at its end."""
+
+    __slots__ = ("always", "by_number", "by_tag", "inline", "name", "struct")
+
+    def __init__(self, struct: Struct, *, inline: bool = False) -> None:
+        self.struct = struct
+        self.name = struct.short_name
+        self.inline = inline
+        self.by_tag: dict[int, tuple[int, str, Any, bool]] = {}
+        self.by_number: dict[int, str] = {}
+        self.always: tuple[tuple[str, Callable[[], Any]], ...] = ()
+
+    def build(self) -> None:
+        always = []
+        for field in self.struct.fields.values():
+            zero = zero_of(field)
+            if zero is not None and not is_type_meta(field):
+                always.append((field.name, zero))
+        if not self.inline:
+            self.always = tuple(always)
+        for member in self.struct.members:
+            if isinstance(member, Inline):
+                self._add(member.number, BYTES, _INLINE, member.struct.short_name, _Plan(member.struct, inline=True))
+            elif member.number:
+                self._add_field(member)
+
+    def _add(self, number: int, wire_type: int, act: int, name: str, argument: Any, keep: bool = True) -> None:
+        self.by_tag[number << 3 | wire_type] = act, name, argument, keep
+        self.by_number[number] = name
+
+    def _add_field(self, field: Field) -> None:
+        kind, number, name = field.type, field.number, field.name
+        keep = field.pointer or not field.omit_empty
+        if isinstance(kind, Struct):
+            self._add(number, BYTES, _MESSAGE, name, _plan(kind))
+        elif isinstance(kind, MapOf):
+            self._add(number, BYTES, _ENTRY, name, _entry_reader(kind.value, self.struct))
+        elif isinstance(kind, ListOf) and not is_wrapped(kind):
+            self._add_list(number, name, kind.item)
+        elif isinstance(kind, Scalar) and kind.kind == "string":
+            self._add(number, BYTES, _TEXT, name, None, keep)
+        elif isinstance(kind, Scalar) and kind.kind == "float64":
+            self._add(number, FIXED64, _FIXED, name, None)
+        elif isinstance(kind, Scalar) and kind.kind != "bytes":
+            self._add(number, VARINT, _INTEGER, name, _INTEGERS_OF[kind.kind], keep)
+        elif isinstance(kind, Special):
+            self._add(number, BYTES, _VALUE, name, _value_reader(kind, self.struct), field.pointer)
+        else:
+            reader = _value_reader(kind, self.struct)
+            unless_empty = reader if keep else lambda data, depth: reader(data, depth) or None
+            self._add(number, BYTES, _VALUE, name, unless_empty, keep)
+
+    def _add_list(self, number: int, name: str, item: Type) -> None:
+        if isinstance(item, Struct):
+            self._add(number, BYTES, _MESSAGES, name, _plan(item))
+        elif isinstance(item, Scalar) and item.kind == "string":
+            self._add(number, BYTES, _TEXTS, name, None)
+        elif isinstance(item, Scalar) and item.kind in _INTEGERS_OF:
+            self._add(number, BYTES, _INTEGERS, name, _INTEGERS_OF[item.kind])
+            self._add(number, VARINT, _INTEGERS, name, _INTEGERS_OF[item.kind])
+        else:
+            self._add(number, BYTES, _VALUES, name, _value_reader(item, self.struct))
+
+
+def _plan(struct: Struct) -> _Plan:
+    plan: _Plan | None = struct.derived.get("protobuf_plan")
+    if plan is None:
+        plan = struct.derived["protobuf_plan"] = _Plan(struct)
+    return plan
+
+
+def _read(plan: _Plan, data: bytes, position: int, end: int, depth: int, out: dict[str, Any]) -> dict[str, Any]:
+    """Read one message into ``out``. One function, because a call per field would double the time."""
+    if not plan.by_tag:
+        plan.build()
+    if depth > MAX_DEPTH:
+        raise ProtobufError("exceeded maximum recursion depth")
+    acts = plan.by_tag.get
+    while position < end:
+        start = position
+        tag = data[position]
+        position += 1
+        if tag > 127:
+            tag, position = read_varint(data, start, end)
+        found = acts(tag)
+        if found is None:
+            position = _pass(plan, tag, data, start, end)
+            continue
+        act, name, argument, keep = found
+        if position >= end:
+            raise truncated()
+        value = data[position]
+        if value < 128:
+            position += 1
+        else:
+            value, position = read_varint(data, position, end)
+        if act == _INTEGER:
+            if value > 127 or argument is bool:
+                value = argument(value)
+            if value or keep:
+                out[name] = value
+            elif name in out:
+                del out[name]
+            continue
+        if act == _FIXED or (act == _INTEGERS and not tag & 7):
+            position = _read_number(act, name, argument, data, start, end, out)
+            continue
+        stop = position + value
+        if stop > end:
+            raise _too_long(value)
+        if act == _TEXT:
+            if value or keep:
+                out[name] = data[position:stop].decode()
+            elif name in out:
+                del out[name]
+        elif act == _MESSAGE:
+            out[name] = _read(argument, data, position, stop, depth + 1, out.get(name) or {})
+        elif act == _ENTRY:
+            argument(data, position, stop, depth + 1, out.get(name) or out.setdefault(name, {}))
+        elif act == _TEXTS:
+            out.setdefault(name, []).append(data[position:stop].decode())
+        elif act == _MESSAGES:
+            out.setdefault(name, []).append(_read(argument, data, position, stop, depth + 1, {}))
+        elif act == _INLINE:
+            _read(argument, data, position, stop, depth + 1, out)
+        else:
+            _read_value(act, name, argument, keep, data[position:stop], depth + 1, out)
+        position = stop
+    for name, zero in plan.always:
+        if name not in out:
+            out[name] = zero()
+    return out
+
+
+def _too_long(length: int) -> ProtobufError:
+    if length >> 63:
+        return ProtobufError("proto: negative length found during unmarshaling")
+    return truncated()
+
+
+def _pass(plan: _Plan, tag: int, data: bytes, start: int, end: int) -> int:
+    """The end of a field that the plan has no use for; a known field with a wrong wire type is an error."""
+    number, wire_type = check_tag(plan.name, tag)
+    name = plan.by_number.get(number)
+    if name is not None:
+        raise ProtobufError(f"proto: wrong wireType = {wire_type} for field {_go_name(name)}")
+    return skip(data, start, end)
+
+
+_INITIALISMS: Final = ("api", "uid", "tls", "ip", "url", "uri", "id", "ca", "dns", "fs", "http", "tcp", "grpc", "csi")
+
+
+def _go_name(name: str) -> str:
+    """The Go name of a field, which errors show; close enough where Go's spelling is not a rule."""
+    for word in _INITIALISMS:
+        if name.startswith(word) and not name[len(word) : len(word) + 1].islower():
+            return word.upper() + name[len(word) :]
+    return name[:1].upper() + name[1:]
+
+
+def _read_number(
+    act: int, name: str, argument: Any, data: bytes, start: int, end: int, out: dict[str, Any]
+) -> int:
+    _, position = read_varint(data, start, end)
+    if act == _FIXED:
+        if position + 8 > end:
+            raise truncated()
+        number = _double(data, position)[0]
+        if not math.isfinite(number):
+            raise ProtobufError(f"json: unsupported value: {number}")
+        out[name] = int(number) if number == int(number) and abs(number) < 1e21 else number
+        return position + 8
+    value, position = read_varint(data, position, end)
+    out.setdefault(name, []).append(argument(value))
+    return position
+
+
+def _read_value(
+    act: int, name: str, argument: Any, keep: bool, body: bytes, depth: int, out: dict[str, Any]
+) -> None:
+    if act == _VALUE:
+        value = argument(body, depth)
+        if keep or value is not None:
+            out[name] = value
+        else:
+            out.pop(name, None)
+    elif act == _VALUES:
+        out.setdefault(name, []).append(argument(body, depth))
+    else:
+        numbers = out.setdefault(name, [])
+        position = 0
+        while position < len(body):
+            value, position = read_varint(body, position, len(body))
+            numbers.append(argument(value))
+
+
+_INTEGERS_OF: Final[dict[str, Callable[[int], Any]]] = {
+    "bool": bool,
+    "int32": lambda value: special.signed(value, 32),
+    "int64": lambda value: special.signed(value, 64),
+    "uint64": int,
+    "uint8": lambda value: value & 0xFF,
+}
+
+
+def _value_reader(kind: Type, owner: Struct) -> ValueReader:
+    """The reader of a value that is a message or bytes. JSON schemas refer to the struct they stand in."""
+    if isinstance(kind, Struct):
+        return lambda data, depth: _read(_plan(kind), data, 0, len(data), depth, {})
+    if isinstance(kind, Special):
+        if kind.kind in SCHEMA_KINDS:
+            return _schema_reader(kind.kind, owner)
+        reader = special.READERS[kind.kind]
+        return lambda data, depth: reader(data)
+    if is_wrapped(kind):
+        return lambda data, depth: special.read_strings(data)
+    if isinstance(kind, Scalar) and kind.kind == "bytes":
+        return lambda data, depth: b64encode(data).decode()
+    if isinstance(kind, Scalar) and kind.kind == "string":
+        return lambda data, depth: data.decode()
+    raise TypeError(f"no protobuf form for {kind!r} here")
+
+
+def _schema_reader(kind: str, schema: Struct) -> ValueReader:
+    """JSON schemas where something simpler may stand: a bool, a list of schemas or a list of property names."""
+
+    def read(data: bytes, depth: int) -> Any:
+        nested: dict[str, Any] | None = None
+        items: list[Any] = []
+        allows = 0
+        position, end = 0, len(data)
+        at = 2 if kind == "SchemaOrBool" else 1
+        while position < end:
+            tag, after = read_varint(data, position, end)
+            number, wire_type = check_tag("JSONSchemaPropsOr" + kind.removeprefix("SchemaOr"), tag)
+            if number not in (1, 2):
+                position = skip(data, position, end)
+                continue
+            if wire_type != (VARINT if at == 2 and number == 1 else BYTES):
+                raise ProtobufError(f"proto: wrong wireType = {wire_type} for field Schema")
+            if wire_type == VARINT:
+                allows, position = read_varint(data, after, end)
+                continue
+            start, position = read_length(data, after, end)
+            if number == at:
+                nested = _read(_plan(schema), data, start, position, depth, nested or {})
+            elif kind == "SchemaOrArray":
+                items.append(_read(_plan(schema), data, start, position, depth, {}))
+            else:
+                items.append(data[start:position].decode())
+        if nested is not None and not items:
+            return nested
+        return bool(allows) if at == 2 else items or None
+
+    return read
+
+
+EntryReader = Callable[[bytes, int, int, int, dict[str, Any]], None]
+
+
+def _entry_reader(kind: Type, owner: Struct) -> EntryReader:
+    """Reads one entry of a map into it; key and value may be missing or come in any order."""
+    read_value = _value_reader(kind, owner)
+    zero = type_zero(kind)
+    plain = isinstance(kind, Scalar) and kind.kind == "string"
+
+    def read(data: bytes, position: int, end: int, depth: int, out: dict[str, Any]) -> None:
+        # The usual entry has a short key and a short value and nothing else; all others take the long way.
+        if end - position > 3 and data[position] == 0x0A and data[position + 1] < 128:
+            middle = position + 2 + data[position + 1]
+            if middle + 1 < end and data[middle] == 0x12 and middle + 2 + data[middle + 1] == end < middle + 130:
+                key = data[position + 2 : middle].decode()
+                body = data[middle + 2 : end]
+                out[key] = body.decode() if plain else read_value(body, depth)
+                return
+        read_slowly(data, position, end, depth, out)
+
+    def read_slowly(data: bytes, position: int, end: int, depth: int, out: dict[str, Any]) -> None:
+        key = ""
+        value: Any = None
+        while position < end:
+            tag, after = read_varint(data, position, end)
+            number, wire_type = check_tag("Entry", tag)
+            if number not in (1, 2):
+                position = skip(data, position, end)
+                continue
+            if wire_type != BYTES:
+                field = "Key" if number == 1 else "Value"
+                raise ProtobufError(f"proto: wrong wireType = {wire_type} for field {field}")
+            start, position = read_length(data, after, end)
+            if number == 1:
+                key = data[start:position].decode()
+            else:
+                value = read_value(data[start:position], depth)
+        out[key] = zero() if value is None else value
+
+    return read
