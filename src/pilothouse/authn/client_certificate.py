@@ -1,0 +1,168 @@
+"""Client certificates: the common name is the user, the organizations are the groups.
+
+Verification happens once a connection: the outcome is kept there until a certificate of the chain expires or the CA
+file changes.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
+from pilothouse.authn.certificate_chain import Authorities, InvalidCertificate, verify_chain
+from pilothouse.authn.user import CREDENTIAL_ID, User
+from pilothouse.authn.watched_file import WatchedFile
+from pilothouse.net.messages import Connection, Request
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+_USER_ID = "1.3.6.1.4.1.57683.2"
+
+
+class VerifiedCertificates:
+    """Verifies the certificates of connections against a CA file, remembering the outcome on the connection."""
+
+    def __init__(self, authorities: WatchedFile[Authorities], clock: Callable[[], float] = time.time) -> None:
+        self.authorities = authorities
+        self._clock = clock
+
+    def verified(self, connection: Connection) -> x509.Certificate | None:
+        """The client's certificate, None if it sent none; raises InvalidCredentials if it is not one of ours."""
+        der = connection.peer_certificate
+        if der is None:
+            return None
+        now = self._clock()
+        known = connection.state.get(self)
+        if known is None or known[0] != self.authorities.generation or known[1] < now:
+            known = (self.authorities.generation, *self._verify(der, connection, now))
+            connection.state[self] = known
+        if known[3] is not None:
+            raise InvalidCredentials(known[3])
+        certificate: x509.Certificate | None = known[2]
+        return certificate
+
+    def _verify(
+        self, der: bytes, connection: Connection, now: float
+    ) -> tuple[float, x509.Certificate | None, str | None]:
+        from cryptography import x509
+
+        try:
+            leaf = x509.load_der_x509_certificate(der)
+            between = [x509.load_der_x509_certificate(other) for other in _sent_with(connection)[1:]]
+        except ValueError:
+            return float("inf"), None, "x509: malformed certificate"
+        moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
+        try:
+            chain = verify_chain(leaf, between, self.authorities.value, moment)
+        except InvalidCertificate as fault:
+            # A certificate may become valid later; everything else stays as it is, but asking again is cheap enough.
+            return now + 1.0, None, f"verifying certificate {identify(leaf)} failed: {fault}"
+        return min(c.not_valid_after_utc.timestamp() for c in chain), leaf, None
+
+
+class ClientCertificate:
+    """Authenticates by the certificate of the connection."""
+
+    def __init__(self, certificates: VerifiedCertificates) -> None:
+        self._certificates = certificates
+
+    async def authenticate(self, request: Request) -> Authenticated | None:
+        """The identity in the certificate; None without a certificate or without a common name in it."""
+        connection = request.connection
+        if connection.peer_certificate is None:
+            return None
+        leaf = self._certificates.verified(connection)
+        known = connection.state.get(self)
+        if known is None or known[0] is not leaf:
+            known = (leaf, None if leaf is None else identity_of(leaf))
+            connection.state[self] = known
+        identity: Authenticated | None = known[1]
+        return identity
+
+
+def identity_of(certificate: x509.Certificate) -> Authenticated | None:
+    """User, groups and uid that a verified certificate names. Raises InvalidCredentials for a malformed uid."""
+    from cryptography.x509.oid import NameOID
+
+    name = ""
+    groups: list[str] = []
+    uids: list[Any] = []
+    for attribute in certificate.subject:
+        if attribute.oid == NameOID.COMMON_NAME:
+            name = _text(attribute.value)
+        elif attribute.oid == NameOID.ORGANIZATION_NAME:
+            groups.append(_text(attribute.value))
+        elif attribute.oid.dotted_string == _USER_ID:
+            uids.append(attribute.value)
+    if not name:
+        return None
+    fingerprint = hashlib.sha256(_der(certificate)).hexdigest()
+    extra = {CREDENTIAL_ID: (f"X509SHA256={fingerprint}",)}
+    return Authenticated(User(name, _single_uid(uids), tuple(groups), extra))
+
+
+def _single_uid(uids: list[Any]) -> str:
+    if any(not isinstance(uid, str) for uid in uids):
+        raise InvalidCredentials("unable to parse UID into a string")
+    if not uids:
+        return ""
+    if len(uids) > 1:
+        raise InvalidCredentials(f"expected 1 UID, but found multiple: [{' '.join(uids)}]")
+    if not uids[0]:
+        raise InvalidCredentials("UID cannot be an empty string")
+    return str(uids[0])
+
+
+def common_name(certificate: x509.Certificate) -> str:
+    """The (last) common name of the subject."""
+    from cryptography.x509.oid import NameOID
+
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return _text(names[-1].value) if names else ""
+
+
+def identify(certificate: x509.Certificate) -> str:
+    """Serial number and key ids, as the log names a certificate."""
+    from cryptography import x509
+
+    subject_key = authority_key = b""
+    try:
+        for extension in certificate.extensions:
+            if isinstance(extension.value, x509.SubjectKeyIdentifier):
+                subject_key = extension.value.digest
+            elif isinstance(extension.value, x509.AuthorityKeyIdentifier):
+                authority_key = extension.value.key_identifier or b""
+    except ValueError:
+        pass
+    skid, akid = subject_key.hex(":").upper(), authority_key.hex(":").upper()
+    return f"SN={certificate.serial_number}, SKID={skid}, AKID={akid}"
+
+
+def _sent_with(connection: Connection) -> list[bytes]:
+    """Everything the client sent, leaf first. Python before 3.13 offers it only on the inner object."""
+    tls = connection.tls
+    if tls is None:
+        return []
+    if hasattr(tls, "get_unverified_chain"):
+        return list(tls.get_unverified_chain() or ())
+    chain = tls._sslobj.get_unverified_chain()  # type: ignore[attr-defined]
+    return [certificate.public_bytes(_DER) for certificate in chain or ()]
+
+
+# _ssl.ENCODING_DER, which the ssl module does not re-export.
+_DER = 2
+
+
+def _der(certificate: x509.Certificate) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return certificate.public_bytes(Encoding.DER)
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")

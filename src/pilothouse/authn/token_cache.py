@@ -1,0 +1,122 @@
+"""Remembers what tokens proved, so that a signature is verified once in ten seconds and not once a request.
+
+Keys are keyed digests of the token and the audiences: tokens themselves are not kept. Concurrent requests with the
+same unknown token share one lookup, which runs on even if the client that began it leaves. The number of entries is
+bounded; ``forget_all`` makes every later request prove itself again, for instance when a bound object is deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import time
+from collections.abc import Callable
+
+from pilothouse.authn.authenticator import Authenticated, InvalidCredentials, TokenAuthenticator
+
+MAX_ENTRIES = 32 * 1024
+LOOKUP_TIMEOUT = 30.0
+
+
+class _Record:
+    __slots__ = ("error", "found", "until")
+
+    def __init__(self, found: Authenticated | None, error: InvalidCredentials | None, until: float) -> None:
+        self.found = found
+        self.error = error
+        self.until = until
+
+
+class TokenCache:
+    """Wraps a token authenticator. A time to live of 0 means that such answers are not kept."""
+
+    def __init__(
+        self,
+        inner: TokenAuthenticator,
+        success_ttl: float = 10.0,
+        failure_ttl: float = 0.0,
+        *,
+        cache_errors: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+        max_entries: int = MAX_ENTRIES,
+    ) -> None:
+        self._inner = inner
+        self._success_ttl = success_ttl
+        self._failure_ttl = failure_ttl
+        self._cache_errors = cache_errors
+        self._clock = clock
+        self._max_entries = max_entries
+        self._secret = os.urandom(32)
+        self._records: dict[bytes, _Record] = {}
+        self._lookups: dict[bytes, asyncio.Task[_Record]] = {}
+        self.epoch = 0
+
+    async def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> Authenticated | None:
+        """As the inner authenticator."""
+        return (await self.lookup(token, audiences))[0]
+
+    async def lookup(self, token: str, audiences: tuple[str, ...]) -> tuple[Authenticated | None, float]:
+        """The identity and the monotonic time until which it may be reused."""
+        key = self._key(token, audiences)
+        record = self._records.get(key)
+        if record is None or record.until <= self._clock():
+            record = await self._look_up(key, token, audiences)
+        if record.error is not None:
+            raise InvalidCredentials(str(record.error))
+        return record.found, record.until
+
+    def forget_all(self) -> None:
+        """Drop every remembered answer, here and on connections that remember by themselves."""
+        self._records.clear()
+        self._lookups.clear()
+        self.epoch += 1
+
+    async def _look_up(self, key: bytes, token: str, audiences: tuple[str, ...]) -> _Record:
+        task = self._lookups.get(key)
+        if task is None:
+            task = asyncio.ensure_future(self._fetch(key, token, audiences, self.epoch))
+            self._lookups[key] = task
+            task.add_done_callback(lambda done: self._finish(key, done))
+        return await asyncio.shield(task)
+
+    def _finish(self, key: bytes, task: asyncio.Task[_Record]) -> None:
+        if self._lookups.get(key) is task:
+            del self._lookups[key]
+        if not task.cancelled():
+            task.exception()
+
+    async def _fetch(self, key: bytes, token: str, audiences: tuple[str, ...], epoch: int) -> _Record:
+        found: Authenticated | None = None
+        error: InvalidCredentials | None = None
+        try:
+            async with asyncio.timeout(LOOKUP_TIMEOUT):
+                found = await self._inner.authenticate_token(token, audiences)
+        except InvalidCredentials as refusal:
+            error = refusal
+        except TimeoutError:
+            error = InvalidCredentials("context deadline exceeded")
+        ttl = self._success_ttl if found is not None else self._failure_ttl
+        if error is not None and not self._cache_errors:
+            ttl = 0.0
+        record = _Record(found, error, self._clock() + ttl if ttl > 0 else 0.0)
+        if ttl > 0 and epoch == self.epoch:
+            self._keep(key, record)
+        return record
+
+    def _keep(self, key: bytes, record: _Record) -> None:
+        records = self._records
+        if len(records) >= self._max_entries:
+            now = self._clock()
+            for stale in [k for k, r in records.items() if r.until <= now]:
+                del records[stale]
+            while len(records) >= self._max_entries:
+                del records[next(iter(records))]
+        records.pop(key, None)
+        records[key] = record
+
+    def _key(self, token: str, audiences: tuple[str, ...]) -> bytes:
+        # Lengths go first, so that no two different inputs are the same text.
+        text = token.encode("utf-8", "surrogatepass")
+        head = f"{len(text)}:" + "".join(f"{len(audience)}:{audience}" for audience in audiences)
+        return hashlib.blake2b(head.encode() + b"\0" + text, key=self._secret, digest_size=32).digest()

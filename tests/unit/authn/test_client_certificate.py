@@ -1,0 +1,179 @@
+import datetime
+
+import pytest
+
+from pilothouse.authn.authenticator import InvalidCredentials
+from pilothouse.authn.certificate_chain import InvalidCertificate, parse_authorities, verify_chain
+from pilothouse.authn.client_certificate import ClientCertificate, VerifiedCertificates
+from pilothouse.authn.request_header import RequestHeader, unescape_key
+from pilothouse.authn.user import User
+from pilothouse.authn.watched_file import WatchedFile
+
+NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+DAY = datetime.timedelta(days=1)
+CLIENT, SERVER, ANY = "1.3.6.1.5.5.7.3.2", "1.3.6.1.5.5.7.3.1", "2.5.29.37.0"
+
+
+@pytest.fixture
+def authority(new_authority):
+    return new_authority()
+
+
+@pytest.fixture
+def certificates(authority, tmp_path):
+    path = tmp_path / "ca.crt"
+    path.write_bytes(authority.pem)
+    clock = [NOW.timestamp()]
+    verified = VerifiedCertificates(WatchedFile(str(path), parse_authorities), lambda: clock[0])
+    verified.clock = clock
+    verified.path = path
+    return verified
+
+
+async def test_identity_of_a_certificate(authority, certificates, make_request):
+    der = authority.issue("alice", ("devs", "ops"), usages=(CLIENT,), uids=("u-1",))
+    found = await ClientCertificate(certificates).authenticate(make_request(certificate=der))
+    assert (found.user.name, found.user.uid, found.user.groups) == ("alice", "u-1", ("devs", "ops"))
+    (credential,) = found.user.extra["authentication.kubernetes.io/credential-id"]
+    assert credential.startswith("X509SHA256=")
+    assert len(credential) == len("X509SHA256=") + 64
+
+
+async def test_no_certificate_and_no_common_name_are_no_opinion(authority, certificates, make_request):
+    authenticator = ClientCertificate(certificates)
+    assert await authenticator.authenticate(make_request()) is None
+    assert await authenticator.authenticate(make_request(certificate=authority.issue("", ("devs",)))) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"usages": (SERVER,)}, "x509: certificate specifies an incompatible key usage"),
+        ({"before": NOW + DAY / 2}, "expired or is not yet valid: current time 2026-01-01T00:00:00Z is before 2026"),
+        ({"before": NOW - 2 * DAY, "after": NOW - DAY}, "time 2026-01-01T00:00:00Z is after 2025-12-31T00:00:00Z"),
+        ({"critical": "1.2.3.4"}, "x509: unhandled critical extension"),
+        ({"uids": ("a", "b")}, r"expected 1 UID, but found multiple: \[a b\]"),
+    ],
+)
+async def test_refusals(authority, certificates, make_request, options, error):
+    with pytest.raises(InvalidCredentials, match=error):
+        await ClientCertificate(certificates).authenticate(
+            make_request(certificate=authority.issue("alice", **options))
+        )
+
+
+async def test_usage_any_is_enough_and_none_is_unlimited(authority, certificates, make_request):
+    for usages in (None, (ANY,), (SERVER, CLIENT)):
+        der = authority.issue("alice", usages=usages)
+        assert await ClientCertificate(certificates).authenticate(make_request(certificate=der))
+
+
+async def test_unknown_authority_even_with_the_same_name(new_authority, certificates, make_request):
+    der = new_authority().issue("alice")
+    with pytest.raises(InvalidCredentials, match=r"SN=7.* failed: x509: certificate signed by unknown authority"):
+        await ClientCertificate(certificates).authenticate(make_request(certificate=der))
+
+
+async def test_garbage_is_refused(certificates, make_request):
+    with pytest.raises(InvalidCredentials, match="malformed"):
+        await ClientCertificate(certificates).authenticate(make_request(certificate=b"\x30\x03abc"))
+
+
+async def test_outcome_is_kept_until_expiry_or_new_authorities(authority, new_authority, certificates, make_request):
+    authenticator = ClientCertificate(certificates)
+    request = make_request(certificate=authority.issue("alice"))
+    first = await authenticator.authenticate(request)
+    assert await authenticator.authenticate(request) is first
+    certificates.clock[0] += DAY.total_seconds() + 1
+    with pytest.raises(InvalidCredentials, match="expired"):
+        await authenticator.authenticate(request)
+    certificates.clock[0] = NOW.timestamp()
+    request = make_request(certificate=authority.issue("alice"))
+    await authenticator.authenticate(request)
+    certificates.path.write_bytes(new_authority("other").pem)
+    assert certificates.authorities.poll()
+    with pytest.raises(InvalidCredentials, match="unknown authority"):
+        await authenticator.authenticate(request)
+
+
+def load(der):
+    from cryptography import x509
+
+    return x509.load_der_x509_certificate(der)
+
+
+def test_chains_with_intermediates(new_authority):
+    root = new_authority("root", path_length=1)
+    middle = new_authority("middle", root)
+    lower = new_authority("lower", middle)
+    roots = parse_authorities(root.pem)
+    leaf = load(middle.issue("alice"))
+    assert len(verify_chain(leaf, [middle.certificate], roots, NOW)) == 3
+    with pytest.raises(InvalidCertificate, match="unknown authority"):
+        verify_chain(leaf, [], roots, NOW)
+    with pytest.raises(InvalidCertificate, match="too many intermediates"):
+        verify_chain(load(lower.issue("bob")), [middle.certificate, lower.certificate], roots, NOW)
+
+
+def test_usages_nest_and_a_leaf_cannot_sign(new_authority):
+    root = new_authority("root")
+    limited = new_authority("limited", root, usages=(SERVER,))
+    roots = parse_authorities(root.pem)
+    with pytest.raises(InvalidCertificate, match="incompatible key usage"):
+        verify_chain(load(limited.issue("alice", usages=(CLIENT,))), [limited.certificate], roots, NOW)
+    impostor = new_authority("impostor", root)
+    impostor.certificate = load(root.issue("impostor"))
+    with pytest.raises(InvalidCertificate):
+        verify_chain(load(impostor.issue("alice")), [impostor.certificate], roots, NOW)
+
+
+def test_expired_root_and_pinned_leaf(new_authority):
+    old = new_authority("old", before=NOW - 2 * DAY, after=NOW - DAY)
+    with pytest.raises(InvalidCertificate, match="expired"):
+        verify_chain(load(old.issue("alice")), [], parse_authorities(old.pem), NOW)
+    leaf = new_authority("self")
+    assert verify_chain(leaf.certificate, [], parse_authorities(leaf.pem), NOW) == [leaf.certificate]
+
+
+def test_empty_bundle():
+    with pytest.raises(ValueError, match="does not contain any valid"):
+        parse_authorities(b"hello")
+
+
+def proxy(certificates, allowed=("aggregator",)):
+    return RequestHeader(
+        certificates, allowed, ["X-Remote-User", "X-Other"], ["X-Remote-Uid"], ["X-Remote-Group"], ["X-Remote-Extra-"]
+    )
+
+
+async def test_front_proxy_names_the_user(authority, certificates, make_request):
+    headers = (
+        "X-Remote-User: alice\nX-Remote-Uid: 7\nX-Remote-Group: a\nX-Remote-Group: \nX-Remote-Group: b\n"
+        "X-Remote-Extra-Acme.com%2Fproject: one\nX-Remote-Extra-Scopes: x\nX-Remote-Extra-Scopes: y\nX-Keep: k"
+    )
+    request = make_request(headers, certificate=authority.issue("aggregator"))
+    found = await proxy(certificates).authenticate(request)
+    assert found.user == User("alice", "7", ("a", "b"), {"acme.com/project": ("one",), "scopes": ("x", "y")})
+    assert set(request.headers) == {b"host", b"x-keep"}
+
+
+async def test_front_proxy_must_be_known(authority, new_authority, certificates, make_request):
+    headers = "X-Remote-User: root\nX-Remote-Group: system:masters"
+    with pytest.raises(InvalidCredentials, match="x509: subject with cn=eve is not in the allowed list"):
+        await proxy(certificates).authenticate(make_request(headers, certificate=authority.issue("eve")))
+    with pytest.raises(InvalidCredentials, match="unknown authority"):
+        await proxy(certificates).authenticate(make_request(headers, certificate=new_authority().issue("aggregator")))
+    assert await proxy(certificates).authenticate(make_request(headers)) is None
+    assert await proxy(certificates, ()).authenticate(make_request(headers, certificate=authority.issue("eve")))
+
+
+async def test_front_proxy_without_a_name_has_no_opinion(authority, certificates, make_request):
+    der = authority.issue("aggregator")
+    assert await proxy(certificates).authenticate(make_request("X-Remote-Group: a", certificate=der)) is None
+    found = await proxy(certificates).authenticate(make_request("X-Remote-User: \nX-Other: bob", certificate=der))
+    assert found.user.name == "bob"
+
+
+@pytest.mark.parametrize(("key", "plain"), [("a%2fb", "a/b"), ("a%2", "a%2"), ("%25", "%"), ("a", "a")])
+def test_unescape_key(key, plain):
+    assert unescape_key(key) == plain
