@@ -18,6 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
 from launching import free_port, running_server
 
 REPLAY = Path(__file__).parent.parent / "tests" / "golden" / "golden.py"

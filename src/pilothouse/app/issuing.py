@@ -96,7 +96,6 @@ def _ensure_leaf(
 ) -> _Pair:
     pair = _load(cert, key)
     if pair is not None and _leaf_is_good(pair, authority, subject, alternatives, at):
-        key.chmod(0o600)
         return pair
     private = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(subject, authority.cert.subject, private, at, _LEAF_DAYS)
@@ -139,7 +138,6 @@ def _ensure_signing_key(pki: Pki) -> None:
     public = private.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
-    pki.service_account_key.chmod(0o600)
     if not pki.service_account_public_key.exists() or pki.service_account_public_key.read_bytes() != public:
         write_atomically(pki.service_account_public_key, public, 0o644)
 

@@ -117,6 +117,7 @@ def ensure_pki(
     pki.directory.chmod(0o700)
     names = sorted({*dns_names, *ip_addresses})
     with _locked(pki.directory / ".lock"):
+        _close_keys(pki)
         if _record_holds(pki, names, now()):
             return pki
         from pilothouse.app.issuing import issue_all  # imports cryptography, which a restart does not need
@@ -162,6 +163,12 @@ def _locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _close_keys(pki: Pki) -> None:
+    for path in pki.files():
+        if path.suffix == ".key" and path.exists():
+            path.chmod(0o600)
+
+
 def _record_holds(pki: Pki, names: list[str], now: float) -> bool:
     """Whether the files are those we made, for these names, and not near their end."""
     try:
@@ -170,7 +177,6 @@ def _record_holds(pki: Pki, names: list[str], now: float) -> bool:
             record["names"] == names
             and now < record["renew_at"]
             and record["files"] == _digests(pki)
-            and all(path.stat().st_mode & 0o077 == 0 for path in pki.files() if path.suffix == ".key")
         )
     except (OSError, ValueError, KeyError, TypeError):
         return False

@@ -1,0 +1,76 @@
+import io
+import logging
+import re
+
+import pytest
+
+from pilothouse.cli.logging import set_up_logging
+
+
+@pytest.fixture
+def log():
+    """A function that sets the log up with a verbosity and gives its stream; the old state comes back afterwards."""
+    root, ours = logging.getLogger(), logging.getLogger("pilothouse")
+    handlers, level, our_level = root.handlers[:], root.level, ours.level
+
+    def start(verbosity=0):
+        stream = io.StringIO()
+        set_up_logging(verbosity, stream)
+        return stream
+
+    yield start
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    ours.setLevel(our_level)
+
+
+def test_the_layout_is_klogs(log):
+    stream = log()
+    logging.getLogger("pilothouse.test").warning("disk is %d%% full", 90)
+    pattern = r"W\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ test_logging\.py:\d+\] disk is 90% full\n"
+    assert re.fullmatch(pattern, stream.getvalue())
+
+
+@pytest.mark.parametrize(("verbosity", "shown"), [(0, False), (3, False), (4, True), (10, True)])
+def test_debugging_messages_need_verbosity(log, verbosity, shown):
+    stream = log(verbosity)
+    logging.getLogger("pilothouse.test").debug("details")
+    assert ("details" in stream.getvalue()) == shown
+
+
+def test_libraries_are_quiet(log):
+    stream = log(10)
+    logging.getLogger("asyncio").info("chatter")
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Authorization: Bearer s3cr3t.t0ken-x",
+        "bearer   s3cr3t.t0ken-x",
+        "Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.s3cr3t",
+    ],
+)
+def test_tokens_are_masked(log, text):
+    stream = log()
+    logging.getLogger("pilothouse.test").error("request failed: %s", text)
+    assert "s3cr3t" not in stream.getvalue()
+    assert "<masked>" in stream.getvalue()
+
+
+def test_tokens_in_tracebacks_are_masked(log):
+    stream = log()
+    try:
+        raise ValueError("bad header: Bearer s3cr3t.t0ken")
+    except ValueError:
+        logging.getLogger("pilothouse.test").exception("request failed")
+    assert "ValueError" in stream.getvalue()
+    assert "s3cr3t" not in stream.getvalue()
+
+
+def test_setting_up_again_does_not_double_the_lines(log):
+    log()
+    stream = log()
+    logging.getLogger("pilothouse.test").info("once")
+    assert stream.getvalue().count("once") == 1

@@ -1,0 +1,84 @@
+import platform
+
+import pytest
+
+from pilothouse import __version__
+from pilothouse.cli.main import main
+
+
+def run(capsys, *words, program="pilothouse"):
+    code = main(list(words), program)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.mark.parametrize("words", [["--version"], ["serve", "--version"], ["inspect", "--version=true"]])
+def test_the_version_flag_speaks_as_the_original(capsys, words):
+    assert run(capsys, *words) == (0, "Kubernetes v1.37.0\n", "")
+
+
+def test_kube_apiserver_is_serve(capsys):
+    assert run(capsys, "--version", program="kube-apiserver") == (0, "Kubernetes v1.37.0\n", "")
+
+
+def test_the_version_command_names_us_too(capsys):
+    code, out, _ = run(capsys, "version")
+    assert code == 0
+    assert out == f"Pilothouse {__version__}\nKubernetes v1.37.0\nPython {platform.python_version()}\n"
+
+
+@pytest.mark.parametrize("words", [["help"], ["--help"], ["-h"], ["serve", "--help"], ["inspect", "-h"]])
+def test_help(capsys, words):
+    code, out, err = run(capsys, *words)
+    assert (code, err) == (0, "")
+    assert "pilothouse [serve] [flags]" in out
+    assert "Generic flags:" in out
+
+
+def test_help_of_kube_apiserver(capsys):
+    assert "kube-apiserver [flags]" in run(capsys, "--help", program="kube-apiserver")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "err"),
+    [
+        (["--secure-prot=1"], "Error: unknown flag: --secure-prot\nDid you mean --secure-port?\n"),
+        (["serv"], 'Error: unknown command "serv" for "pilothouse"\nDid you mean serve?\n'),
+        (["xyzzy"], 'Error: unknown command "xyzzy" for "pilothouse"\n'),
+        (["serve", "now"], 'Error: "pilothouse serve" does not take any arguments, got ["now"]\n'),
+        (["--secure-port=x"],
+         'Error: invalid argument "x" for "--secure-port" flag: strconv.ParseInt: parsing "x": invalid syntax\n'),
+    ],
+)  # fmt: skip
+def test_wrong_command_lines(capsys, words, err):
+    assert run(capsys, *words) == (1, "", err)
+
+
+@pytest.mark.parametrize("command", ["serve", "inspect"])
+def test_all_faults_are_printed_and_the_exit_code_is_one(capsys, tmp_path, command):
+    code, out, err = run(
+        capsys,
+        command,
+        f"--data-dir={tmp_path}/data",
+        "--secure-port=0",
+        "--goaway-chance=1",
+        "--authorization-mode=Foo",
+    )
+    assert (code, out) == (1, "")
+    assert err.splitlines() == [
+        "Error: --goaway-chance can not be less than 0 or greater than 0.02",
+        "Error: --secure-port 0 must be between 1 and 65535, inclusive. It cannot be turned off with 0",
+        'Error: authorization-mode "Foo" is not a valid mode',
+    ]
+    assert not (tmp_path / "data").exists()
+
+
+def test_flags_without_effect_get_one_warning_line(capsys, tmp_path):
+    code, _, err = run(
+        capsys, f"--data-dir={tmp_path}/data", "--etcd-servers=http://x", "--allow-privileged", "--audit-policy-file=p"
+    )
+    assert code == 1
+    lines = [line for line in err.splitlines() if "no effect yet" in line]
+    assert len(lines) == 1
+    assert lines[0].endswith("These flags are accepted but have no effect yet: --allow-privileged, --audit-policy-file")
+    assert "Error: --etcd-servers: etcd is not supported yet" in err
