@@ -1,0 +1,24 @@
+"""The watch cache: all reads and watches are served from memory, fed by one live feed of the backend's log."""
+
+from pilothouse.storage.cacher.cacher import Cacher
+from pilothouse.storage.cacher.changes import ADDED, BOOKMARK, DELETED, MODIFIED, Change, WatchEvent
+from pilothouse.storage.cacher.entries import NOTHING, Entry, EntryCodec, restamp_json
+from pilothouse.storage.cacher.resource import EntryPage, ResourceCache
+from pilothouse.storage.cacher.watcher import Watcher
+
+__all__ = [
+    "ADDED",
+    "BOOKMARK",
+    "DELETED",
+    "MODIFIED",
+    "NOTHING",
+    "Cacher",
+    "Change",
+    "Entry",
+    "EntryCodec",
+    "EntryPage",
+    "ResourceCache",
+    "WatchEvent",
+    "Watcher",
+    "restamp_json",
+]

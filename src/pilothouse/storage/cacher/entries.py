@@ -1,0 +1,60 @@
+"""What the cache keeps of an object: its encoded bytes and the few values that selectors and indexes need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import orjson
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+"""Shared by all entries without labels or fields."""
+
+
+class Entry:
+    """One state of one object. Never changed after it was made, except that `forms` collects further encodings.
+
+    `data` is the JSON of the object in the hub version, ready to be served, with metadata.resourceVersion.
+    """
+
+    __slots__ = ("data", "fields", "forms", "key", "labels", "name", "namespace", "revision")
+
+    def __init__(
+        self,
+        key: str,
+        data: bytes,
+        revision: int,
+        namespace: str = "",
+        name: str = "",
+        labels: Mapping[str, str] = NOTHING,
+        fields: Mapping[str, str] = NOTHING,
+    ) -> None:
+        self.key, self.data, self.revision = key, data, revision
+        self.namespace, self.name = namespace, name
+        self.labels, self.fields = labels, fields
+        self.forms: dict[Any, Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"Entry({self.key!r}, {self.revision})"
+
+
+class EntryCodec(Protocol):
+    """Turns stored bytes into entries; one for each resource, given by the layer above."""
+
+    def entry(self, key: str, value: bytes, revision: int) -> Entry:
+        """Make the entry of a stored value."""
+
+    def restamp(self, entry: Entry, revision: int) -> Entry:
+        """The same state under another resourceVersion: what watchers see of an object that has gone."""
+
+
+def restamp_json(data: bytes, old: int, new: int) -> bytes:
+    """Replace metadata.resourceVersion in compact JSON that carries `old`."""
+    stamp = b'"resourceVersion":"%d"' % old
+    if data.count(stamp) == 1:
+        return data.replace(stamp, b'"resourceVersion":"%d"' % new)
+    # The text also occurs elsewhere, for example in a reference to another object.
+    content = orjson.loads(data)
+    content["metadata"]["resourceVersion"] = str(new)
+    return orjson.dumps(content)

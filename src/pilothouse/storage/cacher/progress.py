@@ -1,0 +1,47 @@
+"""Waiting until the cache has reached a revision."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+
+from pilothouse.storage.backends.contract import FutureRevision, StorageError
+
+
+class Progress:
+    """How far the cache is, and who waits for more."""
+
+    def __init__(self) -> None:
+        self.revision = 0
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._numbers = itertools.count()
+
+    def advance(self, revision: int) -> None:
+        """Reach a revision and release those who waited for it."""
+        if revision > self.revision:
+            self.revision = revision
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= self.revision:
+            future = heapq.heappop(waiting)[2]
+            if not future.done():
+                future.set_result(None)
+
+    def fail(self, error: StorageError) -> None:
+        """Tell everybody who waits that it will not happen."""
+        waiting, self._waiting = self._waiting, []
+        for _, _, future in waiting:
+            if not future.done():
+                future.set_exception(error)
+
+    async def reach(self, revision: int, seconds: float | None = None) -> None:
+        """Wait for a revision. Raises FutureRevision when it has not come in time."""
+        if revision <= self.revision:
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (revision, next(self._numbers), future))
+        try:
+            async with asyncio.timeout(seconds):
+                await future
+        except TimeoutError:
+            raise FutureRevision(revision, self.revision) from None

@@ -1,0 +1,364 @@
+"""The cache of one resource: current entries in key order, the recent past, the watchers, and writes that go
+through it.
+
+Loaded when first used: a listing at some revision R, taken page by page off the loop, then every event after R.
+From then on reads are synchronous. A write returns when its change has been applied here, so whoever wrote reads
+what he wrote.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pilothouse.storage.backends.contract import Backend, Compacted, Event, KeyValue, StorageError, Unavailable
+from pilothouse.storage.cacher.audience import Audience
+from pilothouse.storage.cacher.changes import Change, Matches
+from pilothouse.storage.cacher.entries import Entry, EntryCodec
+from pilothouse.storage.cacher.ordering import OrderedEntries
+from pilothouse.storage.cacher.watcher import PAGE, Watcher
+from pilothouse.storage.cacher.window import Window, WindowLimits
+
+if TYPE_CHECKING:
+    from pilothouse.storage.cacher.cacher import Cacher
+
+logger = logging.getLogger(__name__)
+
+Hint = Callable[[int], Entry]
+"""Makes the entry of a write from its revision, by someone who still has the decoded object."""
+
+_LOAD_PAGE = 1000
+_DECODE_SLICE = 50
+
+
+@dataclass(slots=True)
+class EntryPage:
+    """Part of a listing as of a revision."""
+
+    items: list[Entry]
+    revision: int
+    more: bool
+    remaining: int
+
+
+class PendingWrite:
+    """Travels with a write as its origin and brings back what the cache made of it."""
+
+    __slots__ = ("cache", "change", "hint")
+
+    def __init__(self, cache: ResourceCache, hint: Hint | None) -> None:
+        self.cache, self.hint = cache, hint
+        self.change: Change | None = None
+
+
+class ResourceCache:
+    """See the module's docstring. Made by `Cacher.resource`."""
+
+    def __init__(self, cacher: Cacher, backend: Backend, prefix: str, codec: EntryCodec, limits: WindowLimits) -> None:
+        self.prefix, self.codec = prefix, codec
+        self.ready = False
+        self.changed_revision = 0
+        """The newest revision that may have touched this resource."""
+        self._cacher, self._backend, self._limits = cacher, backend, limits
+        self._index = OrderedEntries()
+        self._window = Window(0, limits)
+        self._audience = Audience(prefix)
+        self._loaded = 0
+        self._arrived: list[Event] = []
+        self._loading: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def revision(self) -> int:
+        """The newest revision of the whole store that reads from here reflect."""
+        return max(self._cacher.revision, self._loaded)
+
+    # Reading
+
+    async def wait_ready(self) -> None:
+        """Load the resource if that has not happened yet. Raises StorageError when it cannot be read."""
+        while not self.ready:
+            self._cacher.require_open()
+            if self._loading is None:
+                self._loading = asyncio.get_running_loop().create_task(self._load())
+            loading = self._loading
+            await asyncio.wait([loading])
+            if loading.cancelled():
+                raise Unavailable("the watch cache was closed or started anew")
+            loading.result()
+
+    async def wait_for(self, revision: int, seconds: float | None = None) -> None:
+        """Wait until reads reflect a revision. Raises FutureRevision when it has not come in time."""
+        if not self.ready:
+            await self.wait_ready()
+        if revision > self.revision:
+            await self._cacher.progress.reach(revision, seconds)
+
+    def is_fresh(self) -> bool:
+        """Whether reads reflect everything that anybody has acknowledged by now, as far as can be told at once."""
+        unseen = self._backend.unseen_revision()
+        return self.ready and unseen is not None and unseen <= self.revision
+
+    async def wait_fresh(self) -> None:
+        """Wait until reads reflect everything acknowledged before this call; returns at once in a single process."""
+        if self.is_fresh():
+            return
+        if not self.ready:
+            await self.wait_ready()
+            if self.is_fresh():
+                return
+        await self.wait_for(await self._backend.current_revision())
+
+    def get(self, key: str) -> Entry | None:
+        return self._index.get(key)
+
+    def entries(self, prefix: str | None = None, start: str | None = None, limit: int = 0) -> list[Entry]:
+        """Entries in key order, from a key on, as they are now: the list does not change afterwards."""
+        low, high = self._range(prefix, start)
+        return self._index.between(low, high, limit)
+
+    def count(self, prefix: str | None = None, start: str | None = None) -> int:
+        return self._index.count(*self._range(prefix, start))
+
+    def unchanged_since(self, revision: int, prefix: str | None = None) -> bool:
+        """Whether what is in memory below a prefix is also the state as of a past revision."""
+        if self.changed_revision <= revision:
+            return True
+        return not self._window.touched_since(revision, prefix or self.prefix)
+
+    async def entries_at(
+        self, revision: int, prefix: str | None = None, start: str | None = None, limit: int = 0
+    ) -> EntryPage:
+        """Read a listing as of a past revision from the backend. Raises Compacted, FutureRevision."""
+        page = await self._backend.list(prefix or self.prefix, start=start, limit=limit, revision=revision)
+        return EntryPage(await self._decode(page.items), page.revision, page.more, page.remaining)
+
+    async def get_at(self, key: str, revision: int) -> Entry | None:
+        """Read one object as of a past revision from the backend. Raises Compacted, FutureRevision."""
+        found = await self._backend.get(key, revision)
+        return None if found is None else self.codec.entry(found.key, found.value, found.revision)
+
+    # Writing
+
+    async def create(self, key: str, value: bytes, ttl: int | None = None, hint: Hint | None = None) -> Entry:
+        """Write a new object and return its entry. Raises KeyExists."""
+        if not self.ready:
+            await self.wait_ready()
+        pending = PendingWrite(self, hint)
+        revision = await self._backend.create(key, value, ttl, pending)
+        return await self._written(pending, key, value, revision)
+
+    async def update(
+        self, key: str, value: bytes, expected: int, ttl: int | None = None, hint: Hint | None = None
+    ) -> Entry:
+        """Replace an object that stands at a revision and return its entry. Raises Conflict."""
+        if not self.ready:
+            await self.wait_ready()
+        pending = PendingWrite(self, hint)
+        revision = await self._backend.update(key, value, expected, ttl, pending)
+        return await self._written(pending, key, value, revision)
+
+    async def delete(self, key: str, expected: int) -> Entry:
+        """Delete an object and return its last state under the revision of the deletion. Raises Conflict."""
+        if not self.ready:
+            await self.wait_ready()
+        before = self._index.get(key)
+        pending = PendingWrite(self, None)
+        revision = await self._backend.delete(key, expected, pending)
+        last = pending.change.last_state() if pending.change is not None else None
+        if last is not None:
+            return last
+        await self.wait_for(revision)
+        if before is None or before.revision != expected:
+            before = await self.get_at(key, expected)
+        if before is None:
+            raise StorageError(f"the last state of {key!r} is not known")
+        return self.codec.restamp(before, revision)
+
+    # Watching
+
+    async def watch(
+        self,
+        prefix: str | None = None,
+        after: int | None = None,
+        matches: Matches | None = None,
+        *,
+        bookmarks: bool = False,
+        initial: bool = False,
+        deadline: float | None = None,
+        limit: int = 1000,
+    ) -> Watcher:
+        """Watch a prefix or one key, from now or after a revision. Raises Compacted.
+
+        With `initial` the current objects come first, as ADDED, and then a bookmark that says so (if bookmarks are
+        wanted); `after` must then be None. `deadline` is on the cacher's clock.
+        """
+        if not self.ready:
+            await self.wait_ready()
+        prefix = prefix or self.prefix
+        snapshot = self._snapshot(prefix, matches) if initial else None
+        position = self.revision if after is None else after
+        watcher = Watcher(
+            self, prefix, position, matches, bookmarks=bookmarks, deadline=deadline, initial=snapshot, limit=limit
+        )
+        await watcher.catch_up()
+        if watcher.error is not None:
+            raise watcher.error
+        if bookmarks:
+            self._cacher.schedule_bookmarks(watcher)
+        return watcher
+
+    def join(self, watcher: Watcher) -> Sequence[Change] | None:
+        if not self.ready:
+            raise Unavailable("the watch cache was closed or started anew")
+        missed = self._window.since(watcher.position)
+        if missed is None:
+            return None
+        if len(missed) > watcher.limit // 2:
+            return missed[: max(1, watcher.limit // 2)]
+        self._audience.add(watcher)
+        watcher.go_live()
+        return missed
+
+    def leave(self, watcher: Watcher) -> None:
+        self._audience.discard(watcher)
+
+    async def read_history(self, prefix: str, after: int) -> tuple[list[Change], int]:
+        page = await self._backend.history(prefix, after, PAGE)
+        changes: list[Change] = []
+        for number, event in enumerate(page.events):
+            if number % _DECODE_SLICE == _DECODE_SLICE - 1:
+                await asyncio.sleep(0)
+            before = event.previous
+            previous = None if before is None else self._entry(before.key, before.value, before.revision)
+            entry = None if event.value is None else self._entry(event.key, event.value, event.revision)
+            changes.append(Change(event.key, event.revision, entry, previous, self.codec, 0.0))
+        return changes, page.revision
+
+    # Following the feed; called by the cacher
+
+    def apply(self, event: Event, now: float) -> None:
+        """Take over one change of the log."""
+        if not self.ready:
+            if self._loading is not None:
+                self._arrived.append(event)
+            return
+        if event.revision <= self._loaded:
+            return
+        entry: Entry | None = None
+        if event.value is None:
+            previous = self._index.remove(event.key)
+        else:
+            entry = self._entry_of(event)
+            if entry is None:
+                return
+            previous = self._index.put(entry)
+        change = Change(event.key, event.revision, entry, previous, self.codec, now)
+        self.changed_revision = event.revision
+        origin = event.origin
+        if isinstance(origin, PendingWrite):
+            origin.change = change
+        self._window.append(change)
+        self._audience.dispatch(change)
+
+    def trim(self, now: float) -> None:
+        self._window.trim(now)
+
+    def reset(self, error: StorageError) -> None:
+        """Forget everything after the feed broke: watchers end, the next use loads again."""
+        for watcher in self._audience:
+            watcher.end(error)
+        self.cancel_loading()
+        self.ready = False
+        self._loaded = self.changed_revision = 0
+        self._index = OrderedEntries()
+        self._window = Window(0, self._limits)
+
+    def cancel_loading(self) -> asyncio.Task[None] | None:
+        loading, self._loading = self._loading, None
+        self._arrived = []
+        if loading is not None:
+            loading.cancel()
+        return loading
+
+    async def _load(self) -> None:
+        try:
+            while not self.ready:
+                try:
+                    await self._load_once()
+                except Compacted:
+                    continue
+        finally:
+            self._loading = None
+            self._arrived = []
+
+    async def _load_once(self) -> None:
+        page = await self._backend.list(self.prefix, limit=_LOAD_PAGE)
+        revision = page.revision
+        entries = await self._decode(page.items)
+        while page.more:
+            start = page.items[-1].key + "\0"
+            page = await self._backend.list(self.prefix, start=start, limit=_LOAD_PAGE, revision=revision)
+            entries += await self._decode(page.items)
+        self._index.fill(entries)
+        self._window = Window(revision, self._limits)
+        self._loaded = self.changed_revision = revision
+        self.ready = True
+        arrived, self._arrived = self._arrived, []
+        for event in arrived:
+            self.apply(event, self._cacher.now())
+
+    async def _decode(self, items: Sequence[KeyValue]) -> list[Entry]:
+        entries: list[Entry] = []
+        for start in range(0, len(items), _DECODE_SLICE):
+            if start:
+                await asyncio.sleep(0)
+            for item in items[start : start + _DECODE_SLICE]:
+                entry = self._entry(item.key, item.value, item.revision)
+                if entry is not None:
+                    entries.append(entry)
+        return entries
+
+    def _entry_of(self, event: Event) -> Entry | None:
+        origin = event.origin
+        if isinstance(origin, PendingWrite) and origin.hint is not None:
+            try:
+                return origin.hint(event.revision)
+            except Exception:
+                logger.exception("the hint for %s failed; its stored bytes are decoded instead", event.key)
+        return self._entry(event.key, event.value or b"", event.revision)
+
+    def _entry(self, key: str, value: bytes, revision: int) -> Entry | None:
+        try:
+            return self.codec.entry(key, value, revision)
+        except Exception:
+            # One damaged object must not make its whole resource unreadable.
+            logger.exception("cannot decode %s at revision %d; it is left out", key, revision)
+            return None
+
+    async def _written(self, pending: PendingWrite, key: str, value: bytes, revision: int) -> Entry:
+        if pending.change is not None and pending.change.entry is not None:
+            return pending.change.entry
+        await self.wait_for(revision)
+        entry = self._index.get(key)
+        if entry is not None and entry.revision == revision:
+            return entry
+        return pending.hint(revision) if pending.hint is not None else self.codec.entry(key, value, revision)
+
+    def _snapshot(self, prefix: str, matches: Matches | None) -> list[Entry]:
+        """What a streamed list begins with, last first, so that pages can be taken from the end."""
+        entries = self._index.between(*self._range(prefix, None))
+        if matches is not None:
+            entries = [entry for entry in entries if matches(entry)]
+        entries.reverse()
+        return entries
+
+    def _range(self, prefix: str | None, start: str | None) -> tuple[str, str]:
+        prefix = prefix or self.prefix
+        high = prefix[:-1] + "0" if prefix.endswith("/") else prefix + "\0"
+        return max(prefix, start or ""), high

@@ -1,0 +1,170 @@
+"""One watch: an ordered stream of events from a revision on, at the speed of its consumer.
+
+Timeline: (1) *initial*: the objects of a snapshot, if asked for, as ADDED; (2) *catching up*: changes since the
+start, read page by page from the window or the backend's log, nothing is buffered meanwhile; (3) *live*: the
+audience offers changes into a bounded buffer. A live watcher whose buffer overflows is ended, so that one slow
+client costs the others nothing. The consumer calls `next_batch` until it gets an empty list, then looks at
+`overflowed` and `error` for the reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from pilothouse.storage.backends.contract import StorageError
+from pilothouse.storage.cacher.changes import ADDED, Change, Matches, WatchEvent, bookmark
+from pilothouse.storage.cacher.entries import Entry
+
+PAGE = 500
+
+
+class WatchSource(Protocol):
+    """Where a watcher gets its events from: the resource's cache."""
+
+    def join(self, watcher: Watcher) -> Sequence[Change] | None:
+        """Changes after the watcher's position from memory; it goes live when these are all. None: read history."""
+
+    async def read_history(self, prefix: str, after: int) -> tuple[list[Change], int]:
+        """A page of changes from the backend's log, and the revision up to which it is complete. Raises Compacted."""
+
+    def leave(self, watcher: Watcher) -> None:
+        """Stop offering."""
+
+
+class Watcher:
+    """See the module's docstring. For one consumer."""
+
+    __slots__ = (
+        "_buffer",
+        "_initial",
+        "_initial_end",
+        "_live",
+        "_source",
+        "_waiter",
+        "bookmarks",
+        "deadline",
+        "ended",
+        "error",
+        "limit",
+        "matches",
+        "overflowed",
+        "position",
+        "prefix",
+    )
+
+    def __init__(
+        self,
+        source: WatchSource,
+        prefix: str,
+        after: int,
+        matches: Matches | None = None,
+        *,
+        bookmarks: bool = False,
+        deadline: float | None = None,
+        initial: list[Entry] | None = None,
+        limit: int = 1000,
+    ) -> None:
+        self._source, self.prefix, self.matches = source, prefix, matches
+        self.bookmarks, self.deadline, self.limit = bookmarks, deadline, limit
+        self.position = after
+        """All events up to this revision were delivered or are in the buffer."""
+        self.ended = False
+        self.overflowed = False
+        self.error: StorageError | None = None
+        self._initial = initial
+        self._initial_end = initial is not None and bookmarks
+        self._buffer: list[WatchEvent] = []
+        self._live = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def next_batch(self) -> list[WatchEvent]:
+        """Wait for events and return all there are; an empty list means that the watch has ended."""
+        while not self._buffer and not self.ended:
+            if self._initial is not None:
+                self._take_initial()
+            elif self._live:
+                await self._wait()
+            else:
+                await self.catch_up()
+        batch, self._buffer = self._buffer, []
+        return batch
+
+    async def catch_up(self) -> None:
+        """Get one page closer to the present, or go live. Raises nothing: a failure ends the watch."""
+        if self._initial is not None or self._live or self.ended:
+            return
+        try:
+            changes = self._source.join(self)
+            reached = changes[-1].revision if changes else self.position
+            if changes is None:
+                changes, reached = await self._source.read_history(self.prefix, self.position)
+        except StorageError as error:
+            self.end(error)
+            return
+        for change in changes:
+            self._collect(change)
+        self.position = max(self.position, reached)
+
+    def go_live(self) -> None:
+        """Called by the source when the audience takes over."""
+        self._live = True
+
+    def offer(self, event: WatchEvent) -> None:
+        """Take a live event, or end when there is no room."""
+        if event.entry.revision <= self.position:
+            return
+        if len(self._buffer) >= self.limit:
+            self.overflowed = True
+            self.end()
+            return
+        self._buffer.append(event)
+        self._wake()
+
+    def offer_bookmark(self, revision: int) -> None:
+        """Take a mark of progress; while catching up there is none to make."""
+        if self._live and not self.ended and len(self._buffer) < self.limit and revision >= self.position:
+            self._buffer.append(bookmark(revision))
+            self._wake()
+
+    def end(self, error: StorageError | None = None) -> None:
+        """End the watch from the server's side; what is in the buffer can still be taken."""
+        if not self.ended:
+            self.ended, self.error, self._live = True, error, False
+            self._source.leave(self)
+            self._wake()
+
+    def stop(self) -> None:
+        """The consumer is gone."""
+        self.end()
+        self._buffer = []
+        self._initial = None
+
+    def _take_initial(self) -> None:
+        pending = self._initial or []
+        page = pending[-PAGE:]
+        del pending[-PAGE:]
+        self._buffer.extend(WatchEvent(ADDED, entry) for entry in reversed(page))
+        if pending:
+            return
+        self._initial = None
+        if self._initial_end:
+            self._buffer.append(bookmark(self.position, initial_end=True))
+
+    def _collect(self, change: Change) -> None:
+        if change.revision > self.position and change.key.startswith(self.prefix):
+            event = change.seen_by_all() if self.matches is None else change.seen_through(self.matches)
+            if event is not None:
+                self._buffer.append(event)
+
+    async def _wait(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
