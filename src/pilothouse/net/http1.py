@@ -263,6 +263,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._keep_alive = keep_alive
         request = self._request = self.server.request_type(self.connection, line, headers, keep_alive, body)
         if headers.expect and headers.expect != b"100-continue":
+            self._keep_alive = False
             return self._end_with(Response(417, b"", b""))
         if body is None:
             return self._start(request)

@@ -1,0 +1,196 @@
+import asyncio
+from typing import Any
+
+import pytest
+
+from pilothouse.net.messages import Connection, Request, Response
+from pilothouse.net.request_body import RequestBody
+from pilothouse.net.request_head import HeaderBlock, RequestLine
+from pilothouse.net.server import Limits
+
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+async def hello(_: Request) -> Response:
+    return Response(200, b"hello")
+
+
+async def until(condition: Any) -> None:
+    while not condition():
+        await asyncio.sleep(0)
+
+
+async def test_requests_are_of_the_type_asked_for(serve: Any) -> None:
+    class Richer(Request):
+        __slots__ = ("user",)
+
+        def __init__(
+            self, connection: Connection, line: RequestLine, headers: HeaderBlock, keep: bool, body: RequestBody | None
+        ) -> None:
+            super().__init__(connection, line, headers, keep, body)
+            self.user = "nobody"
+
+    async def handler(request: Richer) -> Response:
+        return Response(200, request.user.encode())
+
+    client = await (await serve(handler, request_type=Richer)).dial()
+    client.send(GET)
+    assert (await client.answer())[1] == b"nobody"
+
+
+@pytest.mark.parametrize("translated", [True, False])
+async def test_a_deadline_cancels_the_handler(serve: Any, translated: bool) -> None:
+    async def handler(request: Request) -> Response:
+        request.deadline = asyncio.get_running_loop().time()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if translated and request.timed_out:
+                return Response(504, b"translated")
+            raise
+        return Response()
+
+    client = await (await serve(handler)).dial()
+    client.send(GET)
+    head, body = await client.answer()
+    assert head.startswith(b"HTTP/1.1 504 Gateway Timeout\r\n")
+    assert (body == b"translated") is translated
+    assert (b"Connection: close" in head) is not translated
+
+
+async def test_a_deadline_in_the_future_does_nothing_yet(serve: Any) -> None:
+    gate = asyncio.Event()
+
+    async def handler(request: Request) -> Response:
+        request.deadline = asyncio.get_running_loop().time() + 3600
+        await gate.wait()
+        return Response(200, b"in time")
+
+    running = await serve(handler)
+    client = await running.dial()
+    client.send(GET)
+    await until(lambda: running.server.tasks)
+    running.server.sweep()
+    gate.set()
+    assert (await client.answer())[1] == b"in time"
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\nA:", GET])
+async def test_idle_and_slow_clients_are_dropped(serve: Any, sent: bytes) -> None:
+    running = await serve(hello, limits=Limits(idle_timeout=-1, header_timeout=-1, sweep_interval=3600))
+    client = await running.dial()
+    client.send(sent)
+    await until(lambda: running.server.connections)
+    if sent == GET:
+        await client.answer()
+    running.server.sweep()
+    with pytest.raises(ConnectionResetError):
+        assert await client.rest() == b""
+        raise ConnectionResetError
+
+
+async def test_a_waiting_handler_is_not_idle(serve: Any) -> None:
+    gate = asyncio.Event()
+
+    async def handler(_: Request) -> Response:
+        await gate.wait()
+        return Response(200, b"ok")
+
+    running = await serve(handler, limits=Limits(idle_timeout=-1, header_timeout=-1, sweep_interval=3600))
+    client = await running.dial()
+    client.send(GET)
+    await until(lambda: running.server.tasks)
+    running.server.sweep()
+    gate.set()
+    assert (await client.answer())[1] == b"ok"
+
+
+async def test_a_handler_is_started_without_its_late_body(serve: Any) -> None:
+    async def handler(_: Request) -> Response:
+        return Response(401, b"who?")
+
+    running = await serve(handler, limits=Limits(body_grace=-1, sweep_interval=3600))
+    client = await running.dial()
+    client.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
+    await until(lambda: any(not protocol.idle for protocol in running.server.connections))
+    running.server.sweep()
+    assert (await client.answer())[1] == b"who?"
+
+
+async def test_strangers_make_room_for_newcomers(serve: Any) -> None:
+    async def handler(request: Request) -> Response:
+        request.connection.authenticated = request.path == "/login"
+        return Response(200, b"ok")
+
+    running = await serve(handler, limits=Limits(unauthenticated_connections=2))
+    known = await running.dial()
+    known.send(b"GET /login HTTP/1.1\r\nHost: x\r\n\r\n")
+    await known.answer()
+    strangers = []
+    for _ in range(4):
+        client = await running.dial()
+        client.send(GET)
+        await client.answer()
+        strangers.append(client)
+    assert len(running.server.connections) == 3
+    for client in strangers[:2]:
+        assert await client.rest() == b""
+    for client in (known, *strangers[2:]):
+        client.send(GET)
+        assert (await client.answer())[1] == b"ok"
+
+
+async def test_busy_strangers_keep_newcomers_out(serve: Any) -> None:
+    gate = asyncio.Event()
+
+    async def handler(_: Request) -> Response:
+        await gate.wait()
+        return Response(200, b"ok")
+
+    running = await serve(handler, limits=Limits(unauthenticated_connections=1))
+    first = await running.dial()
+    first.send(GET)
+    await until(lambda: running.server.tasks)
+    second = await running.dial()
+    with pytest.raises(ConnectionResetError):
+        assert await second.rest() == b""
+        raise ConnectionResetError
+    gate.set()
+    assert (await first.answer())[1] == b"ok"
+
+
+async def test_draining(serve: Any) -> None:
+    gate = asyncio.Event()
+
+    async def handler(request: Request) -> Response:
+        if request.path == "/wait":
+            await gate.wait()
+        return Response(200, b"ok")
+
+    running = await serve(handler)
+    idle, busy = await running.dial(), await running.dial()
+    idle.send(GET)
+    await idle.answer()
+    busy.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
+    await until(lambda: running.server.tasks)
+    running.server.begin_drain()
+    assert await idle.rest() == b""
+    assert await running.server.wait_idle(0) is False
+    gate.set()
+    head, body = await busy.answer()
+    assert b"Connection: close\r\n" in head and body == b"ok"
+    assert await busy.rest() == b""
+    assert await running.server.wait_idle(None) is True
+
+
+async def test_close_cancels_what_is_under_way(serve: Any) -> None:
+    async def handler(_: Request) -> Response:
+        await asyncio.Event().wait()
+        return Response()
+
+    running = await serve(handler)
+    client = await running.dial()
+    client.send(GET)
+    await until(lambda: running.server.tasks)
+    await running.server.close()
+    assert not running.server.tasks and not running.server.connections

@@ -1,0 +1,201 @@
+import asyncio
+import os
+import socket
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilothouse.net.listener import Listener, bind
+from pilothouse.net.messages import Request, Response
+from pilothouse.net.server import HttpServer
+from pilothouse.net.tls import CIPHERS, ServerTls, SniCertificate, TlsFiles, openssl_ciphers, verifies_itself
+
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def trusting(authority: Any, certificate: tuple[str, str] | None = None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=authority.file)
+    if certificate:
+        context.load_cert_chain(*certificate)
+    return context
+
+
+async def who(request: Request) -> Response:
+    chain = request.connection.peer_chain
+    assert chain[:1] == ([request.connection.peer_certificate] if chain else [])
+    return Response(200, b"%d %b %b" % (len(chain), request.connection.scheme.encode(), chain[0] if chain else b"-"))
+
+
+@pytest.fixture
+def serving(authority: Any) -> TlsFiles:
+    cert, key = authority.issue("server", "127.0.0.1", "localhost")
+    return TlsFiles(cert, key, (authority.file,))
+
+
+async def ask(running: Any, context: ssl.SSLContext, name: str | None = None) -> bytes:
+    client = await running.dial(ssl=context, server_hostname=name or "127.0.0.1")
+    client.send(GET)
+    body: bytes = (await client.answer())[1]
+    return body
+
+
+async def test_without_a_client_certificate(serve: Any, serving: TlsFiles, authority: Any) -> None:
+    running = await serve(who, ServerTls(serving).context)
+    assert await ask(running, trusting(authority)) == b"0 https -"
+
+
+async def test_a_client_certificate_is_visible(serve: Any, serving: TlsFiles, authority: Any) -> None:
+    pair = authority.issue("alice")
+    running = await serve(who, ServerTls(serving).context)
+    der = ssl.PEM_cert_to_DER_cert(Path(pair[0]).read_text())
+    # OpenSSL's client adds the issuer, because it trusts it.
+    assert await ask(running, trusting(authority, pair)) == b"2 https " + der
+
+
+@pytest.mark.skipif(verifies_itself(), reason="this Python hides its OpenSSL")
+async def test_an_untrusted_client_certificate_does_not_fail_the_handshake(
+    serve: Any, serving: TlsFiles, authority: Any, stranger: Any
+) -> None:
+    pair = stranger.issue("mallory")
+    running = await serve(who, ServerTls(serving).context)
+    der = ssl.PEM_cert_to_DER_cert(Path(pair[0]).read_text())
+    assert await ask(running, trusting(authority, pair)) == b"1 https " + der
+
+
+async def test_alpn_offers_http_1_1_only(serve: Any, serving: TlsFiles, authority: Any) -> None:
+    running = await serve(who, ServerTls(serving).context)
+    context = trusting(authority)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    client = await running.dial(ssl=context, server_hostname="127.0.0.1")
+    assert client.writer.get_extra_info("ssl_object").selected_alpn_protocol() == "http/1.1"
+
+
+@pytest.mark.parametrize(
+    ("name", "common_name"),
+    [
+        ("exact.test", "sni-one"),
+        ("EXACT.test", "sni-one"),
+        ("a.wild.test", "sni-two"),
+        ("a.b.wild.test", "server"),
+        ("carried.test", "sni-three"),
+        ("localhost", "server"),
+    ],
+)
+async def test_sni_chooses_the_certificate(
+    serve: Any, serving: TlsFiles, authority: Any, name: str, common_name: str
+) -> None:
+    files = TlsFiles(
+        serving.cert_file,
+        serving.key_file,
+        sni=(
+            SniCertificate(*authority.issue("sni-one"), names=("exact.test",)),
+            SniCertificate(*authority.issue("sni-two"), names=("*.wild.test",)),
+            SniCertificate(*authority.issue("sni-three", "carried.test")),
+        ),
+    )
+    running = await serve(who, ServerTls(files).context)
+    context = trusting(authority)
+    context.check_hostname = False
+    client = await running.dial(ssl=context, server_hostname=name)
+    subject = client.writer.get_extra_info("peercert")["subject"]
+    assert subject == ((("commonName", common_name),),)
+
+
+async def test_reloading(serving: TlsFiles, authority: Any, tmp_path: Path) -> None:
+    cert, key = tmp_path / "c", tmp_path / "k"
+
+    def install(pair: tuple[str, str]) -> None:
+        cert.write_bytes(Path(pair[0]).read_bytes())
+        key.write_bytes(Path(pair[1]).read_bytes())
+        install.tick += 1  # type: ignore[attr-defined]
+        for path in (cert, key):
+            os.utime(path, ns=(install.tick, install.tick))  # type: ignore[attr-defined]
+
+    install.tick = 0  # type: ignore[attr-defined]
+    install(authority.issue("first"))
+    tls = ServerTls(TlsFiles(str(cert), str(key)))
+    first = tls.context()
+    assert tls.reload_if_changed() is False
+    cert.write_text("broken")
+    assert tls.reload_if_changed() is False and tls.context() is first
+    install(authority.issue("second"))
+    assert tls.reload_if_changed() is True and tls.context() is not first
+
+
+def test_cipher_names() -> None:
+    assert openssl_ciphers(["TLS_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"]) == (
+        "ECDHE-RSA-AES128-GCM-SHA256"
+    )
+    with pytest.raises(ValueError, match="Cipher suite TLS_NO not supported or doesn't exist"):
+        openssl_ciphers(["TLS_NO"])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_ciphers(":".join(name for name in CIPHERS.values() if "GCM" in name or "CHACHA" in name))
+
+
+async def test_minimum_version_and_ciphers_are_used(serve: Any, serving: TlsFiles, authority: Any) -> None:
+    files = TlsFiles(serving.cert_file, serving.key_file, cipher_suites=("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",))
+    running = await serve(who, ServerTls(files).context)
+    context = trusting(authority)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    client = await running.dial(ssl=context, server_hostname="127.0.0.1")
+    assert client.writer.get_extra_info("cipher")[0] == "ECDHE-ECDSA-AES256-GCM-SHA384"
+
+
+@pytest.mark.parametrize("sent", [GET, b"POST / HTTP/1.1\r\n", b"PUT /x HTTP/1.0\r\n\r\n", b"OPTIONS * HTTP/1.1\r\n"])
+async def test_plain_http_on_the_tls_port(serve: Any, serving: TlsFiles, sent: bytes) -> None:
+    running = await serve(who, ServerTls(serving).context)
+    assert await running.exchange(sent) == (
+        b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
+    )
+
+
+async def test_noise_on_the_tls_port_is_dropped(serve: Any, serving: TlsFiles, authority: Any) -> None:
+    running = await serve(who, ServerTls(serving).context)
+    client = await running.dial()
+    assert b"HTTP" not in await client.roundtrip(b"\x00" * 64)
+    assert await ask(running, trusting(authority)) == b"0 https -"
+
+
+async def test_a_silent_client_is_given_up(serving: TlsFiles) -> None:
+    server = HttpServer(who)
+    listener = Listener(server, bind("127.0.0.1", 0), ServerTls(serving).context, handshake_timeout=0)
+    listener.start()
+    reader, writer = await asyncio.open_connection(*listener.address)
+    assert await reader.read() == b""
+    writer.close()
+    listener.stop()
+    await server.close()
+
+
+async def test_stopping_drops_silent_clients_and_the_port(serving: TlsFiles) -> None:
+    server = HttpServer(who)
+    listener = Listener(server, bind("127.0.0.1", 0), ServerTls(serving).context)
+    listener.start()
+    address = listener.address
+    reader, writer = await asyncio.open_connection(*address)
+    await asyncio.sleep(0)
+    listener.stop()
+    assert await reader.read() == b""
+    writer.close()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(*address)
+    await server.close()
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6")
+async def test_ipv6() -> None:
+    server = HttpServer(who)
+    try:
+        sock = bind("::1", 0)
+    except OSError:
+        pytest.skip("no IPv6 loopback")
+    listener = Listener(server, sock)
+    listener.start()
+    reader, writer = await asyncio.open_connection(*listener.address)
+    writer.write(b"GET / HTTP/1.0\r\n\r\n")
+    assert (await reader.read()).endswith(b"0 http -")
+    writer.close()
+    listener.stop()
+    await server.close()

@@ -1,0 +1,172 @@
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pilothouse.net.messages import BodyWriter, ClientDisconnected, Request, Response
+
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+async def test_parts_arrive_whole(serve: Any) -> None:
+    parts = [b"%07d" % n for n in range(100_000)]
+
+    async def handler(_: Request) -> Response:
+        return Response(200, parts=parts, length=700_000)
+
+    client = await (await serve(handler)).dial()
+    client.send(GET + GET)
+    for _ in range(2):
+        assert (await client.answer())[1] == b"".join(parts)
+
+
+async def test_a_slow_reader_holds_the_parts_back(serve: Any) -> None:
+    taken = 0
+    part = b"x" * 4096
+
+    def parts() -> Iterator[bytes]:
+        nonlocal taken
+        for _ in range(16_384):
+            taken += 1
+            yield part
+
+    async def handler(_: Request) -> Response:
+        return Response(200, parts=parts(), length=16_384 * 4096)
+
+    client = await (await serve(handler)).dial()
+    client.send(GET)
+    await client.head()
+    previous = -1
+    while taken != previous:  # until the server takes no more: kernel buffers are full, the transport is paused
+        previous = taken
+        for _ in range(200):
+            await asyncio.sleep(0)
+    assert taken < 8_192
+    received = 0
+    while received < 16_384 * 4096:
+        received += len(await client.reader.read(1 << 20))
+    assert taken == 16_384
+
+
+@pytest.mark.parametrize(("parts", "length"), [([b"abc"], 4), ([b"abc"], 2), ([b"x" * 100_000, b"y"], 5)])
+async def test_a_wrong_length_breaks_the_connection_off(
+    serve: Any, parts: list[bytes], length: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handler(_: Request) -> Response:
+        return Response(200, parts=parts, length=length)
+
+    client = await (await serve(handler)).dial()
+    client.send(GET)
+    with caplog.at_level(logging.ERROR), pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+        await client.answer()
+    assert "answer broken off" in caplog.text
+
+
+async def test_a_stream_is_chunked_and_the_connection_goes_on(serve: Any) -> None:
+    async def stream(writer: BodyWriter) -> None:
+        writer.write(b"one ")
+        writer.write(b"")
+        writer.write(b"two ")
+        await asyncio.sleep(0)
+        writer.write(b"three")
+        await writer.drain()
+
+    async def handler(_: Request) -> Response:
+        return Response(stream=stream)
+
+    client = await (await serve(handler)).dial()
+    for _ in range(2):
+        client.send(GET)
+        head, body = await client.answer()
+        assert b"Transfer-Encoding: chunked\r\n" in head and b"Content-Length" not in head
+        assert body == b"one two three"
+
+
+async def test_a_stream_that_never_waits(serve: Any) -> None:
+    async def stream(writer: BodyWriter) -> None:
+        writer.write(b"all")
+
+    async def handler(_: Request) -> Response:
+        return Response(stream=stream)
+
+    client = await (await serve(handler)).dial()
+    client.send(GET + GET)
+    assert [(await client.answer())[1] for _ in range(2)] == [b"all", b"all"]
+
+
+async def test_the_head_of_a_silent_stream_is_sent_at_once(serve: Any) -> None:
+    release = asyncio.Event()
+
+    async def stream(_: BodyWriter) -> None:
+        await release.wait()
+
+    async def handler(_: Request) -> Response:
+        return Response(stream=stream)
+
+    client = await (await serve(handler)).dial()
+    client.send(GET)
+    assert (await client.head()).startswith(b"HTTP/1.1 200 OK")
+    release.set()
+    assert await client.reader.readexactly(5) == b"0\r\n\r\n"
+
+
+async def test_a_stream_to_http_1_0_ends_with_the_connection(serve: Any) -> None:
+    async def stream(writer: BodyWriter) -> None:
+        writer.write(b"plain")
+
+    async def handler(_: Request) -> Response:
+        return Response(stream=stream)
+
+    answer = await (await serve(handler)).exchange(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+    assert answer.endswith(b"Connection: close\r\n\r\nplain") and b"chunked" not in answer
+
+
+async def test_a_failing_stream_has_no_last_chunk(serve: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async def stream(writer: BodyWriter) -> None:
+        writer.write(b"some")
+        raise RuntimeError("torn")
+
+    async def handler(_: Request) -> Response:
+        return Response(stream=stream)
+
+    with caplog.at_level(logging.ERROR):
+        answer = await (await serve(handler)).exchange(GET)
+    assert answer.endswith(b"4\r\nsome\r\n")
+    assert "torn" in caplog.text
+
+
+async def test_drain_waits_for_a_slow_reader_and_buffering_is_bounded(serve: Any) -> None:
+    written = 0
+    highest = 0
+    finished = asyncio.get_running_loop().create_future()
+
+    async def stream(writer: BodyWriter) -> None:
+        nonlocal written, highest
+        try:
+            while True:
+                writer.write(b"x" * 32_768)
+                written += 32_768
+                await writer.drain()
+                highest = max(highest, writer.buffered)
+                await asyncio.sleep(0)
+        except (ClientDisconnected, asyncio.CancelledError):
+            writer.write(b"ignored")
+            finished.set_result(writer.closed)
+            raise
+
+    async def handler(_: Request) -> Response:
+        return Response(stream=stream)
+
+    client = await (await serve(handler)).dial()
+    client.send(GET)
+    await client.head()
+    previous = -1
+    while written != previous:
+        previous = written
+        for _ in range(500):
+            await asyncio.sleep(0)
+    assert highest < 1 << 20
+    await client.close()
+    assert await finished is True
