@@ -173,11 +173,8 @@ def _record_holds(pki: Pki, names: list[str], now: float) -> bool:
     """Whether the files are those we made, for these names, and not near their end."""
     try:
         record: dict[str, Any] = json.loads(pki.record.read_bytes())
-        return (
-            record["names"] == names
-            and now < record["renew_at"]
-            and record["files"] == _digests(pki)
-        )
+        kept = record["names"] == names and record["files"] == _digests(pki)
+        return bool(kept and now < record["renew_at"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

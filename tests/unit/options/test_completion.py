@@ -120,8 +120,8 @@ def test_service_ranges(text, ranges, service_ip):
         ("x", "service-cluster-ip-range[0] is not a valid cidr"),
         ("10.0.0.0", "service-cluster-ip-range[0] is not a valid cidr"),
         ("10.0.0.0/16,y", "service-cluster-ip-range[1] is not an ip net"),
-        ("10.0.0.0/30", "error determining service IP ranges for primary service cidr: the service cluster IP range must "
-         "be at least 8 IP addresses"),
+        ("10.0.0.0/30", "error determining service IP ranges for primary service cidr: the service cluster IP range "
+         "must be at least 8 IP addresses"),
         ("10.0.0.0/16,10.1.0.0/16",
          "--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family"),
         ("10.0.0.0/16,fd00::/108,10.2.0.0/16", "--service-cluster-ip-range must not contain more than two entries"),
