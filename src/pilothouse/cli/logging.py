@@ -2,8 +2,9 @@
 
     I1116 04:41:07.123456    4711 serving.py:42] Serving on 0.0.0.0:6443
 
-The letter is the severity: D, I, W, E or F. ``-v=4`` and up adds debugging messages. Bearer tokens are masked in
-whatever is logged, tracebacks included: nobody's credentials end up in a file.
+The letter is the severity: D, I, W, E or F. ``-v=4`` and up adds debugging messages. What follows the word "bearer" is
+masked, in tracebacks too. That is a safety net, not a licence: a token in any other form is not recognised, so code
+must not log one.
 """
 
 from __future__ import annotations
