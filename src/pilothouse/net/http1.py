@@ -13,11 +13,11 @@ The next head is looked at only when both are None.  `_closing` ends the convers
 
 import asyncio
 import logging
-import re
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, cast
 
 from pilothouse.net import eager, response_head
+from pilothouse.net.head_reader import HeadReader
 from pilothouse.net.messages import Connection, Request, Response
 from pilothouse.net.request_body import (
     ChunkedDecoder,
@@ -27,7 +27,7 @@ from pilothouse.net.request_body import (
     MalformedBody,
     RequestBody,
 )
-from pilothouse.net.request_head import HeaderBlock, Refusal, RequestLine, parse_header_block, parse_request_line
+from pilothouse.net.request_head import HeaderBlock, Refusal, RequestLine
 from pilothouse.net.writing import BodyWriter, PartsSender, WriteGate
 
 if TYPE_CHECKING:
@@ -39,31 +39,25 @@ _INPUT_HIGH = 256 * 1024
 _ONE_WRITE = 32 * 1024  # up to here, copying the body behind its head is cheaper than a second TLS record
 _AWAITED_BODY = 256 * 1024  # bodies up to here are awaited before the handler starts
 _DISCARD_LIMIT = 256 * 1024  # how much of an unread body is skipped to keep the connection
-_BARE_LF = re.compile(rb"(?<!\r)\n").search
 
 
 class HttpProtocol(asyncio.BufferedProtocol):
     """The server's side of one connection."""
 
     __slots__ = (
-        "_at",
         "_awaiting_body",
-        "_block",
         "_body",
         "_closing",
         "_decoder",
         "_discarded",
         "_expects_continue",
         "_gate",
-        "_headers",
         "_input",
         "_keep_alive",
-        "_last_post",
-        "_line_checked",
+        "_partial",
         "_processing",
         "_reading_paused",
         "_request",
-        "_scanned",
         "_since",
         "_task",
         "_writer",
@@ -78,13 +72,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
 
     def __init__(self, server: "HttpServer") -> None:
         self.server = server
-        self._input: bytes | bytearray = b""
-        self._at = 0  # where the unread input begins
-        self._scanned = 0  # how far the end of the head has been searched for
-        self._line_checked = False
-        self._last_post = False
-        self._block: bytes | None = None
-        self._headers: HeaderBlock | None = None
+        self._input = HeadReader(server.limits.header_bytes)
+        self._partial = False  # part of a head has arrived
         self._decoder: Decoder | None = None
         self._body: RequestBody | None = None
         self._discarded = 0
@@ -119,11 +108,12 @@ class HttpProtocol(asyncio.BufferedProtocol):
         data = bytes(self.server.read_buffer[:nbytes])
         if self._decoder is not None:
             self._receive_body(data)
-        elif self._at < len(self._input):
-            self._hold(data)
         else:
-            self._input = data
-            self._at = self._scanned = 0
+            self._input.feed(data)
+            if self._request is not None:
+                if self._input.pending > _INPUT_HIGH:
+                    self._pause_reading()
+                return
         self._process()
 
     def eof_received(self) -> bool:
@@ -134,7 +124,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
-        self._input = b""
+        self._input.take()
         self._decoder = None
         self.server.forget(self)
         request, body, task, writer = self._request, self._body, self._task, self._writer
@@ -157,78 +147,29 @@ class HttpProtocol(asyncio.BufferedProtocol):
 
     # Input
 
-    def _hold(self, data: bytes) -> None:
-        if not isinstance(self._input, bytearray):
-            self._input = bytearray(self._input[self._at :])
-            self._scanned = max(0, self._scanned - self._at)
-            self._at = 0
-        self._input += data
-        if self._request is not None and len(self._input) - self._at > _INPUT_HIGH:
-            self._pause_reading()
-
     def _process(self) -> None:
         # Answers that complete at once bring us back here from within; the loop then simply goes on.
         if self._processing:
             return
         self._processing = True
+        reader = self._input
         try:
-            while self._request is None and self._decoder is None and not self._closing and self._at < len(self._input):
-                if not self._receive_head():
+            while self._request is None and self._decoder is None and not self._closing:
+                head = reader.next_head()
+                if head is None:
+                    self._note_partial_head()
                     break
+                self._partial = False
+                self._begin(*head)
         except Refusal as refusal:
             self._refuse(refusal)
         finally:
             self._processing = False
-        if self._at >= len(self._input):
-            self._input = b""
-            self._at = self._scanned = 0
 
-    def _receive_head(self) -> bool:
-        data, at = self._input, self._at
-        if self._last_post:
-            at = self._skip_stray_line_end(data, at)
-        end = data.find(b"\r\n\r\n", max(at, self._scanned))
-        if end < 0 or end - at > self.server.limits.header_bytes:
-            self._check_partial_head(data, at)
-            return False
-        line_end = data.find(b"\r\n", at, end)
-        if line_end < 0:
-            line_end, block = end, b""
-        else:
-            block = bytes(data[line_end + 2 : end])
-        line = parse_request_line(bytes(data[at:line_end]))
-        headers = self._headers
-        if headers is None or block != self._block:
-            headers = self._headers = parse_header_block(block)
-            self._block = block
-        self._at = self._scanned = end + 4
-        self._line_checked = False
-        self._last_post = line.method == "POST"
-        self._begin(line, headers)
-        return True
-
-    def _skip_stray_line_end(self, data: bytes | bytearray, at: int) -> int:
-        # Old clients send an extra line end after the body of a POST.
-        while at < len(data) and data[at] in b"\r\n":
-            at += 1
-        self._at = at
-        return at
-
-    def _check_partial_head(self, data: bytes | bytearray, at: int) -> None:
-        if len(data) - at > self.server.limits.header_bytes:
-            raise Refusal("431 Request Header Fields Too Large")
-        if at == len(data):
-            return
-        if self._scanned <= at:
+    def _note_partial_head(self) -> None:
+        if not self._partial and self._input.pending:
+            self._partial = True
             self._since = self.server.now
-        if _BARE_LF(data, at if self._scanned <= at else self._scanned):
-            raise Refusal
-        if not self._line_checked:
-            line_end = data.find(b"\r\n", at)
-            if line_end >= 0:
-                parse_request_line(bytes(data[at:line_end]))
-                self._line_checked = True
-        self._scanned = max(at, len(data) - 3)
 
     def _begin(self, line: RequestLine, headers: HeaderBlock) -> None:
         server = self.server
@@ -271,10 +212,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
 
     def _begin_body(self, request: Request) -> None:
         body = cast(RequestBody, self._body)
-        if self._at < len(self._input):
-            data = bytes(self._input[self._at :])
-            self._input, self._at, self._scanned = b"", 0, 0
-            self._receive_body(data, starting=True)
+        if self._input.pending:
+            self._receive_body(self._input.take(), starting=True)
         if self._request is not request:
             return
         late = not body.complete and body.length is not None and body.length <= _AWAITED_BODY
@@ -293,7 +232,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             return
         if rest is not None:
             self._decoder = None
-            self._input, self._at, self._scanned = rest, 0, 0
+            self._input.feed(rest)
         if body is None:
             self._discarded += len(payload)
             if self._discarded > _DISCARD_LIMIT and rest is None:
@@ -367,6 +306,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if request is None:  # the client has gone
             return
         try:
+            if response.close:
+                self._keep_alive = False
             if response.upgrade is not None:
                 self._upgrade(response)
             elif response.stream is not None:
@@ -379,6 +320,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
             logger.error("%s: %s %r", error, request.method, request.path)
             self._keep_alive = False
             self._answer(request, Response(500, b"Internal Server Error\n", b"text/plain; charset=utf-8"))
+        except Exception:
+            logger.exception("answer not sent: %s %r", request.method, request.path)
+            self.abort()
 
     def _head(self, request: Request, response: Response, framing: bytes) -> bytes:
         return b"".join(
@@ -478,11 +422,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
 
     def _upgrade(self, response: Response) -> None:
         head = response_head.prefix(1, 101, b"")[0] + response_head.extra_lines(response.headers) + b"\r\n"
-        leftover = bytes(self._input[self._at :])
+        leftover = self._input.take()
         self.transport.write(head)
         self._request = self._body = None
         self._closing = True
-        self._input = b""
+        self._input.take()
         self._resume_reading()
         self.server.forget(self)
         if response.upgrade is not None:
@@ -498,7 +442,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             return self._hang_up()
         if self._reading_paused:
             self._resume_reading()
-        return self._process() if self._at < len(self._input) else None
+        return None if self._processing else self._process()
 
     # Ends
 
@@ -507,7 +451,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self.transport.write((text + refusal.text).encode())
         self._request = None
         self._closing = True
-        self._input = b""
+        self._input.take()
         if refusal.status_line.startswith("431"):
             self._linger()
         else:
@@ -516,8 +460,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def _hang_up(self) -> None:
         unread = self._decoder is not None and not self._expects_continue
         self._closing = True
-        self._input = b""
-        self._at = self._scanned = 0
+        self._input.take()
         self._decoder = None
         if unread:
             self._linger()
@@ -566,9 +509,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 self._awaiting_body = False
                 self._start(self._request)
         elif self._request is None:
-            partial = self._at < len(self._input) or self._decoder is not None
-            if waited > (limits.header_timeout if partial else limits.idle_timeout):
+            slow = self._partial or self._decoder is not None
+            if slow and waited > limits.header_timeout:
                 self.abort()
+            elif not slow and waited > limits.idle_timeout and not self._closing:
+                self._hang_up()
 
 
 async def _stream(awaitable: Awaitable[None]) -> None:

@@ -123,7 +123,7 @@ class Listener:
             sock.close()
             return
         sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _tune(sock)
         if self._tls is None:
             self._connect(sock, None)
             return
@@ -180,3 +180,12 @@ class Listener:
         except asyncio.CancelledError:
             sock.close()
             raise
+
+
+def _tune(sock: socket.socket) -> None:
+    # Keep-alive probes as Go sends them: a watcher that vanished without a word is noticed within minutes.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), 15)

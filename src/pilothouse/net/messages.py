@@ -168,9 +168,11 @@ class Response:
     stream   called with a BodyWriter once the head is on its way; the answer ends when it returns
     upgrade  called with the transport and the bytes already read beyond the request, after a 101 was sent; the
              protocol it returns owns the connection from then on (`connection_made` is called on it)
+
+    `close` ends the connection after the answer, with `Connection: close`.
     """
 
-    __slots__ = ("body", "content_type", "headers", "length", "parts", "status", "stream", "upgrade")
+    __slots__ = ("body", "close", "content_type", "headers", "length", "parts", "status", "stream", "upgrade")
 
     def __init__(
         self,
@@ -183,6 +185,7 @@ class Response:
         length: int = 0,
         stream: Callable[[BodyWriter], Awaitable[None]] | None = None,
         upgrade: Callable[[asyncio.Transport, bytes], asyncio.BaseProtocol] | None = None,
+        close: bool = False,
     ) -> None:
         self.status = status
         self.body = body
@@ -192,6 +195,7 @@ class Response:
         self.length = length
         self.stream = stream
         self.upgrade = upgrade
+        self.close = close
 
 
 Handler = Callable[[Any], Coroutine[Any, Any, Response]]

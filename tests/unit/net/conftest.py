@@ -1,6 +1,7 @@
 """A running server and raw clients on loopback, for byte-level tests."""
 
 import asyncio
+import contextlib
 import datetime
 import ipaddress
 import ssl
@@ -63,10 +64,8 @@ class Client:
 
     async def close(self) -> None:
         self.writer.close()
-        try:
+        with contextlib.suppress(OSError):
             await self.writer.wait_closed()
-        except OSError:
-            pass
 
 
 class Running:

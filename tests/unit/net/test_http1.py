@@ -402,3 +402,62 @@ async def test_an_upgrade_hands_the_connection_over(serve: Any) -> None:
     assert await client.reader.readexactly(6) == b"EARLY "
     client.send(b"late")
     assert await client.reader.readexactly(4) == b"LATE"
+
+
+async def test_a_half_closed_client_gets_its_answer(serve: Any) -> None:
+    async def handler(request: Request) -> Response:
+        return Response(parts=[b"x" * 1_000_000] * 8, length=8_000_000)
+
+    client = await (await serve(handler)).dial()
+    client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    client.writer.write_eof()
+    assert len((await client.answer())[1]) == 8_000_000
+    assert await client.rest() == b""
+
+
+async def test_an_answer_can_ask_for_the_end_of_the_connection(serve: Any) -> None:
+    async def handler(_: Request) -> Response:
+        return Response(200, b"bye", close=True)
+
+    answer = await (await serve(handler)).exchange(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert b"Connection: close\r\n" in answer
+
+
+@pytest.mark.parametrize("suspend", [False, True])
+async def test_an_answer_of_the_wrong_type_drops_the_connection(
+    serve: Any, suspend: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handler(_: Request) -> Any:
+        if suspend:
+            await asyncio.sleep(0)
+        return None
+
+    client = await (await serve(handler)).dial()
+    client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    with caplog.at_level(logging.ERROR), pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+        await client.answer()
+    assert "answer not sent" in caplog.text
+
+
+async def test_pipelined_input_beyond_the_bound_is_not_read(serve: Any) -> None:
+    gate = asyncio.Event()
+
+    async def handler(request: Request) -> Response:
+        await gate.wait()
+        return Response(200, request.path.encode())
+
+    running = await serve(handler)
+    client = await running.dial()
+    one = b"GET /%06d HTTP/1.1\r\nHost: x\r\nPadding: " + b"p" * 4096 + b"\r\n\r\n"
+    client.send(b"".join(one % n for n in range(1000)))
+    (protocol,) = await _settled(running)
+    assert protocol._input.pending < 1_000_000
+    gate.set()
+    for n in range(1000):
+        assert (await client.answer())[1] == b"/%06d" % n
+
+
+async def _settled(running: Any) -> list[Any]:
+    for _ in range(200):
+        await asyncio.sleep(0)
+    return list(running.server.connections)

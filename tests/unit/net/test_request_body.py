@@ -1,3 +1,6 @@
+import contextlib
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +20,7 @@ def decode(decoder: ChunkedDecoder | LengthDecoder, pieces: list[bytes]) -> tupl
 
 def split(data: bytes, cuts: list[int]) -> list[bytes]:
     edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
-    return [data[a:b] for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    return [data[a:b] for a, b in itertools.pairwise(edges) if a < b]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +78,5 @@ def test_length_survives_any_split(body: bytes, cuts: list[int], after: bytes) -
 
 @given(st.binary(max_size=80))
 def test_arbitrary_bytes_are_either_decoded_or_malformed(data: bytes) -> None:
-    try:
+    with contextlib.suppress(MalformedBody):
         decode(ChunkedDecoder(), [data])
-    except MalformedBody:
-        pass

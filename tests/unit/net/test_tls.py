@@ -199,3 +199,24 @@ async def test_ipv6() -> None:
     writer.close()
     listener.stop()
     await server.close()
+
+
+async def test_an_upgrade_over_tls(serve: Any, serving: TlsFiles, authority: Any) -> None:
+    class Shout(asyncio.Protocol):
+        def __init__(self, transport: asyncio.Transport, leftover: bytes) -> None:
+            self.transport = transport
+            transport.write(leftover.upper())
+
+        def data_received(self, data: bytes) -> None:
+            self.transport.write(data.upper())
+
+    async def handler(_: Request) -> Response:
+        return Response(101, upgrade=Shout)
+
+    running = await serve(handler, ServerTls(serving).context)
+    client = await running.dial(ssl=trusting(authority), server_hostname="127.0.0.1")
+    client.send(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: shout\r\n\r\nearly ")
+    assert await client.head() == b"HTTP/1.1 101 Switching Protocols\r\n\r\n"
+    assert await client.reader.readexactly(6) == b"EARLY "
+    client.send(b"late")
+    assert await client.reader.readexactly(4) == b"LATE"

@@ -1,0 +1,101 @@
+"""Finding request heads in a stream of bytes.
+
+Sans-IO and at home on one connection: `feed` takes bytes in whatever pieces they come, `next_head` gives the next
+complete head or None, `take` gives up everything behind it (for a body or an upgrade).  Each byte is searched once,
+however small the pieces; a head that can only become malformed is refused before it is complete.
+"""
+
+import re
+
+from pilothouse.net.request_head import HeaderBlock, Refusal, RequestLine, parse_header_block, parse_request_line
+
+_BARE_LF = re.compile(rb"(?<!\r)\n").search
+
+
+class HeadReader:
+    """The unread input of a connection."""
+
+    __slots__ = ("_at", "_block", "_data", "_headers", "_last_post", "_limit", "_line_checked", "_scanned")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._data: bytes | bytearray = b""
+        self._at = 0  # where the unread input begins
+        self._scanned = 0  # how far the end of the head has been searched for
+        self._line_checked = False
+        self._last_post = False
+        self._block: bytes | None = None  # the latest header block and what it means
+        self._headers: HeaderBlock | None = None
+
+    @property
+    def pending(self) -> int:
+        """How many bytes are unread."""
+        return len(self._data) - self._at
+
+    def feed(self, data: bytes) -> None:
+        """Add input."""
+        if self._at >= len(self._data):
+            self._data = data
+            self._at = self._scanned = 0
+            return
+        if not isinstance(self._data, bytearray):
+            self._scanned = max(0, self._scanned - self._at)
+            self._data = bytearray(self._data[self._at :])
+            self._at = 0
+        self._data += data
+
+    def take(self) -> bytes:
+        """Give up all unread input."""
+        data = bytes(self._data[self._at :])
+        self._data = b""
+        self._at = self._scanned = 0
+        return data
+
+    def next_head(self) -> tuple[RequestLine, HeaderBlock] | None:
+        """The next complete head; None while there is none; Refusal when there cannot be one."""
+        data, at = self._data, self._at
+        if at == len(data):
+            return None
+        if self._last_post:
+            at = self._skip_stray_line_end(data, at)
+        end = data.find(b"\r\n\r\n", at if at > self._scanned else self._scanned)
+        if end < 0 or end - at > self._limit:
+            self._check_partial(data, at)
+            return None
+        line_end = data.find(b"\r\n", at, end)
+        if line_end < 0:
+            line_end, block = end, b""
+        else:
+            block = bytes(data[line_end + 2 : end])
+        line = parse_request_line(bytes(data[at:line_end]))
+        headers = self._headers
+        if headers is None or block != self._block:
+            headers = self._headers = parse_header_block(block)
+            self._block = block
+        if end + 4 == len(data):
+            self._data = b""
+            self._at = self._scanned = 0
+        else:
+            self._at = self._scanned = end + 4
+        self._line_checked = False
+        self._last_post = line.method == "POST"
+        return line, headers
+
+    def _skip_stray_line_end(self, data: bytes | bytearray, at: int) -> int:
+        # Old clients send an extra line end after the body of a POST.
+        while at < len(data) and data[at] in b"\r\n":
+            at += 1
+        self._at = at
+        return at
+
+    def _check_partial(self, data: bytes | bytearray, at: int) -> None:
+        if len(data) - at > self._limit:
+            raise Refusal("431 Request Header Fields Too Large")
+        if _BARE_LF(data, max(at, self._scanned)):
+            raise Refusal
+        if not self._line_checked:
+            line_end = data.find(b"\r\n", at)
+            if line_end >= 0:
+                parse_request_line(bytes(data[at:line_end]))
+                self._line_checked = True
+        self._scanned = max(at, len(data) - 3)
