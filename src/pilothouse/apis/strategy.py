@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from pilothouse.apis.object_names import NameValidator, name_is_dns_subdomain
 from pilothouse.machinery.field_errors import FieldError
@@ -40,6 +40,13 @@ class Context:
     user_extra: Mapping[str, list[str]] = field(default_factory=dict)
 
 
+class Doc(NamedTuple):
+    """A description taken from a field's documentation: ``Doc("core.v1.PodStatus", "podIP")``."""
+
+    type: str
+    field: str
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a Table. ``cell`` gets the hub object; columns of priority 1 show with ``-o wide``."""
@@ -49,7 +56,7 @@ class Column:
     cell: Callable[[Object], Any]
     format: str = ""
     priority: int = 0
-    description: str = ""
+    description: str | Doc = ""
 
 
 class Strategy:
@@ -104,11 +111,14 @@ class Strategy:
         """Values for field selectors, beyond metadata.name and metadata.namespace."""
         return {}
 
-    def selectable(self, name: str) -> bool:
-        """Whether a field selector may use this field."""
-        return name in self.selectable_fields
+    field_labels: ClassVar[frozenset[str]] = frozenset()
+    """Fields beyond name and namespace that a selector may use."""
 
-    selectable_fields: ClassVar[frozenset[str]] = frozenset({"metadata.name", "metadata.namespace"})
+    def convert_field(self, name: str, value: str) -> tuple[str, str]:
+        """The field a selector means, under the name ``fields`` gives it. Raises ``ValueError`` for one it may not use."""
+        if name in ("metadata.name", "metadata.namespace") or name in self.field_labels:
+            return name, value
+        raise ValueError(f"field label not supported: {name}")
 
 
 class PlainStrategy(Strategy):

@@ -16,6 +16,7 @@ import json
 from functools import cache
 from importlib import resources
 
+from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, parse_group_version
 from pilothouse.machinery.schema.types import Field, Inline, ListOf, MapOf, Scalar, Special, Struct, Type
 
 _SCALARS = frozenset({"string", "bool", "int32", "int64", "uint64", "uint8", "float64", "bytes"})
@@ -140,3 +141,52 @@ def parse_type(expression: str) -> Type:
     if expression in _SPECIALS:
         return Special(expression, _SPECIALS[expression])
     return struct(expression)
+
+
+_GROUPS = {
+    "core": "",
+    "meta": "meta.k8s.io",
+    "apiserverinternal": "internal.apiserver.k8s.io",
+    "flowcontrol": "flowcontrol.apiserver.k8s.io",
+    "rbac": "rbac.authorization.k8s.io",
+    "audit": "audit.k8s.io",
+}
+_BARE_GROUPS = frozenset({"apps", "autoscaling", "batch", "policy", "extensions"})
+_SHARED_KINDS = frozenset({"List", "Status", "DeleteOptions", "APIGroupList", "APIGroup", "APIResourceList", "APIVersions"})
+
+
+def group_of(package: str) -> str:
+    """The API group of a catalogue package."""
+    if package in _BARE_GROUPS:
+        return package
+    return _GROUPS.get(package, f"{package}.k8s.io")
+
+
+@cache
+def _packages() -> dict[GroupVersion, str]:
+    found = {}
+    for name in _blocks():
+        package, version, _ = name.split(".")
+        found[GroupVersion(group_of(package), version)] = f"{package}.{version}"
+    return found
+
+
+@cache
+def find_kind(gvk: GroupVersionKind) -> Struct | None:
+    """The type of a kind, None when there is no such object kind in the catalogue."""
+    package = _packages().get(gvk.group_version)
+    if gvk.kind in _SHARED_KINDS and gvk.version == "v1":
+        package = "meta.v1"
+    if package is None or not exists(f"{package}.{gvk.kind}"):
+        return None
+    made = struct(f"{package}.{gvk.kind}")
+    return made if made.is_object else None
+
+
+def struct_of(api_version: str, kind: str) -> Struct:
+    """The type of an object that says what it is. Unknown ones raise ``KeyError``."""
+    gv = parse_group_version(api_version)
+    made = find_kind(GroupVersionKind(gv.group, gv.version, kind))
+    if made is None:
+        raise KeyError(f"{api_version}, Kind={kind}")
+    return made

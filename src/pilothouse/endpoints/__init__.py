@@ -1,0 +1,1 @@
+"""From a routed request to an answer: decoding, verbs, negotiation, output, discovery."""

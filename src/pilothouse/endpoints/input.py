@@ -1,0 +1,233 @@
+"""Reading a request's body as an object of the kind that the endpoint takes.
+
+    bytes → JSON value (from JSON, YAML or protobuf) → kind and version checked → decoded by schema → hub version
+
+Every refusal is the original's, word for word. Unknown and duplicate fields are dropped, and named in warnings or in a 400
+as ``fieldValidation`` asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from pilothouse.apis import types
+from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PROTOBUF
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.machinery import errors, go_json
+from pilothouse.machinery.field_errors import Path, not_supported
+from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.gvk import GroupKind, GroupVersionKind, parse_group_version
+from pilothouse.machinery.schema.decoding import DecodeError, decode, found
+from pilothouse.machinery.schema.types import Struct
+from pilothouse.machinery.schema.unknown import unknown_fields
+from pilothouse.net.messages import BodyTooLarge
+
+BODY_LIMIT: Final = 3 * 1024 * 1024
+_SHOWN: Final = 30
+_TYPE_META: Final = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+_SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The kind an endpoint takes: its coordinates and its schema."""
+
+    gvk: GroupVersionKind
+    struct: Struct
+    internal_package: str
+    """The package of the hub type, as conversion errors name it: ``core``, ``apps``."""
+    formats: tuple[str, ...] = ALL_FORMATS
+
+
+async def read_body(request: APIRequest) -> bytes:
+    """The whole body; 413 when it is too large."""
+    try:
+        return await request.body(BODY_LIMIT)
+    except BodyTooLarge:
+        raise errors.too_large(f"limit is {BODY_LIMIT}") from None
+
+
+def content_format(request: APIRequest, formats: tuple[str, ...]) -> str:
+    """The body's format by its Content-Type; 415 when it is none of these."""
+    header = request.headers.get(b"content-type")
+    if not header:
+        return formats[0]
+    media_type = header.partition(b";")[0].strip().lower().decode("latin-1")
+    if media_type not in formats:
+        raise errors.unsupported_media_type(formats, media_type)
+    return media_type
+
+
+def field_validation(request: APIRequest) -> str:
+    """``Ignore``, ``Warn`` (the default) or ``Strict``."""
+    values = request.options.all("fieldValidation") if request.query else ()
+    value = values[0] if values else ""
+    if value not in ("", "Ignore", "Warn", "Strict"):
+        errs = [not_supported(Path("fieldValidation"), value, ("", "Ignore", "Strict", "Warn"))]
+        raise errors.invalid(GroupKind("meta.k8s.io", options_kind(request)), "", errs)
+    return value or "Warn"
+
+
+def options_kind(request: APIRequest) -> str:
+    """The options type that the original decodes a write's query into."""
+    return {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}.get(request.method, "DeleteOptions")
+
+
+async def read_object(request: APIRequest, expected: Expected, validation: str) -> dict[str, Any]:
+    """The decoded body in the endpoint's version. It keeps its kind and apiVersion, filled in where missing."""
+    format = content_format(request, expected.formats)
+    data = await read_body(request)
+    if format == PROTOBUF:
+        return _from_protobuf(data, expected)
+    value = _parse(data, format, expected)
+    obj = _decode(value, expected, data)
+    report(request, validation, expected, value, data if format == JSON else b"", obj.pop("$unknown", False))
+    return obj
+
+
+def _parse(data: bytes, format: str, expected: Expected) -> Any:
+    if format == JSON:
+        return parse_json(data, lambda why: _unrecognized(expected, why, data))
+    from pilothouse.machinery import yaml_codec
+
+    try:
+        value = yaml_codec.load(data)
+    except ValueError as error:
+        raise _unrecognized(expected, str(error), data) from None
+    return {} if value is None else value
+
+
+def parse_json(data: bytes, refuse: Callable[[str], errors.StatusError]) -> Any:
+    """A JSON value; ``refuse`` makes the Status for what is none."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        pass
+    why = go_json.explain(data)
+    if why == "invalid character in string literal":
+        try:
+            return orjson.loads(data.decode("utf-8", "replace"))
+        except orjson.JSONDecodeError:
+            why = "exceeded max depth"
+    raise refuse(f"couldn't get version/kind; json parse error: {why}")
+
+
+def _decode(value: Any, expected: Expected, data: bytes) -> dict[str, Any]:
+    gvk = interpret(value, expected, data)
+    if gvk != expected.gvk:
+        raise mismatch(gvk, expected)
+    try:
+        obj, unknown = decode(expected.struct, value)
+    except DecodeError as error:
+        raise cannot_handle(gvk, expected, str(error)) from None
+    obj["kind"], obj["apiVersion"] = gvk.kind, str(gvk.group_version)
+    if unknown:
+        obj["$unknown"] = True
+    return obj
+
+
+def interpret(value: Any, expected: Expected, data: bytes) -> GroupVersionKind:
+    """The kind the body says it is, the expected one where it says nothing."""
+    if not isinstance(value, dict):
+        if value is None:
+            return expected.gvk
+        why = f"json: cannot unmarshal {found(value)} into Go value of type {_TYPE_META}"
+        raise _unrecognized(expected, f"couldn't get version/kind; json parse error: {why}", data)
+    kind, version = value.get("kind") or "", value.get("apiVersion") or ""
+    for name, given in (("apiVersion", version), ("kind", kind)):
+        if not isinstance(given, str):
+            why = f"json: cannot unmarshal {found(given)} into Go struct field .{name} of type string"
+            raise _unrecognized(expected, f"couldn't get version/kind; json parse error: {why}", data)
+    try:
+        gv = parse_group_version(version)
+    except ValueError as error:
+        raise _unrecognized(expected, str(error), data) from None
+    own = expected.gvk
+    if not kind:
+        return GroupVersionKind(gv.group, gv.version, own.kind) if version else own
+    return GroupVersionKind(gv.group, gv.version, kind) if version else GroupVersionKind(own.group, own.version, kind)
+
+
+def mismatch(gvk: GroupVersionKind, expected: Expected) -> errors.StatusError:
+    """Why an object of another kind or version cannot be taken here."""
+    own = expected.gvk
+    known = types.find_kind(gvk)
+    if known is None:
+        at = str(gvk.group_version)
+        return cannot_handle(
+            gvk, expected, f'no kind "{gvk.kind}" is registered for version "{at}" in scheme "{_SCHEME}"'
+        )
+    if gvk.kind == own.kind and gvk.group == own.group:
+        return errors.bad_request(
+            f"the API version in the data ({gvk.group_version}) does not match the expected API version "
+            f"({own.group_version})"
+        )
+    why = f"converting ({known.go}) to ({expected.internal_package}.{own.kind}): unknown conversion"
+    return cannot_handle(gvk, expected, why)
+
+
+def cannot_handle(gvk: GroupVersionKind, expected: Expected, why: str) -> errors.StatusError:
+    """The 400 for a body whose kind could be read and whose content could not."""
+    return errors.bad_request(
+        f"{gvk.kind} in version {quote(gvk.version)} cannot be handled as a {expected.gvk.kind}: {why}"
+    )
+
+
+def _unrecognized(expected: Expected, why: str, data: bytes) -> errors.StatusError:
+    shown = summarize(data)
+    return errors.bad_request(
+        f"the object provided is unrecognized (must be of type {expected.gvk.kind}): {why} ({shown})"
+    )
+
+
+def summarize(data: bytes) -> str:
+    """The beginning of a body as error messages show it: text if it looks like JSON, else hexadecimal."""
+    if not data:
+        return "<empty>"
+    more = " ..." if len(data) > _SHOWN else ""
+    start = data[:_SHOWN]
+    return (start.decode("utf-8", "replace") if data[:1] == b"{" else start.hex()) + more
+
+
+def report(
+    request: APIRequest, validation: str, expected: Expected, value: Any, raw: bytes, unknown: bool
+) -> None:
+    """Tell the client about fields that stand twice or that nobody knows, as it asked to be told."""
+    if validation == "Ignore":
+        return
+    faults: list[str] = []
+    if unknown:
+        faults += (f"unknown field {quote(path)}" for path in unknown_fields(expected.struct, value))
+    if raw and raw.count(b'":') != orjson.dumps(value).count(b'":'):
+        faults += (f"duplicate field {quote(path)}" for path in go_json.duplicate_fields(raw))
+    if not faults:
+        return
+    if validation == "Strict":
+        raise cannot_handle(expected.gvk, expected, "strict decoding error: " + ", ".join(faults))
+    for fault in faults:
+        request.warn(fault)
+
+
+def _from_protobuf(data: bytes, expected: Expected) -> dict[str, Any]:
+    from pilothouse.machinery import protobuf
+
+    try:
+        envelope = protobuf.decode(data)
+    except ValueError as error:
+        raise _unrecognized(expected, str(error), data) from None
+    gv = parse_group_version(envelope.api_version)
+    gvk = GroupVersionKind(gv.group, gv.version, envelope.kind) if envelope.kind else expected.gvk
+    if gvk != expected.gvk:
+        raise mismatch(gvk, expected)
+    try:
+        obj: dict[str, Any] = protobuf.decode_message(expected.struct, envelope.raw)
+    except ValueError as error:
+        raise cannot_handle(gvk, expected, str(error)) from None
+    obj["kind"], obj["apiVersion"] = gvk.kind, str(gvk.group_version)
+    return obj
+
+

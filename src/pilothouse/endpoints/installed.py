@@ -1,0 +1,66 @@
+"""Installed versions: from a request's coordinates to the verb that serves it.
+
+No patterns are matched: the reading of the path (request info) is looked up. What has no such resource is a 404 Status, what
+does not take the method a 405.
+"""
+
+from __future__ import annotations
+
+from pilothouse.apis.resources import Version
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.responding import error_response
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.machinery import errors
+from pilothouse.net.messages import Response
+
+
+class InstalledVersion:
+    """One group version as it is served."""
+
+    __slots__ = ("scopes", "version")
+
+    def __init__(self, version: Version, scopes: dict[tuple[str, str], ResourceScope]) -> None:
+        self.version = version
+        self.scopes = scopes
+
+    async def dispatch(self, request: APIRequest) -> Response:
+        """Serve a resource request, or refuse it with the Status that fits."""
+        info = request.info
+        scope = self.scopes.get((info.resource, info.subresource))
+        if scope is None or not _fits(scope, request):
+            return error_response(request, errors.not_found_anything())
+        verb = scope.verbs.get(info.verb)
+        if verb is None or not _allowed(scope, request):
+            return error_response(request, errors.method_not_allowed())
+        if scope.deprecation:
+            request.warn(scope.deprecation)
+        try:
+            return await verb(scope, request)
+        except errors.StatusError as error:
+            return error_response(request, error)
+
+
+def _fits(scope: ResourceScope, request: APIRequest) -> bool:
+    """Whether the path has the shape of the resource's scope."""
+    info = request.info
+    depth = len(info.parts)
+    if depth > (3 if scope.subresource else 2) and not scope.takes_path:
+        return False
+    if scope.resource.namespaced:
+        return bool(info.namespace) or depth == 1
+    return not info.namespace or scope.resource.name == "namespaces"
+
+
+def _allowed(scope: ResourceScope, request: APIRequest) -> bool:
+    """Whether the method makes sense for a collection, an object or a subresource."""
+    if request.method in ("HEAD", "OPTIONS"):
+        return False
+    info = request.info
+    collection = len(info.parts) == 1
+    if collection and info.verb in ("update", "patch"):
+        return False
+    if scope.subresource:
+        return True
+    if not collection and info.verb == "create":
+        return False
+    return info.namespace != "" or not scope.resource.namespaced or info.verb in ("list", "watch", "deletecollection")

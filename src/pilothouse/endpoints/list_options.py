@@ -1,0 +1,108 @@
+"""The options of lists, watches and collection deletes, read from the query and checked as the original checks them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pilothouse.endpoints.query import Query
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.machinery import errors, fields, labels
+from pilothouse.machinery.field_errors import FieldError, Path, forbidden, not_supported
+from pilothouse.machinery.gvk import GroupKind
+from pilothouse.registry.store.listing import EXACT, NOT_OLDER, ListOptions
+
+
+@dataclass(slots=True)
+class WatchOptions:
+    """What only watches know."""
+
+    bookmarks: bool = False
+    initial_events: bool | None = None
+    timeout_seconds: int | None = None
+
+
+_NOTHING = ListOptions()
+
+
+def read_list_options(scope: ResourceScope, request: APIRequest) -> tuple[ListOptions, WatchOptions]:
+    """Both, or a 400 for what cannot be read and a 422 for what does not go together."""
+    if not request.query:
+        return _NOTHING, WatchOptions()
+    query = request.options
+    watch = WatchOptions(
+        query.boolean("allowWatchBookmarks"),
+        query.optional_boolean("sendInitialEvents"),
+        query.integer("timeoutSeconds"),
+    )
+    options = ListOptions(
+        labels=_labels(query),
+        fields=_fields(scope, query),
+        limit=query.integer("limit") or 0,
+        token=query.text("continue"),
+        version=query.text("resourceVersion"),
+        match=query.text("resourceVersionMatch"),
+    )
+    errs = _watch_faults(options, watch) if request.info.verb == "watch" else _list_faults(options, watch)
+    if errs:
+        raise errors.invalid(GroupKind("meta.k8s.io", "ListOptions"), "", errs)
+    return options, watch
+
+
+def _labels(query: Query) -> labels.Selector | None:
+    text = query.text("labelSelector")
+    if not text:
+        return None
+    try:
+        selector = labels.parse(text)
+    except ValueError as error:
+        raise errors.bad_request(str(error)) from None
+    return None if selector.empty else selector
+
+
+def _fields(scope: ResourceScope, query: Query) -> fields.Selector | None:
+    text = query.text("fieldSelector")
+    if not text:
+        return None
+    try:
+        selector = fields.parse(text)
+        selector = selector.transform(scope.strategy.convert_field)
+    except ValueError as error:
+        raise errors.bad_request(str(error)) from None
+    return None if selector.empty else selector
+
+
+def _list_faults(options: ListOptions, watch: WatchOptions) -> list[FieldError]:
+    errs: list[FieldError] = []
+    match, path = options.match, Path("resourceVersionMatch")
+    if match:
+        if not options.version:
+            errs.append(forbidden(path, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        if options.token:
+            errs.append(forbidden(path, "resourceVersionMatch is forbidden when continue is provided"))
+        if match not in (EXACT, NOT_OLDER):
+            errs.append(not_supported(path, match, (EXACT, NOT_OLDER, "")))
+        if match == EXACT and options.version == "0":
+            errs.append(forbidden(path, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if watch.initial_events is not None:
+        errs.append(forbidden(Path("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
+    return errs
+
+
+def _watch_faults(options: ListOptions, watch: WatchOptions) -> list[FieldError]:
+    errs: list[FieldError] = []
+    match, path = options.match, Path("resourceVersionMatch")
+    if watch.initial_events is not None and match != NOT_OLDER:
+        errs.append(forbidden(path, f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER}"))
+    if match:
+        if watch.initial_events is None:
+            errs.append(
+                forbidden(path, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+            )
+        if match != NOT_OLDER:
+            errs.append(not_supported(path, match, (NOT_OLDER,)))
+        if options.token:
+            errs.append(forbidden(path, "resourceVersionMatch is forbidden when continue is provided"))
+    return errs
+
+

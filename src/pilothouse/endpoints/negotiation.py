@@ -1,0 +1,113 @@
+"""Which form the client gets: JSON, YAML or protobuf; the object itself, a Table, or its metadata alone.
+
+``Accept`` headers are few and repeat for ever, so readings are kept: an ordinary request pays one dictionary look-up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.machinery import errors
+
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+ALL_FORMATS: Final = (JSON, YAML, PROTOBUF)
+NO_PROTOBUF: Final = (JSON, YAML)
+
+TABLE: Final = "Table"
+METADATA: Final = "PartialObjectMetadata"
+METADATA_LIST: Final = "PartialObjectMetadataList"
+_TRANSFORMS: Final = frozenset({TABLE, METADATA, METADATA_LIST})
+_META_VERSIONS: Final = frozenset({"v1", "v1beta1"})
+_KEPT_READINGS: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """The chosen form. ``transform`` is empty for the object itself; ``version`` is the transform's API version."""
+
+    format: str = JSON
+    transform: str = ""
+    version: str = "v1"
+    pretty: bool = False
+
+    @property
+    def content_type(self) -> bytes:
+        return self.format.encode()
+
+
+PLAIN_JSON: Final = Media()
+_readings: dict[tuple[bytes, tuple[str, ...], bool], Media | None] = {}
+
+
+def negotiate(request: APIRequest, formats: tuple[str, ...] = ALL_FORMATS, *, transforms: bool = False) -> Media:
+    """The form for this request, or the 406 Status."""
+    accept = request.headers.get(b"accept", b"")
+    key = (accept, formats, transforms)
+    try:
+        media = _readings[key]
+    except KeyError:
+        if len(_readings) >= _KEPT_READINGS:
+            _readings.clear()
+        media = _readings[key] = _read(accept.decode("latin-1"), formats, transforms)
+    if media is None:
+        raise errors.not_acceptable(formats)
+    if wants_pretty(request):
+        return Media(media.format, media.transform, media.version, True)
+    return media
+
+
+def wants_pretty(request: APIRequest) -> bool:
+    """Asked for by ``?pretty``, or assumed of a person at a terminal or browser."""
+    if request.query and "pretty" in request.query:
+        value = request.options.first("pretty")
+        if value:
+            return value in ("1", "t", "T", "true", "TRUE", "True")
+    agent = request.headers.get(b"user-agent", b"")
+    return agent.startswith((b"curl", b"Wget", b"Mozilla/5.0"))
+
+
+def _read(accept: str, formats: tuple[str, ...], transforms: bool) -> Media | None:
+    clauses = [clause for clause in map(_clause, accept.split(",")) if clause is not None]
+    if not clauses:
+        return Media(formats[0])
+    for media_type, parameters, _ in sorted(clauses, key=lambda clause: -clause[2]):
+        for format in formats:
+            if media_type in (format, "*/*"):
+                media = _with_parameters(format, parameters, transforms)
+                if media is not None:
+                    return media
+    return None
+
+
+def _clause(text: str) -> tuple[str, dict[str, str], float] | None:
+    media_type, *rest = (part.strip() for part in text.split(";"))
+    if not media_type:
+        return None
+    parameters = {}
+    quality = 1.0
+    for part in rest:
+        name, _, value = part.partition("=")
+        if name.strip() == "q":
+            try:
+                quality = float(value)
+            except ValueError:
+                quality = 1.0
+        else:
+            parameters[name.strip()] = value.strip()
+    return media_type, parameters, quality
+
+
+def _with_parameters(format: str, parameters: dict[str, str], transforms: bool) -> Media | None:
+    """None where the clause asks for something this endpoint cannot do."""
+    kind = parameters.get("as", "")
+    if not kind:
+        return Media(format)
+    if not transforms or kind not in _TRANSFORMS:
+        return None
+    if parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in _META_VERSIONS:
+        return None
+    return Media(format, kind, parameters["v"])

@@ -1,0 +1,1 @@
+"""Cached entries as answers: objects, lists, tables, bare metadata."""

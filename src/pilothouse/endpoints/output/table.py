@@ -1,0 +1,80 @@
+"""Tables: what ``kubectl get`` prints. Rows come from the resource's columns, or name and age where it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from pilothouse.apis.columns import PLAIN_COLUMNS
+from pilothouse.apis.documentation import describe
+from pilothouse.apis.strategy import Column, Doc
+from pilothouse.endpoints.negotiation import Media
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.machinery import errors
+from pilothouse.machinery.go_quote import quote
+from pilothouse.storage.cacher import Entry
+
+
+
+def table_of(
+    scope: ResourceScope,
+    request: APIRequest,
+    media: Media,
+    entries: Sequence[Entry],
+    revision: str,
+    metadata: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A Table of these entries."""
+    include = include_object(request)
+    columns = scope.columns or PLAIN_COLUMNS
+    rows = [row_of(scope, columns, media, entry, include) for entry in entries]
+    if metadata is None:
+        metadata = {"resourceVersion": str(entries[0].revision)} if entries else {"resourceVersion": revision}
+    return {
+        "kind": "Table",
+        "apiVersion": f"meta.k8s.io/{media.version}",
+        "metadata": metadata,
+        "columnDefinitions": [definition_of(column) for column in columns],
+        "rows": rows,
+    }
+
+
+def include_object(request: APIRequest) -> str:
+    """``None``, ``Metadata`` (the default) or ``Object``; 400 for anything else."""
+    value = request.options.text("includeObject")
+    if value not in ("", "None", "Metadata", "Object"):
+        raise errors.bad_request(
+            f"unrecognized includeObject value: {quote(value)}"
+        )
+    return value or "Metadata"
+
+
+def definition_of(column: Column) -> dict[str, Any]:
+    """A column's definition."""
+    return {
+        "name": column.name,
+        "type": column.type,
+        "format": column.format,
+        "description": describe(*column.description) if isinstance(column.description, Doc) else column.description,
+        "priority": column.priority,
+    }
+
+
+def row_of(
+    scope: ResourceScope, columns: tuple[Column, ...], media: Media, entry: Entry, include: str
+) -> dict[str, Any]:
+    """One row."""
+    obj = orjson.loads(entry.data)
+    row: dict[str, Any] = {"cells": [column.cell(obj) for column in columns]}
+    if include == "Metadata":
+        kind, version = "PartialObjectMetadata", f"meta.k8s.io/{media.version}"
+        row["object"] = {"kind": kind, "apiVersion": version, "metadata": obj["metadata"]}
+    elif include == "Object":
+        row["object"] = scope.served_object(obj)
+    else:
+        row["object"] = None
+    return row
+

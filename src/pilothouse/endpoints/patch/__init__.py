@@ -1,0 +1,1 @@
+"""How each kind of patch is read and applied."""

@@ -1,0 +1,41 @@
+"""A request on its way through the server: the HTTP request plus what the filters found out about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilothouse.endpoints.query import Query
+from pilothouse.endpoints.request_info import RequestInfo
+from pilothouse.net.messages import Request
+
+
+class APIRequest(Request):
+    """Filled from the outside in: audit id, request info, user, then whatever the endpoint adds."""
+
+    __slots__ = ("_query", "audit_id", "authorized_by", "info", "received", "user", "warnings")
+
+    audit_id: str
+    info: RequestInfo
+    user: Any
+    received: float
+    authorized_by: str
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._query: Query | None = None
+        self.warnings: list[str] | None = None
+
+    @property
+    def options(self) -> Query:
+        """The parsed query string."""
+        query = self._query
+        if query is None:
+            query = self._query = Query(self.query)
+        return query
+
+    def warn(self, message: str) -> None:
+        """Add a Warning header to the answer."""
+        if self.warnings is None:
+            self.warnings = [message]
+        elif message not in self.warnings:
+            self.warnings.append(message)

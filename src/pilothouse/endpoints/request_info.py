@@ -1,0 +1,105 @@
+"""What a request is about, read from its path and method alone, exactly as the original resolves every path shape.
+
+    /api/v1/namespaces/a/pods/b/log    get  "" v1 pods b log in namespace a
+    /apis/apps/v1/watch/deployments    watch (legacy)
+    /healthz                           not about a resource: verb is the lower-case method
+
+Authorization, audit, flow control and routing all work from this one reading, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pilothouse.endpoints.query import Query
+from pilothouse.machinery import names
+
+_VERBS: Final = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
+_NAME_SELECTOR: Final = re.compile(r"(?:^|,)metadata\.name==?([^,=!\\]*)(?=,|$)")
+
+
+class BadPath(ValueError):
+    """A path that starts like a resource's and does not go on."""
+
+
+class RequestInfo:
+    """The reading of one request."""
+
+    __slots__ = (
+        "group", "is_resource", "name", "namespace", "parts", "path", "prefix", "resource", "subresource", "verb",
+        "version",
+    )  # fmt: skip
+
+    def __init__(self, path: str, verb: str) -> None:
+        self.path = path
+        self.verb = verb
+        self.is_resource = False
+        self.prefix = ""
+        self.group = ""
+        self.version = ""
+        self.namespace = ""
+        self.resource = ""
+        self.subresource = ""
+        self.name = ""
+        self.parts: list[str] = []
+
+
+def resolve(method: str, path: str, query: Query) -> RequestInfo:
+    """Read a request. Raises ``BadPath`` where the original cannot make sense of it either."""
+    info = RequestInfo(path, method.lower())
+    parts = path.strip("/").split("/")
+    if len(parts) < 3 or parts[0] not in ("api", "apis"):
+        return info
+    info.prefix = parts[0]
+    at = 1
+    if parts[0] == "apis":
+        if len(parts) < 4:
+            return info
+        info.group = parts[1]
+        at = 2
+    info.is_resource = True
+    info.version = parts[at]
+    parts = parts[at + 1 :]
+    info.verb = _VERBS.get(method, "")
+    if parts[0] in ("watch", "proxy"):
+        if len(parts) < 2:
+            raise BadPath(f"unable to determine kind and namespace from url, {path}")
+        info.verb = parts[0]
+        parts = parts[1:]
+    if parts[0] == "namespaces" and len(parts) > 1:
+        info.namespace = parts[1]
+        if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
+            parts = parts[2:]
+    info.parts = parts
+    info.resource = parts[0]
+    if len(parts) > 1:
+        info.name = parts[1]
+        if len(parts) > 2 and info.verb != "proxy":
+            info.subresource = parts[2]
+    if not info.name:
+        _resolve_collection(info, query)
+    return info
+
+
+def _resolve_collection(info: RequestInfo, query: Query) -> None:
+    """Without a name, a get is a list or a watch and a delete deletes a collection."""
+    if info.verb == "get":
+        watch = query.first("watch")
+        info.verb = "list" if watch is None or watch.lower() in ("false", "0") else "watch"
+        selected = _selected_name(query)
+        if selected:
+            info.name = selected
+    elif info.verb == "delete":
+        info.verb = "deletecollection"
+
+
+def _selected_name(query: Query) -> str:
+    """A list of exactly one named object is authorized like that object."""
+    selector = query.first("fieldSelector")
+    if not selector:
+        return ""
+    match = _NAME_SELECTOR.search(selector)
+    name = match.group(1) if match else ""
+    return "" if names.check_path_segment_name(name) else name

@@ -1,0 +1,65 @@
+"""Answers of every kind: objects, Status failures, plain text."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from pilothouse.apis import types
+from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PLAIN_JSON, YAML, Media, negotiate
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.machinery.errors import StatusError
+from pilothouse.net.messages import Response
+
+PLAIN_TEXT: Final = b"text/plain; charset=utf-8"
+PAGE_NOT_FOUND: Final = b"404 page not found\n"
+
+
+def object_response(
+    media: Media, obj: dict[str, Any], status: int = 200, headers: list[tuple[bytes, bytes]] | None = None
+) -> Response:
+    """Any object with kind and apiVersion, in the negotiated form."""
+    return Response(status, encode_object(media, obj), media.content_type, headers)
+
+
+def encode_object(media: Media, obj: dict[str, Any]) -> bytes:
+    """The object's bytes in the negotiated form."""
+    if media.format == JSON:
+        return orjson.dumps(obj, option=orjson.OPT_INDENT_2 if media.pretty else 0) + b"\n"
+    if media.format == YAML:
+        from pilothouse.machinery import yaml_codec
+
+        return yaml_codec.dump(obj).encode()
+    return encode_protobuf(obj)
+
+
+def encode_protobuf(obj: dict[str, Any]) -> bytes:
+    """The object in protobuf, by the type its kind and apiVersion name."""
+    from pilothouse.machinery import protobuf
+
+    return protobuf.encode(types.struct_of(obj["apiVersion"], obj["kind"]), obj)
+
+
+def error_response(request: APIRequest | None, error: StatusError) -> Response:
+    """The Status of a failure, in the form the client asked for where that is possible."""
+    media = PLAIN_JSON
+    if request is not None:
+        try:
+            media = negotiate(request, ALL_FORMATS)
+        except StatusError:
+            media = PLAIN_JSON
+    headers: list[tuple[bytes, bytes]] = []
+    if error.retry_after:
+        headers.append((b"retry-after", b"%d" % error.retry_after))
+    return object_response(media, error.status, error.code, headers)
+
+
+def text_response(status: int, body: bytes, headers: list[tuple[bytes, bytes]] | None = None) -> Response:
+    """Plain text, as Go's http.Error sends it."""
+    return Response(status, body, PLAIN_TEXT, [(b"x-content-type-options", b"nosniff"), *(headers or ())])
+
+
+def page_not_found() -> Response:
+    """The answer of a path nobody serves."""
+    return text_response(404, PAGE_NOT_FOUND)

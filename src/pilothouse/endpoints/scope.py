@@ -1,0 +1,101 @@
+"""Everything a verb needs to know about the endpoint it serves, made once when the resource is installed.
+
+A scope joins a row of the resource table (or of one of its subresources) at one served version with the store behind it. Built-in
+and custom resources differ only in what their scopes hold.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+from pilothouse.apis.resources import Resource
+from pilothouse.apis.strategy import Column, Context, Object, Strategy
+from pilothouse.endpoints.input import Expected
+from pilothouse.endpoints.negotiation import ALL_FORMATS
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.machinery.times import now
+from pilothouse.net.messages import Response
+from pilothouse.registry.store.store import Store
+
+Convert = Callable[[Object], Object]
+
+
+@dataclass(slots=True)
+class ResourceScope:
+    """One endpoint: a resource or subresource at one version."""
+
+    resource: Resource
+    subresource: str
+    kind: GroupVersionKind
+    store: Store
+    strategy: Strategy
+    expected: Expected
+    verbs: Mapping[str, Verb]
+    formats: tuple[str, ...] = ALL_FORMATS
+    to_hub: Convert | None = None
+    """Brings an object of the served version into the hub's; None where they are the same."""
+    from_hub: Convert | None = None
+    keeps_type: bool = False
+    """Whether cached bytes carry kind and apiVersion themselves (custom resources)."""
+    takes_path: bool = False
+    """Whether what follows the subresource in the path belongs to it (proxies)."""
+    deprecation: str = ""
+    """The warning every request to this endpoint gets."""
+    columns: tuple[Column, ...] = ()
+    head: bytes = b""
+    list_head: bytes = b""
+    form: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Names this endpoint's version among the forms kept with an entry."""
+
+    empty: dict[str, Any] = field(default_factory=dict)
+    """What an object without content shows beyond its metadata; bookmarks are such objects."""
+
+    def __post_init__(self) -> None:
+        version = str(self.kind.group_version)
+        if not self.keeps_type:
+            self.head = b'{"kind":"%s","apiVersion":"%s",' % (self.kind.kind.encode(), version.encode())
+        self.list_head = b'{"kind":"%sList","apiVersion":"%s","metadata":{"resourceVersion":"' % (
+            self.kind.kind.encode(),
+            version.encode(),
+        )
+
+    @property
+    def api_version(self) -> str:
+        return str(self.kind.group_version)
+
+    def context(self, request: APIRequest) -> Context:
+        """What strategies may know of this request."""
+        user = request.user
+        return Context(
+            user=user.name,
+            namespace=request.info.namespace if self.resource.namespaced else "",
+            verb=request.info.verb,
+            subresource=self.subresource,
+            now=now(),
+            groups=user.groups,
+            user_uid=user.uid,
+            user_extra=user.extra,
+        )
+
+    def hub_object(self, obj: Object) -> Object:
+        """A decoded body as the store takes it: in the hub version and, for built-in kinds, without its type."""
+        if self.to_hub is not None:
+            obj = self.to_hub(obj)
+        if not self.keeps_type:
+            obj.pop("kind", None)
+            obj.pop("apiVersion", None)
+        return obj
+
+    def served_object(self, obj: Object) -> Object:
+        """A hub object as this endpoint shows it, with kind and apiVersion."""
+        if self.from_hub is not None:
+            obj = self.from_hub(obj)
+        return {"kind": self.kind.kind, "apiVersion": self.api_version, **obj}
+
+
+Verb = Callable[[ResourceScope, APIRequest], Awaitable[Response]]

@@ -1,0 +1,1 @@
+"""One verb, one module. Each is ``async (scope, request) -> Response`` and raises a StatusError to refuse."""

@@ -1,0 +1,28 @@
+"""POST of a new object."""
+
+from __future__ import annotations
+
+from pilothouse.endpoints.input import read_object
+from pilothouse.endpoints.negotiation import negotiate
+from pilothouse.endpoints.output.objects import entry_response
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.write_options import read_write_options
+from pilothouse.net.messages import Response
+
+
+async def create(scope: ResourceScope, request: APIRequest) -> Response:
+    """Decode, default, check and store; 201."""
+    media = negotiate(request, scope.formats, transforms=True)
+    options = read_write_options(request)
+    obj = await read_object(request, scope.expected, options.validation)
+    obj = scope.hub_object(obj)
+    scope.strategy.default(obj)
+    ctx = scope.context(request)
+    ctx.dry_run = options.dry_run
+    try:
+        entry = await scope.store.create(ctx, obj)
+    finally:
+        for warning in ctx.warnings:
+            request.warn(warning)
+    return entry_response(scope, request, media, entry, 201)

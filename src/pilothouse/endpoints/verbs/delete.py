@@ -1,0 +1,97 @@
+"""DELETE of one object. Options come in the body or, without one, in the query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilothouse.endpoints.input import content_format, parse_json, read_body
+from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PROTOBUF, negotiate
+from pilothouse.endpoints.output.objects import entry_response, served_object
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.responding import object_response
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.machinery import errors
+from pilothouse.apis import types
+from pilothouse.machinery.schema.decoding import DecodeError, decode
+from pilothouse.net.messages import Response
+from pilothouse.registry.rest.deletion import DeleteOptions
+from pilothouse.registry.store.removal import delete as remove
+
+
+async def delete(scope: ResourceScope, request: APIRequest) -> Response:
+    """Delete, and answer with the object or with a Status, as the kind has it."""
+    media = negotiate(request, scope.formats, transforms=True)
+    options = await read_delete_options(request)
+    ctx = scope.context(request)
+    entry, gone = await remove(scope.store, ctx, request.info.name, options)
+    for warning in ctx.warnings:
+        request.warn(warning)
+    if not gone or scope.strategy.returns_deleted:
+        return entry_response(scope, request, media, entry)
+    obj = served_object(scope, entry)
+    details = {
+        "name": entry.name,
+        "group": scope.resource.group,
+        "kind": scope.resource.name,
+        "uid": obj["metadata"].get("uid"),
+    }
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {key: value for key, value in details.items() if value},
+    }
+    return object_response(media, status)
+
+
+async def read_delete_options(request: APIRequest) -> DeleteOptions:
+    """Read DeleteOptions; a body wins over the query."""
+    body = await read_body(request)
+    if body:
+        return _from_body(request, body)
+    if not request.query:
+        return DeleteOptions()
+    query = request.options
+    return DeleteOptions(
+        grace_period_seconds=query.integer("gracePeriodSeconds"),
+        orphan_dependents=query.optional_boolean("orphanDependents"),
+        propagation_policy=query.first("propagationPolicy"),
+        dry_run=query.all("dryRun"),
+        ignore_store_read_error=query.boolean("ignoreStoreReadErrorWithClusterBreakingPotential"),
+    )
+
+
+def _from_body(request: APIRequest, body: bytes) -> DeleteOptions:
+    format = content_format(request, ALL_FORMATS)
+    struct = types.struct("meta.v1.DeleteOptions")
+    if format == PROTOBUF:
+        from pilothouse.machinery import protobuf
+
+        try:
+            value: Any = protobuf.decode_message(struct, protobuf.decode(body).raw)
+        except ValueError as error:
+            raise errors.bad_request(str(error)) from None
+    elif format == JSON:
+        value = parse_json(body, errors.bad_request)
+    else:
+        from pilothouse.machinery import yaml_codec
+
+        try:
+            value = yaml_codec.load(body)
+        except ValueError as error:
+            raise errors.bad_request(str(error)) from None
+    try:
+        obj, _ = decode(struct, value)
+    except DecodeError as error:
+        raise errors.bad_request(str(error)) from None
+    preconditions = obj.get("preconditions") or {}
+    return DeleteOptions(
+        grace_period_seconds=obj.get("gracePeriodSeconds"),
+        orphan_dependents=obj.get("orphanDependents"),
+        propagation_policy=obj.get("propagationPolicy"),
+        precondition_uid=preconditions.get("uid"),
+        precondition_version=preconditions.get("resourceVersion"),
+        dry_run=obj.get("dryRun") or [],
+        ignore_store_read_error=bool(obj.get("ignoreStoreReadErrorWithClusterBreakingPotential")),
+    )

@@ -1,0 +1,28 @@
+"""DELETE of a collection: everything a selector matches, one by one. Answers with what was there."""
+
+from __future__ import annotations
+
+from pilothouse.endpoints.list_options import read_list_options
+from pilothouse.endpoints.negotiation import negotiate
+from pilothouse.endpoints.output.objects import list_response
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.verbs.delete import read_delete_options
+from pilothouse.net.messages import Response
+from pilothouse.registry.rest.deletion import validate_delete_options
+from pilothouse.registry.store.listing import list_entries
+from pilothouse.registry.store.removal import delete_all
+
+
+async def delete_collection(scope: ResourceScope, request: APIRequest) -> Response:
+    """List, then delete each."""
+    media = negotiate(request, scope.formats, transforms=True)
+    options, _ = read_list_options(scope, request)
+    deletion = await read_delete_options(request)
+    validate_delete_options(deletion)
+    page = await list_entries(scope.store, request.info.namespace, options)
+    ctx = scope.context(request)
+    await delete_all(scope.store, ctx, page.entries, deletion)
+    for warning in ctx.warnings:
+        request.warn(warning)
+    return list_response(scope, request, media, page.entries, page.revision, page.token, page.remaining)

@@ -1,0 +1,19 @@
+"""GET of a collection."""
+
+from __future__ import annotations
+
+from pilothouse.endpoints.list_options import read_list_options
+from pilothouse.endpoints.negotiation import negotiate
+from pilothouse.endpoints.output.objects import list_response
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.net.messages import Response
+from pilothouse.registry.store.listing import list_entries
+
+
+async def list_(scope: ResourceScope, request: APIRequest) -> Response:
+    """Serve a page from the cache, or from history when the page belongs to the past."""
+    media = negotiate(request, scope.formats, transforms=True)
+    options, _ = read_list_options(scope, request)
+    page = await list_entries(scope.store, request.info.namespace, options)
+    return list_response(scope, request, media, page.entries, page.revision, page.token, page.remaining)

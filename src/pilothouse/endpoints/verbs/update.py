@@ -1,0 +1,66 @@
+"""PUT: replace an object, or create it where its kind allows that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from pilothouse.endpoints.input import read_object
+from pilothouse.endpoints.negotiation import negotiate
+from pilothouse.endpoints.output.objects import entry_response
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.write_options import read_write_options
+from pilothouse.machinery import errors
+from pilothouse.net.messages import Response
+
+
+async def update(scope: ResourceScope, request: APIRequest) -> Response:
+    """Decode, default, check against the stored object and store; 200, or 201 when it was created."""
+    media = negotiate(request, scope.formats, transforms=True)
+    options = read_write_options(request)
+    obj = await read_object(request, scope.expected, options.validation)
+    check_identity(obj, request.info.name, request.info.namespace)
+    obj = scope.hub_object(obj)
+    scope.strategy.default(obj)
+    ctx = scope.context(request)
+    ctx.dry_run = options.dry_run
+    uid = obj["metadata"].get("uid")
+    pristine = orjson.dumps(obj)
+
+    async def change(old: dict[str, Any] | None) -> dict[str, Any]:
+        wanted: dict[str, Any] = orjson.loads(pristine)
+        if uid:
+            check_uid(scope, request.info.name, uid, old)
+        return wanted
+
+    try:
+        entry, created = await scope.store.update(ctx, request.info.name, change, strategy=scope.strategy)
+    finally:
+        for warning in ctx.warnings:
+            request.warn(warning)
+    return entry_response(scope, request, media, entry, 201 if created else 200)
+
+
+def check_identity(obj: dict[str, Any], name: str, namespace: str) -> None:
+    """Body and URL speak of the same object."""
+    metadata = obj["metadata"]
+    given = metadata.get("name", "")
+    if not given:
+        raise errors.bad_request(f"the name of the object ({given} based on URL) was undeterminable: name must be provided")
+    if given != name:
+        raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+    place = metadata.get("namespace", "")
+    if namespace and place and place != namespace:
+        raise errors.bad_request(
+            f"the namespace of the object ({place}) does not match the namespace on the URL ({namespace})"
+        )
+
+
+def check_uid(scope: ResourceScope, name: str, uid: str, old: dict[str, Any] | None) -> None:
+    """A body with a uid means that very object and no successor of the same name."""
+    have = "" if old is None else old["metadata"].get("uid", "")
+    if have != uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {have}"
+        raise errors.conflict(scope.resource.group_resource, name, why)

@@ -1,0 +1,210 @@
+"""Watches: a stream of changes, one JSON object a line (or length-prefixed frames in protobuf).
+
+An event is encoded once for all watchers that want it in the same form; the bytes are kept with the event. A watch ends when
+its time is up, the client goes, the server stops, or it fell too far behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any, Final
+
+import orjson
+
+from pilothouse.endpoints.list_options import WatchOptions, read_list_options
+from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, Media, negotiate
+from pilothouse.endpoints.output.objects import metadata_of, served_bytes, served_object
+from pilothouse.endpoints.output.table import include_object, table_of
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.responding import encode_protobuf
+from pilothouse.machinery import errors
+from pilothouse.net.messages import BodyWriter, Response
+from pilothouse.registry.store.listing import ListOptions, predicate_of
+from pilothouse.registry.store.versions import parse_version, too_large_version
+from pilothouse.storage.backends.contract import Compacted, FutureRevision
+from pilothouse.storage.cacher import BOOKMARK, WatchEvent, Watcher
+
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+MIN_REQUEST_TIMEOUT: Final = 1800
+Encode = Callable[[WatchEvent], bytes]
+
+
+async def watch(scope: ResourceScope, request: APIRequest) -> Response:
+    """Open the watch first, so that a refusal is still an ordinary answer, then stream."""
+    media = negotiate(request, scope.formats, transforms=True)
+    options, extra = read_list_options(scope, request)
+    if media.transform == TABLE:
+        include_object(request)
+    watcher = await open_watch(scope, request, options, extra)
+    encode = encoder_for(scope, request, media)
+    seconds = watch_seconds(extra)
+
+    async def stream(writer: BodyWriter) -> None:
+        await run_watch(watcher, encode, writer, seconds)
+
+    return Response(200, content_type=stream_content_type(media), stream=stream)
+
+
+def stream_content_type(media: Media) -> bytes:
+    """The content type of a stream of events."""
+    return media.content_type + (b";stream=watch" if media.format == PROTOBUF else b"")
+
+
+def watch_seconds(extra: WatchOptions) -> float:
+    """How long the watch lasts: as asked for, or for half an hour to an hour, spread so that clients do not all return at once."""
+    if extra.timeout_seconds:
+        return float(extra.timeout_seconds)
+    return MIN_REQUEST_TIMEOUT * (1 + random.random())
+
+
+async def open_watch(
+    scope: ResourceScope, request: APIRequest, options: ListOptions, extra: WatchOptions
+) -> Watcher:
+    """Subscribe from where the client asks: now, a version, or the present state first."""
+    store, info = scope.store, request.info
+    cache = store.cache
+    version = _parse(options.version)
+    prefix = store.prefix
+    if info.namespace and scope.resource.namespaced:
+        prefix += info.namespace + "/"
+    if info.name and "/watch/" in request.path:
+        prefix = store.key(info.namespace, info.name)
+    if not cache.ready:
+        await cache.wait_ready()
+    if options.version in ("", "0") or extra.initial_events:
+        await (store.wait_for(options.version) if version else cache.wait_fresh())
+        initial = extra.initial_events is not False
+        after = None
+    else:
+        initial, after = False, version
+        if version > cache.revision:
+            await _reach(cache.wait_for, version)
+    try:
+        return await cache.watch(
+            prefix,
+            after,
+            predicate_of(options.labels, options.fields),
+            bookmarks=extra.bookmarks,
+            initial=initial,
+        )
+    except Compacted as gone:
+        raise errors.expired(f"too old resource version: {gone.requested} ({gone.compacted})") from None
+
+
+async def _reach(wait_for: Callable[..., Any], version: int) -> None:
+    try:
+        await wait_for(version, 3.0)
+    except FutureRevision as late:
+        raise too_large_version(version, late.current) from None
+
+
+def _parse(version: str) -> int:
+    try:
+        return parse_version(version)
+    except ValueError as error:
+        raise errors.generic(f'resourceVersion: Invalid value: "{version}": {error}') from None
+
+
+async def run_watch(watcher: Watcher, encode: Encode, writer: BodyWriter, seconds: float) -> None:
+    """Write events until the watch ends."""
+    timer = asyncio.get_running_loop().call_later(seconds, watcher.end)
+    try:
+        while True:
+            batch = await watcher.next_batch()
+            if not batch:
+                return
+            writer.write(b"".join(map(encode, batch)) if len(batch) > 1 else encode(batch[0]))
+            await writer.drain()
+    finally:
+        timer.cancel()
+        watcher.stop()
+
+
+def encoder_for(scope: ResourceScope, request: APIRequest, media: Media) -> Encode:
+    """How this watch's events become bytes."""
+    if media.format == JSON and not media.transform:
+        return _plain_encoder(scope)
+    make = _object_maker(scope, request, media)
+    frame = _FRAMES[media.format]
+
+    def encode(event: WatchEvent) -> bytes:
+        return frame(event.type, make(event))
+
+    return encode
+
+
+def _plain_encoder(scope: ResourceScope) -> Encode:
+    form = scope.form
+
+    def encode(event: WatchEvent) -> bytes:
+        memo = event.memo
+        data: bytes | None = memo.get(form)
+        if data is None:
+            body = bookmark_bytes(scope, event) if event.type == BOOKMARK else served_bytes(scope, event.entry)
+            data = memo[form] = b'{"type":"%b","object":%b}\n' % (event.type.encode(), body)
+        return data
+
+    return encode
+
+
+def bookmark_bytes(scope: ResourceScope, event: WatchEvent) -> bytes:
+    """An otherwise empty object that carries the version the watch has reached."""
+    return orjson.dumps(bookmark_object(scope, event))
+
+
+def bookmark_object(scope: ResourceScope, event: WatchEvent) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"resourceVersion": str(event.revision)}
+    if event.initial_end:
+        metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
+    return {"kind": scope.kind.kind, "apiVersion": scope.api_version, "metadata": metadata, **scope.empty}
+
+
+def _object_maker(
+    scope: ResourceScope, request: APIRequest, media: Media
+) -> Callable[[WatchEvent], dict[str, Any]]:
+    """What the event's object looks like in a form other than plain JSON."""
+    version = f"meta.k8s.io/{media.version}"
+    first = True
+
+    def make(event: WatchEvent) -> dict[str, Any]:
+        nonlocal first
+        if media.transform == TABLE:
+            table = table_of(scope, request, media, [] if event.type == BOOKMARK else [event.entry], str(event.revision))
+            if not first:
+                table["columnDefinitions"] = None
+            first = False
+            return table
+        if media.transform in (METADATA, METADATA_LIST):
+            if event.type == BOOKMARK:
+                metadata = bookmark_object(scope, event)["metadata"]
+                return {"kind": METADATA, "apiVersion": version, "metadata": metadata}
+            return metadata_of(scope, event.entry, media)
+        return bookmark_object(scope, event) if event.type == BOOKMARK else served_object(scope, event.entry)
+
+    return make
+
+
+def _json_frame(type: str, obj: dict[str, Any]) -> bytes:
+    return orjson.dumps({"type": type, "object": obj}) + b"\n"
+
+
+def _yaml_frame(type: str, obj: dict[str, Any]) -> bytes:
+    from pilothouse.machinery import yaml_codec
+
+    return b"---\n" + yaml_codec.dump({"type": type, "object": obj}).encode()
+
+
+def _protobuf_frame(type: str, obj: dict[str, Any]) -> bytes:
+    from pilothouse.machinery import protobuf
+
+    return protobuf.watch_frame(type, encode_protobuf(obj))
+
+
+_FRAMES: Final[dict[str, Callable[[str, dict[str, Any]], bytes]]] = {
+    JSON: _json_frame,
+    PROTOBUF: _protobuf_frame,
+    "application/yaml": _yaml_frame,
+}

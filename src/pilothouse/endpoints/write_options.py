@@ -1,0 +1,51 @@
+"""The options every write may carry in its query: dry run, field manager, field validation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pilothouse.endpoints.input import field_validation, options_kind
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.machinery import errors
+from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, too_long
+from pilothouse.machinery.gvk import GroupKind
+
+MANAGER_LIMIT = 128
+
+
+@dataclass(slots=True)
+class WriteOptions:
+    """Read and checked."""
+
+    dry_run: bool = False
+    field_manager: str = ""
+    validation: str = "Warn"
+
+
+def read_write_options(request: APIRequest) -> WriteOptions:
+    """The options of a create, update or patch; 422 for values nobody knows."""
+    if not request.query:
+        return WriteOptions(field_manager="")
+    query = request.options
+    errs: list[FieldError] = []
+    manager = query.text("fieldManager")
+    if manager:
+        errs += _manager_faults(manager)
+    dry_run = query.all("dryRun")
+    if dry_run and any(value != "All" for value in dry_run):
+        errs.append(not_supported(Path("dryRun"), dry_run, ("All",)))
+    if errs:
+        raise errors.invalid(GroupKind("meta.k8s.io", options_kind(request)), "", errs)
+    return WriteOptions(bool(dry_run), manager, field_validation(request))
+
+
+def _manager_faults(manager: str) -> list[FieldError]:
+    errs: list[FieldError] = []
+    if len(manager.encode()) > MANAGER_LIMIT:
+        errs.append(too_long(Path("fieldManager"), "", MANAGER_LIMIT))
+    for position, char in enumerate(manager):
+        if not char.isprintable():
+            errs.append(
+                invalid(Path("fieldManager"), manager, f"invalid character U+{ord(char):04X} (at position {position})")
+            )
+    return errs

@@ -1,0 +1,1 @@
+"""The filters every request passes on its way in. ``chain`` is the list of them."""

@@ -1,0 +1,196 @@
+"""Why a text is not JSON, in the words of Go's decoder. Only for texts that already failed to parse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pilothouse.machinery.go_quote import quote
+
+_SPACE: Final = " \t\r\n"
+_DIGITS: Final = "0123456789"
+_ESCAPES: Final = '"\\/bfnrt'
+MAX_DEPTH: Final = 10000
+
+
+class SyntaxFault(ValueError):
+    """The first fault of a text, as Go's scanner reports it."""
+
+
+def explain(data: bytes) -> str:
+    """Go's message for a text that is no JSON."""
+    try:
+        _Scanner(data.decode("utf-8", "replace")).scan()
+    except SyntaxFault as fault:
+        return str(fault)
+    return "invalid character in string literal"
+
+
+class _Scanner:
+    """Reads a text with an explicit stack, so that depth costs memory and not Python frames."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def scan(self) -> None:
+        stack: list[str] = []
+        self._value_start(stack)
+        while stack:
+            self._after_value(stack)
+        self._skip_space()
+        if self.at < len(self.text):
+            raise self._unexpected("after top-level value")
+
+    def _value_start(self, stack: list[str]) -> None:
+        """Read a scalar whole, or the opening of a container and then on to its first value."""
+        while True:
+            self._skip_space()
+            char = self._peek()
+            if char in "{[":
+                self.at += 1
+                stack.append(char)
+                if len(stack) > MAX_DEPTH:
+                    raise SyntaxFault("exceeded max depth")
+                self._skip_space()
+                if self._peek() == {"{": "}", "[": "]"}[char]:
+                    self.at += 1
+                    stack.pop()
+                    return
+                if char == "{":
+                    self._key("looking for beginning of object key string")
+                continue
+            self._scalar(char)
+            return
+
+    def _after_value(self, stack: list[str]) -> None:
+        self._skip_space()
+        char = self._peek()
+        inside_object = stack[-1] == "{"
+        if char == ("}" if inside_object else "]"):
+            self.at += 1
+            stack.pop()
+            return
+        if char != ",":
+            raise self._unexpected("after object key:value pair" if inside_object else "after array element")
+        self.at += 1
+        self._skip_space()
+        if inside_object:
+            self._key("looking for beginning of object key string")
+        self._value_start(stack)
+
+    def _key(self, context: str) -> None:
+        if self._peek() != '"':
+            raise self._unexpected(context)
+        self._string()
+        self._skip_space()
+        if self._peek() != ":":
+            raise self._unexpected("after object key")
+        self.at += 1
+
+    def _scalar(self, char: str) -> None:
+        if char == '"':
+            self._string()
+        elif char == "-" or char in _DIGITS:
+            self._number()
+        elif char in "tfn":
+            word = {"t": "true", "f": "false", "n": "null"}[char]
+            for want in word:
+                if self._peek() != want:
+                    raise self._unexpected(f"in literal {word} (expecting {_char(want)})")
+                self.at += 1
+        else:
+            raise self._unexpected("looking for beginning of value")
+
+    def _string(self) -> None:
+        self.at += 1
+        while True:
+            char = self._peek()
+            if char == '"':
+                self.at += 1
+                return
+            if char < " ":
+                raise self._unexpected("in string literal")
+            self.at += 1
+            if char == "\\":
+                self._escape()
+
+    def _escape(self) -> None:
+        char = self._peek()
+        if char == "u":
+            self.at += 1
+            for _ in range(4):
+                if self._peek() not in "0123456789abcdefABCDEF":
+                    raise self._unexpected("in \\u hexadecimal character escape")
+                self.at += 1
+        elif char in _ESCAPES:
+            self.at += 1
+        else:
+            raise self._unexpected("in string escape code")
+
+    def _number(self) -> None:
+        if self._peek() == "-":
+            self.at += 1
+            if self._peek() not in _DIGITS:
+                raise self._unexpected("in numeric literal")
+        if self._peek() == "0":
+            self.at += 1
+        else:
+            self._digits()
+        if self.text[self.at : self.at + 1] == ".":
+            self.at += 1
+            if self._peek() not in _DIGITS:
+                raise self._unexpected("after decimal point in numeric literal")
+            self._digits()
+        if self.text[self.at : self.at + 1] in ("e", "E"):
+            self.at += 1
+            if self._peek() in "+-":
+                self.at += 1
+            if self._peek() not in _DIGITS:
+                raise self._unexpected("in exponent of numeric literal")
+            self._digits()
+
+    def _digits(self) -> None:
+        while self.text[self.at : self.at + 1] in _DIGITS and self.at < len(self.text):
+            self.at += 1
+
+    def _skip_space(self) -> None:
+        while self.at < len(self.text) and self.text[self.at] in _SPACE:
+            self.at += 1
+
+    def _peek(self) -> str:
+        if self.at >= len(self.text):
+            raise SyntaxFault("unexpected end of JSON input")
+        return self.text[self.at]
+
+    def _unexpected(self, context: str) -> SyntaxFault:
+        return SyntaxFault(f"invalid character {_char(self.text[self.at])} {context}")
+
+
+def _char(char: str) -> str:
+    if char == "'":
+        return "'\\''"
+    return "'\"'" if char == '"' else "'" + quote(char)[1:-1] + "'"
+
+
+def duplicate_fields(data: bytes) -> Iterator[str]:
+    """Paths of keys that stand twice in one object: ``spec.containers[0].image``, in document order."""
+
+    class Pairs(list[tuple[str, Any]]):
+        """An object's pairs as written."""
+
+    def walk(value: Any, path: str) -> Iterator[str]:
+        if isinstance(value, Pairs):
+            seen = set()
+            for key, item in value:
+                where = f"{path}.{key}" if path else key
+                if key in seen:
+                    yield where
+                seen.add(key)
+                yield from walk(item, where)
+        elif isinstance(value, list):
+            for position, item in enumerate(value):
+                yield from walk(item, f"{path}[{position}]")
+
+    yield from dict.fromkeys(walk(json.loads(data, object_pairs_hook=Pairs), ""))

@@ -1,0 +1,103 @@
+"""Between objects and bytes: what is written to storage, and what the cache keeps ready to serve.
+
+A stored value is the object's JSON without a resourceVersion, which the log itself knows. The cached form has it put
+back in, and lacks kind and apiVersion where the resource says so (``head``), because list items of built-in kinds are
+shown without. Metadata comes first and in a fixed order, so that the version is spliced into bytes, not re-encoded:
+
+    {"metadata":{"name":"a","namespace":"b","uid":"<36 characters>" ⟵ ,"resourceVersion":"17" ⟶ ,"creationTimestamp":…
+
+Nothing a user controls freely stands before the uid: names are validated, so the first ``"uid":"`` is the right one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import orjson
+
+from pilothouse.apis.strategy import Object
+from pilothouse.storage.cacher import NOTHING, Entry
+
+_ORDER: Final = (
+    "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+    "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers",
+    "managedFields",
+)  # fmt: skip
+_UID: Final = b'"uid":"'
+_UID_LENGTH: Final = len(_UID) + 36 + 1
+SelectorFields = Callable[[Object], dict[str, str]]
+
+
+class ObjectCodec:
+    """Encodes and decodes the objects of one resource."""
+
+    __slots__ = ("_fields", "_has_fields", "_head", "_prefix")
+
+    def __init__(self, kind: str, api_version: str, fields: SelectorFields | None, *, keeps_type: bool = False) -> None:
+        self._head = b"" if keeps_type else b'{"kind":"%s","apiVersion":"%s",' % (kind.encode(), api_version.encode())
+        self._prefix = len(self._head)
+        self._has_fields = fields is not None
+        self._fields = fields or (lambda obj: {})
+
+    def encode(self, obj: Object) -> bytes:
+        """The object's bytes without a resourceVersion. Leaves the object as it is but for the order of its metadata."""
+        metadata = obj["metadata"]
+        ordered = {key: metadata[key] for key in _ORDER if key in metadata}
+        ordered.pop("resourceVersion", None)
+        body = {"metadata": ordered}
+        if self._prefix:
+            body.update((k, v) for k, v in obj.items() if k not in ("metadata", "kind", "apiVersion"))
+        else:
+            body = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **body}
+            body.update((k, v) for k, v in obj.items() if k not in body)
+        return orjson.dumps(body)
+
+    def to_stored(self, data: bytes) -> bytes:
+        """What storage keeps for encoded bytes."""
+        return self._head + data[1:] if self._prefix else data
+
+    def entry(self, key: str, value: bytes, revision: int) -> Entry:
+        """Read a stored value."""
+        data = b"{" + value[self._prefix :] if self._prefix and value.startswith(self._head) else value
+        obj = orjson.loads(data)
+        if self._prefix and "kind" in obj:
+            obj.pop("kind")
+            obj.pop("apiVersion", None)
+            data = orjson.dumps(obj)
+        return self.entry_of(key, obj, data, revision)
+
+    def entry_of(self, key: str, obj: Object, data: bytes, revision: int) -> Entry:
+        """Make the cached form of an object whose bytes are known."""
+        metadata = obj["metadata"]
+        return Entry(
+            key,
+            with_revision(data, revision),
+            revision,
+            metadata.get("namespace", ""),
+            metadata.get("name", ""),
+            metadata.get("labels") or NOTHING,
+            self._fields(obj) if self._has_fields else NOTHING,
+        )
+
+    def restamp(self, entry: Entry, revision: int) -> Entry:
+        """The same state under another resourceVersion."""
+        data = with_revision(entry.data, revision)
+        return Entry(entry.key, data, revision, entry.namespace, entry.name, entry.labels, entry.fields)
+
+
+def with_revision(data: bytes, revision: int) -> bytes:
+    """The same object carrying this resourceVersion; bytes without one get it, others have it replaced."""
+    at = data.find(_UID) + _UID_LENGTH
+    if at < _UID_LENGTH or data[at : at + 1] not in b",}" or data[at - 1 : at] != b'"':
+        return _with_revision_slowly(data, revision)
+    if data.startswith(b',"resourceVersion":"', at):
+        end = data.index(b'"', at + 20) + 1
+        return b'%b,"resourceVersion":"%d"%b' % (data[:at], revision, data[end:])
+    return b'%b,"resourceVersion":"%d"%b' % (data[:at], revision, data[at:])
+
+
+def _with_revision_slowly(data: bytes, revision: int) -> bytes:
+    obj: dict[str, Any] = orjson.loads(data)
+    obj["metadata"]["resourceVersion"] = str(revision)
+    return orjson.dumps(obj)

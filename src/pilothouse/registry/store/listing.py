@@ -1,0 +1,183 @@
+"""Lists: which entries, at which revision, in which pages.
+
+    resourceVersion  match         limit    answered from
+    ""               ""            any      the cache, brought up to date first
+    "0"              "" or NOT     ignored  the cache as it is
+    N                NOT or ""     any      the cache, once it has reached N ("" with a limit means exactly N)
+    N                Exact         any      the past, from the cache when nothing has changed since
+    continue token                          the token's revision, or the present for an inconsistent token
+
+A page ends with a token that names the revision and the next key, so that all pages together show one moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from pilothouse.machinery import errors
+from pilothouse.machinery.fields import Selector as FieldSelector
+from pilothouse.machinery.labels import Selector
+from pilothouse.registry.store.store import Store
+from pilothouse.registry.store.versions import parse_version, too_large_version
+from pilothouse.storage.backends.contract import Compacted, FutureRevision
+from pilothouse.storage.cacher import Entry
+from pilothouse.storage.continuation import ContinueError, decode_continue, encode_continue
+
+EXACT: Final = "Exact"
+NOT_OLDER: Final = "NotOlderThan"
+_TOO_OLD: Final = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+Predicate = Callable[[Entry], bool]
+
+
+@dataclass(slots=True)
+class ListOptions:
+    """What a client may ask of a list."""
+
+    labels: Selector | None = None
+    fields: FieldSelector | None = None
+    limit: int = 0
+    token: str = ""
+    version: str = ""
+    match: str = ""
+
+    @property
+    def selects(self) -> bool:
+        return self.labels is not None or self.fields is not None
+
+
+@dataclass(slots=True)
+class Listing:
+    """One page."""
+
+    entries: list[Entry]
+    revision: int
+    token: str = ""
+    remaining: int | None = None
+
+
+def predicate_of(labels: Selector | None, fields: FieldSelector | None) -> Predicate | None:
+    """One test for both selectors; None when everything matches."""
+    if fields is None:
+        if labels is None:
+            return None
+        of_labels = labels.matches
+        return lambda entry: of_labels(entry.labels)
+    conditions = [(r.field, r.operator != "!=", r.value) for r in fields.requirements]
+
+    def matches(entry: Entry) -> bool:
+        if labels is not None and not labels.matches(entry.labels):
+            return False
+        return all((field_value(entry, name) == value) is wanted for name, wanted, value in conditions)
+
+    return matches
+
+
+def field_value(entry: Entry, name: str) -> str:
+    """A selectable field's value."""
+    if name == "metadata.name":
+        return entry.name
+    if name == "metadata.namespace":
+        return entry.namespace
+    return entry.fields.get(name, "")
+
+
+async def list_entries(store: Store, namespace: str, options: ListOptions) -> Listing:
+    """One page of a list, or the Status that refuses it."""
+    cache = store.cache
+    if not cache.ready:
+        await cache.wait_ready()
+    prefix = store.prefix + namespace + "/" if namespace and store.resource.namespaced else store.prefix
+    test = predicate_of(options.labels, options.fields)
+    if options.token:
+        return await _continue(store, prefix, options, test)
+    version = options.version
+    if version and version != "0":
+        wanted = _parse(version)
+        exact = options.match == EXACT or (options.limit > 0 and not options.match)
+        if exact:
+            return await _at(store, prefix, None, wanted, options, test)
+        await store.wait_for(version)
+    elif not version:
+        await cache.wait_fresh()
+    limit = 0 if version == "0" else options.limit
+    return _present(store, prefix, None, cache.revision, limit, options, test)
+
+
+def _parse(version: str) -> int:
+    try:
+        return parse_version(version)
+    except ValueError as error:
+        raise errors.bad_request(
+            f'invalid resource version: resourceVersion: Invalid value: "{version}": {error}'
+        ) from None
+
+
+def _present(
+    store: Store, prefix: str, start: str | None, revision: int, limit: int, options: ListOptions, test: Predicate | None
+) -> Listing:
+    """A page of what the cache holds now, under the given revision."""
+    if not limit:
+        entries = store.cache.entries(prefix, start)
+        return Listing(entries if test is None else [entry for entry in entries if test(entry)], revision)
+    if test is None:
+        entries = store.cache.entries(prefix, start, limit + 1)
+        if len(entries) <= limit:
+            return Listing(entries, revision)
+        token = encode_continue(entries[limit - 1].key + "\0", prefix, revision)
+        remaining = store.cache.count(prefix, entries[limit].key)
+        return Listing(entries[:limit], revision, token, remaining)
+    chosen: list[Entry] = []
+    for entry in store.cache.entries(prefix, start):
+        if len(chosen) == limit:
+            return Listing(chosen, revision, encode_continue(chosen[-1].key + "\0", prefix, revision))
+        if test(entry):
+            chosen.append(entry)
+    return Listing(chosen, revision)
+
+
+async def _at(
+    store: Store, prefix: str, start: str | None, revision: int, options: ListOptions, test: Predicate | None
+) -> Listing:
+    """A page of the past."""
+    cache = store.cache
+    if cache.revision >= revision and cache.unchanged_since(revision, prefix):
+        return _present(store, prefix, start, revision, options.limit, options, test)
+    try:
+        page = await cache.entries_at(revision, prefix, start, 0 if test else options.limit)
+    except FutureRevision as late:
+        raise too_large_version(revision, late.current) from None
+    except Compacted:
+        raise errors.expired("The resourceVersion for the provided list is too old.") from None
+    entries = page.items if test is None else [entry for entry in page.items if test(entry)]
+    if options.limit and (len(entries) > options.limit or page.more):
+        entries = entries[: options.limit]
+        token = encode_continue(entries[-1].key + "\0", prefix, revision)
+        return Listing(entries, revision, token, None if options.selects else page.remaining)
+    return Listing(entries, revision)
+
+
+async def _continue(store: Store, prefix: str, options: ListOptions, test: Predicate | None) -> Listing:
+    try:
+        token = decode_continue(options.token, prefix)
+    except ContinueError as error:
+        raise errors.bad_request(f"invalid continue token: {error}") from None
+    if options.version and options.version != "0":
+        raise errors.bad_request("specifying resource version is not allowed when using continue")
+    if token.revision < 0:
+        await store.cache.wait_fresh()
+        return _present(store, prefix, token.start, store.cache.revision, options.limit, options, test)
+    try:
+        return await _at(store, prefix, token.start, token.revision, options, test)
+    except errors.StatusError as error:
+        if error.code != 410:
+            raise
+        error.message = _TOO_OLD
+        error.metadata = {"continue": encode_continue(token.start, prefix, -1)}
+        raise

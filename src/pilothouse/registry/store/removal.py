@@ -1,0 +1,88 @@
+"""Deleting through the store: one object, or all that a selector matches."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from pilothouse.apis.strategy import Context, Object
+from pilothouse.machinery import errors
+from pilothouse.registry.rest.deletion import (
+    DeleteOptions,
+    Outcome,
+    plan_deletion,
+    validate_delete_options,
+)
+from pilothouse.registry.store.store import Store
+from pilothouse.storage.backends.contract import Conflict
+from pilothouse.storage.cacher import Entry
+
+AdmitDelete = Callable[[Object], Awaitable[None]]
+
+
+async def delete(
+    store: Store, ctx: Context, name: str, options: DeleteOptions, admit: AdmitDelete | None = None
+) -> tuple[Entry, bool]:
+    """Delete an object; answers (its last or marked state, whether it is gone). Retried when others write meanwhile."""
+    validate_delete_options(options)
+    ctx.dry_run = ctx.dry_run or options.is_dry_run
+    key = store.key(ctx.namespace, name)
+    if not store.cache.ready:
+        await store.cache.wait_ready()
+    await store.cache.wait_fresh()
+    while True:
+        entry = store.cache.get(key)
+        if entry is None:
+            raise errors.not_found(store.resource.group_resource, name)
+        stored = store.decode(entry)
+        plan = plan_deletion(store.resource, store.strategy, ctx, stored, options)
+        if admit is not None:
+            await admit(stored)
+        if plan.outcome is Outcome.PENDING:
+            return entry, False
+        try:
+            if plan.outcome is Outcome.MARKED:
+                entry = await _store_marked(store, ctx, key, plan.object, entry)
+                if not plan.then_remove:
+                    return entry, False
+            if ctx.dry_run:
+                return entry, True
+            return await store.cache.delete(key, entry.revision), True
+        except Conflict as conflict:
+            if conflict.current is None:
+                raise errors.not_found(store.resource.group_resource, name) from None
+
+
+async def _store_marked(store: Store, ctx: Context, key: str, obj: Object, entry: Entry) -> Entry:
+    if obj["metadata"] == store.decode(entry)["metadata"]:
+        return entry
+    data = store.codec.encode(obj)
+    if ctx.dry_run:
+        return store.codec.entry_of(key, obj, data, entry.revision)
+    return await store.cache.update(
+        key,
+        store.codec.to_stored(data),
+        entry.revision,
+        None,
+        lambda revision: store.codec.entry_of(key, obj, data, revision),
+    )
+
+
+async def delete_all(
+    store: Store, ctx: Context, entries: Iterable[Entry], options: DeleteOptions, admit: AdmitDelete | None = None
+) -> None:
+    """Delete each of these; what has gone meanwhile does not matter."""
+    for entry in entries:
+        each = Context(
+            user=ctx.user,
+            namespace=entry.namespace,
+            verb=ctx.verb,
+            now=ctx.now,
+            dry_run=ctx.dry_run,
+            warnings=ctx.warnings,
+            groups=ctx.groups,
+        )
+        try:
+            await delete(store, each, entry.name, options, admit)
+        except errors.StatusError as error:
+            if error.code != 404:
+                raise

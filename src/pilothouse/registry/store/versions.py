@@ -1,0 +1,28 @@
+"""Reading resourceVersion as clients send it."""
+
+from __future__ import annotations
+
+from pilothouse.machinery import errors
+from pilothouse.machinery.go_quote import quote
+
+
+def parse_version(text: str) -> int:
+    """The number in a resourceVersion; empty is 0. Anything else raises ``ValueError`` with the original's words."""
+    if text in ("", "0"):
+        return 0
+    if text.isascii() and text.isdigit():
+        number = int(text)
+        if number < 1 << 64:
+            return number
+        raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: value out of range")
+    raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: invalid syntax")
+
+
+def too_large_version(requested: int, current: int, seconds: int = 1) -> errors.StatusError:
+    """The 504 for a version that has not been reached in time; the client is told to come back."""
+    error = errors.timeout(f"Too large resource version: {requested}, current: {current}", seconds)
+    error.details = {
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+        "retryAfterSeconds": seconds,
+    }
+    return error

@@ -1,0 +1,111 @@
+"""GenericAPIServer: groups of resources, other routes, hooks and health checks, and a delegate for what it does not serve.
+
+Servers form a chain. A request is offered to the first; each looks whether the group version or path is its own and otherwise
+hands the request on. The last delegate answers 404. All servers of a chain share one set of health checks and hooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import orjson
+
+from pilothouse.endpoints import discovery
+from pilothouse.endpoints.installed import InstalledVersion
+from pilothouse.endpoints.negotiation import PLAIN_JSON
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.responding import error_response, page_not_found
+from pilothouse.machinery import errors
+from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.net.messages import Response
+from pilothouse.server.health import HealthChecks
+from pilothouse.server.hooks import Hooks
+from pilothouse.server.routes import PathMux, RouteHandler
+
+Delegate = Callable[[APIRequest], Awaitable[Response]]
+
+
+async def not_found(request: APIRequest) -> Response:
+    """The end of every chain."""
+    return page_not_found()
+
+
+class GenericAPIServer:
+    """One server of the chain."""
+
+    def __init__(self, name: str, delegate: GenericAPIServer | None = None) -> None:
+        self.name = name
+        self.delegate = delegate
+        self.versions: dict[GroupVersion, InstalledVersion] = {}
+        self.routes = PathMux()
+        if delegate is None:
+            self.checks = HealthChecks()
+            self.hooks = Hooks(self.checks)
+            self._next: Delegate = not_found
+        else:
+            self.checks = delegate.checks
+            self.hooks = delegate.hooks
+            self._next = delegate.handle
+
+    def install_version(self, installed: InstalledVersion) -> None:
+        """Serve a group version and its discovery documents."""
+        gv = installed.version.group_version
+        self.versions[gv] = installed
+        document = discovery.KeptDocument(lambda: discovery.resource_list(installed.version))
+        path = f"/apis/{gv}" if gv.group else f"/api/{gv}"
+        handler = only_get(_serving(document))
+        self.routes.add(path, handler)
+        self.routes.add(path + "/", handler, hidden=True)
+
+    def group_versions(self, group: str) -> list[GroupVersion]:
+        """This server's versions of a group, preferred first."""
+        return [gv for gv in self.versions if gv.group == group]
+
+    async def handle(self, request: APIRequest) -> Response:
+        """Serve the request or hand it on."""
+        info = request.info
+        if info.is_resource:
+            installed = self.versions.get(GroupVersion(info.group, info.version))
+            if installed is not None:
+                return await installed.dispatch(request)
+        handler = self.routes.find(request.path)
+        if handler is not None:
+            return await handler(request)
+        return await self._next(request)
+
+    def chain(self) -> list[GenericAPIServer]:
+        """This server and all its delegates, in order."""
+        return [self, *(self.delegate.chain() if self.delegate else ())]
+
+    def paths(self) -> list[str]:
+        """All paths that the chain serves."""
+        return sorted({path for server in self.chain() for path in server.routes.paths()})
+
+
+def _serving(document: discovery.KeptDocument) -> RouteHandler:
+    async def serve(request: APIRequest) -> Response:
+        return document.respond(request)
+
+    return serve
+
+
+def only_get(handler: RouteHandler) -> RouteHandler:
+    """Refuse every method but GET with a 405 Status."""
+
+    async def serve(request: APIRequest) -> Response:
+        if request.method != "GET":
+            return error_response(request, errors.method_not_allowed())
+        return await handler(request)
+
+    return serve
+
+
+def json_route(make: Callable[[], dict[str, Any]]) -> RouteHandler:
+    """Serve a document that is made anew for each request."""
+
+    async def serve(request: APIRequest) -> Response:
+        body = orjson.dumps(make(), option=orjson.OPT_INDENT_2)
+        return Response(200, body, PLAIN_JSON.content_type)
+
+    return serve

@@ -1,0 +1,102 @@
+"""``/healthz``, ``/livez`` and ``/readyz``: named checks, alone or all together.
+
+Each endpoint has its own list of checks, in the order they were added. ``?verbose`` prints every result, ``?exclude=x`` leaves
+one out; a failure is a 500 that names the checks which failed, and never why (that goes to the log).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.responding import page_not_found, text_response
+from pilothouse.machinery.go_quote import quote
+from pilothouse.net.messages import Response
+from pilothouse.server.routes import PathMux, RouteHandler
+
+logger = logging.getLogger(__name__)
+ENDPOINTS: Final = ("healthz", "livez", "readyz")
+Check = Callable[[], str]
+"""Returns nothing when all is well, else what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """One named check."""
+
+    name: str
+    check: Check
+
+
+class HealthChecks:
+    """The checks of a chain of servers, one list an endpoint."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, list[HealthCheck]] = {endpoint: [] for endpoint in ENDPOINTS}
+
+    def add(self, name: str, check: Check, endpoints: tuple[str, ...] = ENDPOINTS) -> None:
+        """Add a check at the end of the endpoints' lists."""
+        for endpoint in endpoints:
+            self._checks[endpoint].append(HealthCheck(name, check))
+
+    def names(self, endpoint: str) -> list[str]:
+        """The names of an endpoint's checks, in order."""
+        return [check.name for check in self._checks[endpoint]]
+
+    def install(self, mux: PathMux) -> None:
+        """Serve the three endpoints and every single check below them."""
+        for endpoint in ENDPOINTS:
+            mux.add(f"/{endpoint}", self._all(endpoint))
+            for check in self._checks[endpoint]:
+                mux.add(f"/{endpoint}/{check.name}", self._single(check))
+            mux.add_prefix(f"/{endpoint}/", _unknown_check, hidden=True)
+
+    def _all(self, endpoint: str) -> RouteHandler:
+        async def serve(request: APIRequest) -> Response:
+            return self.evaluate(endpoint, request)
+
+        return serve
+
+    def _single(self, check: HealthCheck) -> RouteHandler:
+        async def serve(request: APIRequest) -> Response:
+            fault = check.check()
+            if fault:
+                return text_response(500, f"internal server error: {fault}\n".encode())
+            return text_response(200, b"ok")
+
+        return serve
+
+    def evaluate(self, endpoint: str, request: APIRequest) -> Response:
+        """Run all checks that the request does not exclude."""
+        query = request.options
+        excluded = {name.strip() for value in query.all("exclude") for name in value.split(",") if name.strip()}
+        lines: list[str] = []
+        failed: list[str] = []
+        for check in self._checks[endpoint]:
+            if check.name in excluded:
+                excluded.discard(check.name)
+                lines.append(f"[+]{check.name} excluded: ok")
+                continue
+            fault = check.check()
+            if fault:
+                failed.append(check.name)
+                lines.append(f"[-]{check.name} failed: reason withheld")
+                logger.info("%s check %s failed: %s", endpoint, check.name, fault)
+            else:
+                lines.append(f"[+]{check.name} ok")
+        if excluded:
+            listed = ", ".join(quote(name) for name in sorted(excluded))
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {listed}")
+        text = "".join(f"{line}\n" for line in lines)
+        if failed:
+            return text_response(500, f"{text}{endpoint} check failed\n".encode())
+        if query.first("verbose") is None:
+            return text_response(200, b"ok")
+        return text_response(200, f"{text}{endpoint} check passed\n".encode())
+
+
+async def _unknown_check(request: APIRequest) -> Response:
+    return page_not_found()

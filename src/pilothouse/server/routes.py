@@ -1,0 +1,52 @@
+"""Paths that are no resources: exact ones, and prefixes that end with a slash. The longest prefix wins."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.net.messages import Response
+
+RouteHandler = Callable[[APIRequest], Awaitable[Response]]
+
+
+class PathMux:
+    """A table of handlers. Registered paths are listed in the server's index unless they are hidden."""
+
+    def __init__(self) -> None:
+        self._exact: dict[str, RouteHandler] = {}
+        self._prefixes: dict[str, RouteHandler] = {}
+        self._hidden: set[str] = set()
+
+    def add(self, path: str, handler: RouteHandler, *, hidden: bool = False) -> None:
+        """Serve exactly this path."""
+        self._exact[path] = handler
+        if hidden:
+            self._hidden.add(path)
+
+    def add_prefix(self, prefix: str, handler: RouteHandler, *, hidden: bool = False) -> None:
+        """Serve everything below a prefix, which ends with a slash."""
+        self._prefixes[prefix] = handler
+        if hidden:
+            self._hidden.add(prefix)
+
+    def remove(self, path: str) -> None:
+        """Stop serving a path."""
+        self._exact.pop(path, None)
+
+    def find(self, path: str) -> RouteHandler | None:
+        """The handler for a path."""
+        handler = self._exact.get(path)
+        if handler is not None or not self._prefixes:
+            return handler
+        end = path.rfind("/")
+        while end >= 0:
+            handler = self._prefixes.get(path[: end + 1])
+            if handler is not None:
+                return handler
+            end = path.rfind("/", 0, end)
+        return None
+
+    def paths(self) -> list[str]:
+        """All paths that the index shows."""
+        return sorted({*self._exact, *self._prefixes} - self._hidden)
