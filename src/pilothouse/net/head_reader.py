@@ -15,11 +15,11 @@ _BARE_LF = re.compile(rb"(?<!\r)\n").search
 class HeadReader:
     """The unread input of a connection."""
 
-    __slots__ = ("_at", "_block", "_data", "_headers", "_last_post", "_limit", "_line_checked", "_scanned")
+    __slots__ = ("_at", "_block", "_headers", "_last_post", "_limit", "_line_checked", "_scanned", "data")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._data: bytes | bytearray = b""
+        self.data: bytes | bytearray = b""  # empty when all is read
         self._at = 0  # where the unread input begins
         self._scanned = 0  # how far the end of the head has been searched for
         self._line_checked = False
@@ -30,34 +30,34 @@ class HeadReader:
     @property
     def pending(self) -> int:
         """How many bytes are unread."""
-        return len(self._data) - self._at
+        return len(self.data) - self._at
 
     def feed(self, data: bytes) -> None:
         """Add input."""
-        if self._at >= len(self._data):
-            self._data = data
+        if self._at >= len(self.data):
+            self.data = data
             self._at = self._scanned = 0
             return
-        if not isinstance(self._data, bytearray):
+        if not isinstance(self.data, bytearray):
             self._scanned = max(0, self._scanned - self._at)
-            self._data = bytearray(self._data[self._at :])
+            self.data = bytearray(self.data[self._at :])
             self._at = 0
-        self._data += data
+        self.data += data
 
     def take(self) -> bytes:
         """Give up all unread input."""
-        data = bytes(self._data[self._at :])
-        self._data = b""
+        data = bytes(self.data[self._at :])
+        self.data = b""
         self._at = self._scanned = 0
         return data
 
     def next_head(self) -> tuple[RequestLine, HeaderBlock] | None:
         """The next complete head; None while there is none; Refusal when there cannot be one."""
-        data, at = self._data, self._at
-        if at == len(data):
-            return None
+        data, at = self.data, self._at
         if self._last_post:
             at = self._skip_stray_line_end(data, at)
+            if at == len(data):
+                return None
         end = data.find(b"\r\n\r\n", at if at > self._scanned else self._scanned)
         if end < 0 or end - at > self._limit:
             self._check_partial(data, at)
@@ -73,7 +73,7 @@ class HeadReader:
             headers = self._headers = parse_header_block(block)
             self._block = block
         if end + 4 == len(data):
-            self._data = b""
+            self.data = b""
             self._at = self._scanned = 0
         else:
             self._at = self._scanned = end + 4
@@ -86,6 +86,8 @@ class HeadReader:
         while at < len(data) and data[at] in b"\r\n":
             at += 1
         self._at = at
+        if at == len(data):
+            self.take()
         return at
 
     def _check_partial(self, data: bytes | bytearray, at: int) -> None:

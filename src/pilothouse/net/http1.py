@@ -105,7 +105,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         if self._closing:
             return
-        data = bytes(self.server.read_buffer[:nbytes])
+        data = self.server.read_buffer[:nbytes].tobytes()
         if self._decoder is not None:
             self._receive_body(data)
         else:
@@ -154,7 +154,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._processing = True
         reader = self._input
         try:
-            while self._request is None and self._decoder is None and not self._closing:
+            while reader.data and self._request is None and self._decoder is None and not self._closing:
                 head = reader.next_head()
                 if head is None:
                     self._note_partial_head()
@@ -167,7 +167,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._processing = False
 
     def _note_partial_head(self) -> None:
-        if not self._partial and self._input.pending:
+        if not self._partial:
             self._partial = True
             self._since = self.server.now
 
@@ -328,7 +328,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         return b"".join(
             (
                 response_head.prefix(request.http_minor, response.status, response.content_type)[0],
-                response_head.extra_lines(response.headers) if response.headers else b"",
+                response_head.extra_lines(response.headers),
                 response_head.DATE.current(),
                 framing,
                 self._last_lines(request),
@@ -352,7 +352,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         body = response.body
         prefix, may_have_body = response_head.prefix(request.http_minor, response.status, response.content_type)
         if may_have_body:
-            extra = response_head.extra_lines(response.headers) if response.headers else b""
+            extra = response_head.extra_lines(response.headers)
             head = b"%b%b%bContent-Length: %d\r\n%b" % (
                 prefix,
                 extra,

@@ -19,6 +19,7 @@ REASONS.update(
 
 _PREFIXES: dict[tuple[int, int, bytes], tuple[bytes, bool]] = {}
 _MAX_PREFIXES = 1024
+_join_pair = b": ".join
 
 
 class UnsafeHeader(ValueError):
@@ -65,7 +66,9 @@ def prefix(minor: int, status: int, content_type: bytes) -> tuple[bytes, bool]:
 
 def extra_lines(headers: list[tuple[bytes, bytes]]) -> bytes:
     """The extra headers as lines; refuses any that would break out of its line."""
-    lines = b"".join([b"%b: %b\r\n" % header for header in headers])
-    if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers):
+    if not headers:
+        return b""
+    lines = b"\r\n".join(map(_join_pair, headers)) + b"\r\n"
+    if len(lines.splitlines()) != len(headers):
         raise UnsafeHeader("line break in a response header")
     return lines

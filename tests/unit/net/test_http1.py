@@ -343,7 +343,9 @@ async def test_an_escaping_exception_is_logged_and_500(
     assert "oops" in caplog.text
 
 
-@pytest.mark.parametrize("header", [(b"A", b"b\r\nSet-Cookie: x"), (b"A\n", b"b"), (b"A", b"b\r")])
+@pytest.mark.parametrize(
+    "header", [(b"A", b"b\r\nSet-Cookie: x"), (b"A\n", b"b"), (b"A", b"b\r"), (b"A", b"b\n"), (b"A", b"b\r\n")]
+)
 async def test_header_injection_is_refused(serve: Any, header: tuple[bytes, bytes]) -> None:
     async def handler(_: Request) -> Response:
         return Response(200, b"", b"text/plain", [header])
