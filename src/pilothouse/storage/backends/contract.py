@@ -90,7 +90,7 @@ class Event:
 
 @dataclass(slots=True)
 class Page:
-    """Part of a listing in key order. `remaining` counts the keys after it; `revision` is the one that was read."""
+    """Part of a listing in key order, read at `revision`. `remaining` counts the keys after it; -1 if not counted."""
 
     items: list[KeyValue]
     revision: int
@@ -147,8 +147,13 @@ class Backend(Protocol):
     async def get(self, key: str, revision: int = 0) -> KeyValue | None:
         """Read a key now, or as of a revision. Raises Compacted, FutureRevision."""
 
-    async def list(self, prefix: str, *, start: str | None = None, limit: int = 0, revision: int = 0) -> Page:
-        """Read keys below a prefix from `start` on, now or as of a revision. Raises Compacted, FutureRevision."""
+    async def list(
+        self, prefix: str, *, start: str | None = None, limit: int = 0, revision: int = 0, counted: bool = True
+    ) -> Page:
+        """Read keys below a prefix from `start` on, now or as of a revision. Raises Compacted, FutureRevision.
+
+        Who does not need `remaining` says so with `counted`, because counting may cost more than the page.
+        """
 
     async def count(self, prefix: str) -> int: ...
 

@@ -298,12 +298,14 @@ class ResourceCache:
             self._arrived = []
 
     async def _load_once(self) -> None:
-        page = await self._backend.list(self.prefix, limit=_LOAD_PAGE)
+        page = await self._backend.list(self.prefix, limit=_LOAD_PAGE, counted=False)
         revision = page.revision
         entries = await self._decode(page.items)
         while page.more:
             start = page.items[-1].key + "\0"
-            page = await self._backend.list(self.prefix, start=start, limit=_LOAD_PAGE, revision=revision)
+            page = await self._backend.list(
+                self.prefix, start=start, limit=_LOAD_PAGE, revision=revision, counted=False
+            )
             entries += await self._decode(page.items)
         self._index.fill(entries)
         self._window = Window(revision, self._limits)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from pilothouse.storage.backends.contract import StorageError, Unavailable
 from pilothouse.storage.backends.sqlite.schema import connect_reader
+from pilothouse.storage.backends.sqlite.threads import join, reject, resolve
 
 T = TypeVar("T")
 _Job = tuple[Callable[[sqlite3.Connection], Any], "asyncio.Future[Any]"]
@@ -44,7 +45,7 @@ class Readers:
             self._queue.put(None)
         await asyncio.gather(*self._ended)
         for thread in self._threads:
-            thread.join()
+            await join(thread)
         self._threads.clear()
 
     def _start_thread(self) -> None:
@@ -58,29 +59,21 @@ class Readers:
         connection: sqlite3.Connection | None = None
         while (job := self._queue.get()) is not None:
             read, future = job
-            result: Any = None
-            error: BaseException | None = None
             try:
                 if connection is None:
                     connection = connect_reader(self._path)
-                result = read(connection)
-            except StorageError as refusal:
-                error = refusal
-            except Exception as failure:
-                error = Unavailable(f"cannot read {self._path}: {failure}")
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(_settle, future, result, error)
-            del job, read, future, result, error
+                self._post(resolve, future, read(connection))
+            except StorageError as error:
+                self._post(reject, future, error)
+            except Exception as error:
+                self._post(reject, future, Unavailable(f"cannot read {self._path}: {error}"))
+            # An idle thread must not keep a big answer alive.
+            del job, read, future
         if connection is not None:
             connection.close()
+        self._post(resolve, ended, None)
+
+    def _post(self, function: Callable[..., None], *arguments: object) -> None:
+        # Without a loop there is nobody left who could want to know.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(_settle, ended, None, None)
-
-
-def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
+            self._loop.call_soon_threadsafe(function, *arguments)

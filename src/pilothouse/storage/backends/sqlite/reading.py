@@ -19,14 +19,17 @@ WHERE key = ? AND revision <= ? ORDER BY revision DESC LIMIT 1
 _AT = "SELECT key, value, revision, created FROM log WHERE revision = ? AND NOT deleted"
 _END = 2**62
 
-# The newest row of every key comes from the index alone; only rows of the answer are fetched.
+# Goes through the index in key order and stops at the limit; only rows of the answer are fetched.
+_LIST = """
+SELECT key, value, revision, created FROM log AS l INDEXED BY log_by_key
+WHERE key >= ? AND key < ? AND revision <= ? AND NOT deleted AND NOT EXISTS (
+    SELECT 1 FROM log AS n INDEXED BY log_by_key
+    WHERE n.key = l.key AND n.revision > l.revision AND n.revision <= ?
+) ORDER BY key LIMIT ?
+"""
 _NEWEST = """
 SELECT key, MAX(revision) AS revision, deleted FROM log INDEXED BY log_by_key
 WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key
-"""
-_LIST = f"""
-SELECT l.key, l.value, l.revision, l.created FROM ({_NEWEST}) AS n CROSS JOIN log AS l ON l.revision = n.revision
-WHERE NOT n.deleted ORDER BY n.key LIMIT ?
 """
 _HEADS = f"SELECT key, revision FROM ({_NEWEST}) WHERE NOT deleted"
 _COUNT = f"SELECT COUNT(*) FROM ({_NEWEST}) WHERE NOT deleted"
@@ -64,15 +67,17 @@ def read_heads(connection: sqlite3.Connection) -> dict[str, int]:
     )
 
 
-def read_page(connection: sqlite3.Connection, prefix: str, start: str | None, limit: int, revision: int) -> Page:
+def read_page(
+    connection: sqlite3.Connection, prefix: str, start: str | None, limit: int, revision: int, counted: bool
+) -> Page:
     first, end = max(prefix, start or ""), prefix_end(prefix)
     with _snapshot(connection, revision) as at:
-        rows = connection.execute(_LIST, (first, end, at, limit + 1 if limit else -1)).fetchall()
+        rows = connection.execute(_LIST, (first, end, at, at, limit + 1 if limit else -1)).fetchall()
         items = [KeyValue(*row) for row in rows]
         if not limit or len(items) <= limit:
             return Page(items, at, False, 0)
         following = items.pop().key
-        remaining = connection.execute(_COUNT, (following, end, at)).fetchone()[0]
+        remaining = connection.execute(_COUNT, (following, end, at)).fetchone()[0] if counted else -1
     return Page(items, at, True, remaining)
 
 

@@ -22,6 +22,7 @@ from pilothouse.storage.backends.contract import Event, StorageError, Unavailabl
 from pilothouse.storage.backends.sqlite.beacon import Beacon
 from pilothouse.storage.backends.sqlite.reading import read_events, read_heads
 from pilothouse.storage.backends.sqlite.schema import connect_writer, current_revision
+from pilothouse.storage.backends.sqlite.threads import join, reject, resolve
 from pilothouse.storage.backends.sqlite.writing import (
     MAX_BATCH,
     Heads,
@@ -81,15 +82,15 @@ class Writer:
         self._thread.start()
         try:
             return await self._ready
-        except BaseException:
-            self._thread.join()
+        except StorageError:
+            await join(self._thread)
             raise
 
     async def stop(self) -> None:
         """Finish all that was enqueued and close the database."""
         self._queue.put(None)
         await self._stopped
-        self._thread.join()
+        await join(self._thread)
 
     def enqueue(self, item: Write | Task) -> None:
         self._queue.put(item)
@@ -123,16 +124,16 @@ class Writer:
         try:
             self._open()
         except BaseException as error:
-            self._post(_fail, self._ready, error)
+            self._post(reject, self._ready, error)
             return
-        self._post(_resolve, self._ready, self._seen)
+        self._post(resolve, self._ready, self._seen)
         running = True
         while running:
             running = self._turn()
         self._connection.close()
         self._require_beacon().close()
         self._beacon = None
-        self._post(_resolve, self._stopped, None)
+        self._post(resolve, self._stopped, None)
 
     def _open(self) -> None:
         beacon = self._open_beacon()
@@ -222,12 +223,12 @@ class Writer:
         try:
             result = task.action(self._connection)
         except StorageError as error:
-            self._post(_fail, task.result, error)
+            self._post(reject, task.result, error)
         except Exception as error:
             self._abandon()
-            self._post(_fail, task.result, Unavailable(f"cannot use {self._path}: {error}"))
+            self._post(reject, task.result, Unavailable(f"cannot use {self._path}: {error}"))
         else:
-            self._post(_resolve, task.result, result)
+            self._post(resolve, task.result, result)
 
     def _post(self, function: Callable[..., None], *arguments: Any) -> None:
         # Without a loop there is nobody left who could want to know.
@@ -237,13 +238,3 @@ class Writer:
     def _require_beacon(self) -> Beacon:
         assert self._beacon is not None
         return self._beacon
-
-
-def _resolve(future: asyncio.Future[Any], result: object) -> None:
-    if not future.done():
-        future.set_result(result)
-
-
-def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
-    if not future.done():
-        future.set_exception(error)

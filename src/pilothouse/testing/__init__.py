@@ -1,0 +1,1 @@
+"""What users of Pilothouse import in their own tests."""
