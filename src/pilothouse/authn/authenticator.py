@@ -27,6 +27,10 @@ EXTRA_SPACE_WARNING: Final = (
 class InvalidCredentials(Exception):
     """Credentials were offered and are wrong. The text is for the log: it never holds the credentials themselves."""
 
+    def __init__(self, *messages: str) -> None:
+        super().__init__(aggregate(messages))
+        self.messages = messages
+
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
@@ -88,12 +92,12 @@ class Union:
             try:
                 found = await authenticator.authenticate(request)
             except InvalidCredentials as refusal:
-                refusals.append(str(refusal))
+                refusals.extend(refusal.messages)
                 continue
             if found is not None:
                 return add_authenticated_group(found)
         if refusals:
-            raise InvalidCredentials(aggregate(refusals))
+            raise InvalidCredentials(*refusals)
         return None
 
     def _clear_credentials(self, request: Request) -> None:
@@ -123,12 +127,12 @@ class TokenUnion:
             try:
                 found = await authenticator.authenticate_token(token, audiences)
             except InvalidCredentials as refusal:
-                refusals.append(str(refusal))
+                refusals.extend(refusal.messages)
                 continue
             if found is not None:
                 return found
         if refusals:
-            raise InvalidCredentials(aggregate(refusals))
+            raise InvalidCredentials(*refusals)
         return None
 
 

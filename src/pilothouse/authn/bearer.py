@@ -18,6 +18,7 @@ from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
 from pilothouse.net.messages import Request
 
 _PROTOCOL_PREFIX: Final = "base64url.bearer.authorization.k8s.io."
+_INVALID: Final = "invalid bearer token"
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]*").fullmatch
 
 
@@ -67,9 +68,13 @@ class Bearer:
         token = bearer_token(header)
         if not token:
             return None, 0.0
-        found, until = await self._tokens.lookup(token, audiences)
+        try:
+            found, until = await self._tokens.lookup(token, audiences)
+        except InvalidCredentials as refusal:
+            # The original first asks an authenticator that knows only its own loopback token.
+            raise InvalidCredentials(_INVALID, *refusal.messages) from None
         if found is None:
-            raise InvalidCredentials("invalid bearer token")
+            raise InvalidCredentials(_INVALID)
         return found, until
 
 
@@ -105,7 +110,7 @@ class WebSocketBearer:
             raise InvalidCredentials("missing additional subprotocol")
         found, _ = await self._tokens.lookup(token, self._audiences)
         if found is None:
-            raise InvalidCredentials("invalid bearer token")
+            raise InvalidCredentials(_INVALID)
         _replace_header(request, b"sec-websocket-protocol", ",".join(others).encode())
         return found
 

@@ -63,7 +63,7 @@ class TokenCache:
         if record is None or record.until <= self._clock():
             record = await self._look_up(key, token, audiences)
         if record.error is not None:
-            raise InvalidCredentials(str(record.error))
+            raise InvalidCredentials(*record.error.messages)
         return record.found, record.until
 
     def forget_all(self) -> None:

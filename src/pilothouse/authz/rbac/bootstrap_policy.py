@@ -1,0 +1,97 @@
+"""The roles and bindings that every cluster has, and how they are brought back in line at every start.
+
+Reconciling only adds: what is missing in a role or binding comes back, what users added stays. An object whose
+annotation ``rbac.authorization.kubernetes.io/autoupdate`` is ``false`` is left alone. Pure functions; the caller
+reads and writes.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Literal, NamedTuple
+
+import orjson
+
+from pilothouse.authz.rbac.rules import Rule, rules_covered
+
+AUTO_UPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
+RESOURCES: Final = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
+# Roles that became aggregated: an old role with rules of its own is copied to where they are gathered from now.
+ROLES_TO_AGGREGATE: Final = {
+    "admin": "system:aggregate-to-admin",
+    "edit": "system:aggregate-to-edit",
+    "view": "system:aggregate-to-view",
+}
+
+Object = dict[str, Any]
+
+
+class Change(NamedTuple):
+    """What to write. ``recreate`` means: delete the existing object by its uid, then create this one."""
+
+    operation: Literal["create", "update", "recreate"]
+    object: Object
+
+
+@cache
+def _policy() -> dict[str, list[Object]]:
+    data = files(__package__).joinpath("bootstrap_policy.json").read_bytes()
+    policy: dict[str, list[Object]] = orjson.loads(data)
+    return policy
+
+
+def load(resource: str) -> list[Object]:
+    """The wanted objects of a resource, in the order they are to be made. Not to be changed by the caller."""
+    return _policy()[resource]
+
+
+def reconcile(existing: Object | None, wanted: Object) -> Change | None:
+    """What has to be written to bring an object in line; None if nothing."""
+    if existing is None:
+        return Change("create", wanted)
+    if (existing["metadata"].get("annotations") or {}).get(AUTO_UPDATE) == "false":
+        return None
+    if "roleRef" in wanted and existing.get("roleRef") != wanted["roleRef"]:
+        return Change("recreate", wanted)
+    merged = {**existing, "metadata": _merge_metadata(existing["metadata"], wanted["metadata"])}
+    if "roleRef" in wanted:
+        _add_subjects(merged, wanted)
+    else:
+        _add_rules(merged, wanted)
+        _add_selectors(merged, wanted)
+    return None if merged == existing else Change("update", merged)
+
+
+def _merge_metadata(existing: Object, wanted: Object) -> Object:
+    merged = dict(existing)
+    for field in ("annotations", "labels"):
+        values = {**(wanted.get(field) or {}), **(existing.get(field) or {})}
+        if values != (existing.get(field) or {}):
+            merged[field] = values
+    return merged
+
+
+def _add_rules(merged: Object, wanted: Object) -> None:
+    existing: list[Rule] = merged.get("rules") or []
+    missing = rules_covered(existing, wanted.get("rules") or [])
+    if missing:
+        merged["rules"] = existing + missing
+
+
+def _add_selectors(merged: Object, wanted: Object) -> None:
+    rule = wanted.get("aggregationRule")
+    if rule is None:
+        merged.pop("aggregationRule", None)
+        return
+    existing = (merged.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
+    missing = [selector for selector in rule.get("clusterRoleSelectors") or [] if selector not in existing]
+    if missing:
+        merged["aggregationRule"] = {"clusterRoleSelectors": existing + missing}
+
+
+def _add_subjects(merged: Object, wanted: Object) -> None:
+    existing = merged.get("subjects") or []
+    missing = [subject for subject in wanted.get("subjects") or [] if subject not in existing]
+    if missing:
+        merged["subjects"] = existing + missing
