@@ -3,7 +3,7 @@ import logging
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilothouse.net.messages import BodyTooLarge, BodyWriter, MalformedBody, Request, Response
@@ -130,6 +130,17 @@ class Captured:
 
     abort = close
 
+    def writelines(self, pieces: list[bytes]) -> None:
+        self.written += b"".join(pieces)
+
+    def can_write_eof(self) -> bool:
+        return False
+
+    def pause_reading(self) -> None:
+        pass
+
+    resume_reading = pause_reading
+
     def is_closing(self) -> bool:
         return self.closed
 
@@ -137,7 +148,7 @@ class Captured:
         return None
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=150)
 @given(cuts=st.lists(st.integers(0, len(CONVERSATION)), max_size=12))
 def test_splitting_the_stream_changes_nothing(cuts: list[int]) -> None:
     asyncio.run(_feed_in_pieces(sorted(cuts)))
@@ -148,21 +159,71 @@ def test_byte_by_byte() -> None:
 
 
 async def _feed_in_pieces(cuts: list[int]) -> None:
+    edges = zip([0, *cuts], [*cuts, len(CONVERSATION)], strict=True)
+    transport = await _feed([CONVERSATION[begin:end] for begin, end in edges])
+    assert bodies(transport.written) == ANSWERS
+    assert transport.closed
+
+
+async def _feed(pieces: list[bytes]) -> Captured:
+    problems: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context))
     server = HttpServer(echo)
     protocol = server.protocol()
     transport: Any = Captured()
     protocol.connection_made(transport)
-    for begin, end in zip([0, *cuts], [*cuts, len(CONVERSATION)], strict=True):
-        piece = CONVERSATION[begin:end]
-        if piece:
+    for piece in pieces:
+        if piece and not transport.closed:
             server.read_buffer[: len(piece)] = piece
             protocol.buffer_updated(len(piece))
         for _ in range(4):
             await asyncio.sleep(0)
-    assert bodies(transport.written) == ANSWERS
-    assert transport.closed
     protocol.connection_lost(None)
     await server.close()
+    assert not problems
+    return transport  # type: ignore[no-any-return]
+
+
+FRAGMENTS = [
+    *(b"GET / HTTP/1.1\r\n", b"POST / HTTP/1.1\r\n", b"GET / HTTP/1.0\r\n", b"Host: x\r\n", b"\r\n", b"\r", b"\n"),
+    *(
+        b"Content-Length: 3\r\n",
+        b"Content-Length: 300000\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"Expect: 100-continue\r\n",
+    ),
+    *(
+        b"3\r\nabc\r\n",
+        b"0\r\n\r\n",
+        b"abc",
+        b"Connection: close\r\n",
+        b"Connection: keep-alive\r\n",
+        b"\x00",
+        b" ",
+        b":",
+    ),
+]
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.binary(max_size=4)), max_size=14))
+def test_no_input_breaks_the_protocol(pieces: list[bytes]) -> None:
+    asyncio.run(_feed(pieces))
+    transport = asyncio.run(_feed([b"".join(pieces)]))
+    assert transport.written == b"" or transport.written.startswith(b"HTTP/1.")
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=14))
+def test_splitting_any_stream_changes_nothing(pieces: list[bytes]) -> None:
+    split, whole = asyncio.run(_feed(pieces)), asyncio.run(_feed([b"".join(pieces)]))
+    assert _undated(split.written) == _undated(whole.written)
+    assert split.closed == whole.closed
+
+
+def _undated(stream: bytes) -> list[bytes]:
+    lines = stream.replace(b"HTTP/1.1 100 Continue\r\n\r\n", b"").split(b"\r\n")
+    return [line for line in lines if not line.startswith(b"Date: ")]
 
 
 @pytest.mark.parametrize(
