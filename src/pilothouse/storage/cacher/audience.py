@@ -6,13 +6,17 @@ for a key are the watchers registered under the key itself and under each prefix
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pilothouse.storage.backends.contract import StorageError
 from pilothouse.storage.cacher.changes import Change
 
 if TYPE_CHECKING:
     from pilothouse.storage.cacher.watcher import Watcher
+
+logger = logging.getLogger(__name__)
 
 
 class Audience:
@@ -48,7 +52,12 @@ class Audience:
             # A copy, because a watcher that cannot keep up leaves the audience.
             for watcher in list(group):
                 matches = watcher.matches
-                event = plain if matches is None else change.seen_through(matches)
+                try:
+                    event = plain if matches is None else change.seen_through(matches)
+                except Exception as error:
+                    logger.exception("the selector of a watch on %s failed", watcher.prefix)
+                    watcher.end(StorageError(f"selector failed: {error}"))
+                    continue
                 if event is not None:
                     watcher.offer(event)
 

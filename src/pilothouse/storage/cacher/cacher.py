@@ -68,6 +68,12 @@ class Cacher:
             found = self._resources[prefix] = ResourceCache(self, self.backend, prefix, codec, self._limits)
         return found
 
+    def drop(self, prefix: str) -> None:
+        """Forget a resource that is no longer served: its watches end and its memory is freed."""
+        found = self._resources.pop(prefix, None)
+        if found is not None:
+            found.reset(Unavailable("the resource is no longer served"))
+
     def require_open(self) -> None:
         if self._feed is None:
             raise Unavailable("the watch cache is closed")

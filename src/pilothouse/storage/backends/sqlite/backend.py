@@ -203,7 +203,11 @@ class SQLiteBackend:
         if outcome.events:
             self._revision = outcome.revision
             for feed in tuple(self._feeds):
-                feed.follower.receive(outcome.events, outcome.revision)
+                try:
+                    feed.follower.receive(outcome.events, outcome.revision)
+                except Exception:
+                    # Those who wrote must get their answer whatever a follower makes of it.
+                    logger.exception("a follower of %s failed at revision %d", self._path, outcome.revision)
         for future, result in outcome.results:
             if future.done():
                 continue

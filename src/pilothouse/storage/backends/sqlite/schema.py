@@ -15,6 +15,7 @@ from pilothouse.storage.backends.contract import FIRST_REVISION, Unavailable, Un
 APPLICATION_ID = 0x50484F55
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_MS = 5000
+LOG_BYTES_KEPT = 16 << 20
 
 _TABLES = f"""
 CREATE TABLE log (
@@ -99,5 +100,7 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_KEPT}")
     if not tables:
         connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
