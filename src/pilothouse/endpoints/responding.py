@@ -10,6 +10,7 @@ from pilothouse.apis import types
 from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PLAIN_JSON, YAML, Media, negotiate
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery.errors import StatusError
+from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 from pilothouse.net.messages import Response
 
 PLAIN_TEXT: Final = b"text/plain; charset=utf-8"
@@ -38,7 +39,9 @@ def encode_protobuf(obj: dict[str, Any]) -> bytes:
     """The object in protobuf, by the type its kind and apiVersion name."""
     from pilothouse.machinery import protobuf
 
-    return protobuf.encode(types.struct_of(obj["apiVersion"], obj["kind"]), obj)
+    gv = parse_group_version(obj["apiVersion"])
+    gvk = GroupVersionKind(gv.group, gv.version, obj["kind"])
+    return protobuf.encode(types.struct_of(obj["apiVersion"], obj["kind"]), obj, gvk)
 
 
 def error_response(request: APIRequest | None, error: StatusError) -> Response:

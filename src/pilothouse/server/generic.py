@@ -58,6 +58,10 @@ class GenericAPIServer:
         self.routes.add(path, handler)
         self.routes.add(path + "/", handler, hidden=True)
 
+    def fall_back_to(self, handler: Delegate) -> None:
+        """Let ``handler`` answer what this last server of a chain does not serve."""
+        self._next = handler
+
     def group_versions(self, group: str) -> list[GroupVersion]:
         """This server's versions of a group, preferred first."""
         return [gv for gv in self.versions if gv.group == group]

@@ -200,7 +200,7 @@ def _yaml_frame(type: str, obj: dict[str, Any]) -> bytes:
 def _protobuf_frame(type: str, obj: dict[str, Any]) -> bytes:
     from pilothouse.machinery import protobuf
 
-    return protobuf.watch_frame(type, encode_protobuf(obj))
+    return protobuf.encode_watch_event(type, encode_protobuf(obj))
 
 
 _FRAMES: Final[dict[str, Callable[[str, dict[str, Any]], bytes]]] = {

@@ -23,7 +23,7 @@ from pilothouse.registry.store.store import Store
 from pilothouse.registry.store.versions import parse_version, too_large_version
 from pilothouse.storage.backends.contract import Compacted, FutureRevision
 from pilothouse.storage.cacher import Entry
-from pilothouse.storage.continuation import ContinueError, decode_continue, encode_continue
+from pilothouse.storage.continuation import InvalidContinue, continue_after, decode_continue, encode_continue
 
 EXACT: Final = "Exact"
 NOT_OLDER: Final = "NotOlderThan"
@@ -130,13 +130,13 @@ def _present(
         entries = store.cache.entries(prefix, start, limit + 1)
         if len(entries) <= limit:
             return Listing(entries, revision)
-        token = encode_continue(entries[limit - 1].key + "\0", prefix, revision)
+        token = continue_after(entries[limit - 1].key, prefix, revision)
         remaining = store.cache.count(prefix, entries[limit].key)
         return Listing(entries[:limit], revision, token, remaining)
     chosen: list[Entry] = []
     for entry in store.cache.entries(prefix, start):
         if len(chosen) == limit:
-            return Listing(chosen, revision, encode_continue(chosen[-1].key + "\0", prefix, revision))
+            return Listing(chosen, revision, continue_after(chosen[-1].key, prefix, revision))
         if test(entry):
             chosen.append(entry)
     return Listing(chosen, revision)
@@ -158,7 +158,7 @@ async def _at(
     entries = page.items if test is None else [entry for entry in page.items if test(entry)]
     if options.limit and (len(entries) > options.limit or page.more):
         entries = entries[: options.limit]
-        token = encode_continue(entries[-1].key + "\0", prefix, revision)
+        token = continue_after(entries[-1].key, prefix, revision)
         return Listing(entries, revision, token, None if options.selects else page.remaining)
     return Listing(entries, revision)
 
@@ -166,7 +166,7 @@ async def _at(
 async def _continue(store: Store, prefix: str, options: ListOptions, test: Predicate | None) -> Listing:
     try:
         token = decode_continue(options.token, prefix)
-    except ContinueError as error:
+    except InvalidContinue as error:
         raise errors.bad_request(f"invalid continue token: {error}") from None
     if options.version and options.version != "0":
         raise errors.bad_request("specifying resource version is not allowed when using continue")

@@ -1,0 +1,1 @@
+"""The third server: CustomResourceDefinitions and the resources they define."""

@@ -1,0 +1,47 @@
+"""Label selectors inside of objects: their validation, and whether a selector fits the template it stands beside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilothouse.machinery import labels
+from pilothouse.machinery.field_errors import FieldError, Path, invalid
+from pilothouse.machinery.names import check_label_value
+
+Struct = dict[str, Any]
+
+
+def validate_label_selector(
+    selector: Struct | None, path: Path, errs: list[FieldError], *, allow_invalid_values: bool = False
+) -> None:
+    """Faults of a ``LabelSelector``; a missing one has none."""
+    if selector:
+        errs += labels.validate_object(selector, path, allow_invalid_values=allow_invalid_values)
+
+
+def has_invalid_value(selector: Struct | None) -> bool:
+    """Whether an expression has a value that is no label value, as objects stored long ago may."""
+    for expression in (selector or {}).get("matchExpressions") or ():
+        if any(check_label_value(value) for value in expression.get("values") or ()):
+            return True
+    return False
+
+
+def parse_label_selector(selector: Struct | None, path: Path, errs: list[FieldError]) -> labels.Selector | None:
+    """The selector to match with; None and one error where it cannot be understood."""
+    try:
+        return labels.from_object(selector)
+    except labels.SelectorError:
+        errs.append(invalid(path, selector, "invalid label selector"))
+        return None
+
+
+def validate_selector_matches_template(
+    selector: labels.Selector, template: Struct, path: Path, errs: list[FieldError]
+) -> None:
+    """A workload must select the pods that it makes. ``path`` is the template's; an empty selector fits anything."""
+    if not selector.empty:
+        found: dict[str, str] = template["metadata"].get("labels") or {}
+        if not selector.matches(found):
+            where = path.child("metadata", "labels")
+            errs.append(invalid(where, dict(sorted(found.items())) or None, "`selector` does not match template `labels`"))

@@ -1,0 +1,163 @@
+"""All parts of one server, wired together, with its start and its stop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pilothouse.app.authentication import build_authenticator
+from pilothouse.app.authorization import Authorization
+from pilothouse.app.chain import Chain, build_chain
+from pilothouse.controlplane import bootstrap
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.filters.chain import ChainConfig
+from pilothouse.filters.chain import build_chain as build_filters
+from pilothouse.filters.instrumentation import RequestMetrics
+from pilothouse.net.listener import Listener, bind
+from pilothouse.net.server import HttpServer
+from pilothouse.net.tls import ServerTls, SniCertificate, TlsFiles
+from pilothouse.registry.storage import StorageFactory
+from pilothouse.server.lifecycle import Lifecycle
+from pilothouse.server.standard_routes import install_standard_routes
+from pilothouse.storage.backends.sqlite import Retention, SQLiteBackend
+from pilothouse.storage.cacher import Cacher
+
+if TYPE_CHECKING:
+    from pilothouse.options import ServerOptions
+
+logger = logging.getLogger(__name__)
+_RELOAD_SECONDS = 10.0
+_DRAIN_SECONDS = 60.0
+
+
+class Assembly:
+    """A server that can be started and stopped once."""
+
+    def __init__(self, options: ServerOptions) -> None:
+        self.options = options
+        self.lifecycle = Lifecycle()
+        path = str(Path(options.own.data_dir) / "store.db")
+        self.backend = SQLiteBackend(path, retention=Retention(seconds=options.etcd.etcd_compaction_interval or 300.0))
+        self.cacher = Cacher(self.backend)
+        self.storage = StorageFactory(self.cacher, options.etcd.etcd_prefix, int(options.control_plane.event_ttl))
+        address = f"{options.generic.external_hostname}:{options.secure_serving.secure_port}"
+        self.chain: Chain = build_chain(self.storage, dict(options.api_enablement.runtime_config), address)
+        self.authorization = Authorization(options, self.storage)
+        self.metrics = RequestMetrics()
+        self._install_checks()
+        self._install_hooks()
+        front = self.chain.aggregator
+        install_standard_routes(front, self.metrics)
+        front.checks.install(front.routes)
+        self.handler = build_filters(front.handle, self._filter_config())
+        self.http: HttpServer | None = None
+        self._listener: Listener | None = None
+        self._tls: ServerTls | None = None
+        self._upkeep: asyncio.Task[None] | None = None
+
+    def _filter_config(self) -> ChainConfig:
+        generic = self.options.generic
+        return ChainConfig(
+            authenticator=build_authenticator(self.options),
+            authorizer=self.authorization.authorizer,
+            metrics=self.metrics,
+            request_timeout=generic.request_timeout,
+            cors_origins=generic.cors_allowed_origins,
+            strict_transport=generic.strict_transport_security_directives,
+        )
+
+    def _install_checks(self) -> None:
+        checks = self.chain.aggregator.checks
+        checks.add("ping", lambda: "")
+        checks.add("log", lambda: "")
+        checks.add("loopback-serving-certificate", lambda: "", ("healthz", "livez"))
+        checks.add("etcd", self._store_fault)
+        checks.add("etcd-readiness", self._store_fault, ("readyz",))
+        checks.add("informer-sync", lambda: "", ("readyz",))
+
+    def _store_fault(self) -> str:
+        return "" if self.backend.is_open else "the store is not open"
+
+    def _install_hooks(self) -> None:
+        hooks = self.chain.aggregator.hooks
+        namespaces = self.storage.store("", "v1", "namespaces")
+        hooks.add_post_start("start-system-namespaces-controller", lambda: bootstrap.create_system_namespaces(namespaces))
+        self.chain.aggregator.checks.add(
+            "shutdown", lambda: "process is shutting down" if self.lifecycle.stopping.is_set() else "", ("readyz",)
+        )
+
+    async def start(self) -> None:
+        """Open the store, listen, and run the post-start hooks."""
+        await self.backend.open()
+        await self.cacher.open()
+        await self.authorization.start()
+        serving = self.options.secure_serving
+        self._tls = ServerTls(self._tls_files())
+        self.http = HttpServer(self.handler, request_type=APIRequest)
+        sock = bind(serving.bind_address, serving.secure_port, reuse_port=serving.permit_port_sharing)
+        self._listener = Listener(self.http, sock, self._tls.context)
+        self._listener.start()
+        self.lifecycle.started.set()
+        await self.chain.aggregator.hooks.run_post_start()
+        self.lifecycle.ready.set()
+        self._upkeep = asyncio.get_running_loop().create_task(self._keep_up())
+        # What exists now lives as long as the process: the collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+
+    def _tls_files(self) -> TlsFiles:
+        serving, authentication = self.options.secure_serving, self.options.authentication
+        authorities = (authentication.client_ca_file, authentication.requestheader_client_ca_file)
+        return TlsFiles(
+            serving.tls_cert_file,
+            serving.tls_private_key_file,
+            tuple(dict.fromkeys(path for path in authorities if path)),
+            tuple(SniCertificate(each.cert_file, each.key_file, each.names) for each in serving.tls_sni_cert_key),
+            serving.tls_min_version or "VersionTLS12",
+            serving.tls_cipher_suites,
+        )
+
+    async def _keep_up(self) -> None:
+        """Look for changed certificate files now and then."""
+        while True:
+            await asyncio.sleep(_RELOAD_SECONDS)
+            if self._tls is not None:
+                await asyncio.to_thread(self._tls.reload_if_changed)
+
+    async def stop(self) -> None:
+        """Stop gracefully: see the timeline in ``server.lifecycle``."""
+        self.lifecycle.stopping.set()
+        await self.chain.aggregator.hooks.run_pre_shutdown()
+        await asyncio.sleep(self.options.generic.shutdown_delay_duration)
+        self.lifecycle.delayed.set()
+        if self._listener is not None:
+            self._listener.stop()
+        if self.http is not None:
+            self.http.begin_drain()
+        await self.authorization.stop()
+        await self.cacher.close()
+        if self.http is not None:
+            await self.http.wait_idle(_DRAIN_SECONDS)
+        self.lifecycle.drained.set()
+        await self.close()
+        self.lifecycle.closed.set()
+
+    async def close(self) -> None:
+        """Release everything at once."""
+        if self._upkeep is not None:
+            self._upkeep.cancel()
+        if self._listener is not None:
+            self._listener.stop()
+            await self._listener.wait_stopped()
+        if self.http is not None:
+            await self.http.close()
+        await self.cacher.close()
+        await self.backend.close()
+
+
+def assemble(options: ServerOptions) -> Assembly:
+    """Wire a server for these options. Nothing is opened yet."""
+    return Assembly(options)

@@ -1,0 +1,64 @@
+"""The chain of three servers: aggregator → built-in API → CRD extensions → not found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pilothouse.aggregator.server import build_aggregator
+from pilothouse.apiextensions.server import build_extensions
+from pilothouse.apis.resources import Version, table
+from pilothouse.controlplane.server import build_control_plane
+from pilothouse.endpoints.installed import InstalledVersion
+from pilothouse.endpoints.installer import install_version
+from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.registry.storage import StorageFactory
+from pilothouse.server.discovery import ChainDiscovery
+from pilothouse.server.generic import GenericAPIServer
+
+_EXTENSIONS = "apiextensions.k8s.io"
+_AGGREGATION = "apiregistration.k8s.io"
+
+
+@dataclass(slots=True)
+class Chain:
+    """The servers, first to last, and what they serve together."""
+
+    aggregator: GenericAPIServer
+    control_plane: GenericAPIServer
+    extensions: GenericAPIServer
+    discovery: ChainDiscovery
+
+
+def build_chain(storage: StorageFactory, runtime_config: dict[str, str], address: str) -> Chain:
+    """Make the servers from the inside out, each delegating to the one before it."""
+    enabled = enabled_versions(runtime_config)
+    extensions = build_extensions(_own(enabled, _EXTENSIONS, storage))
+    built_in = [v for v in enabled if v.group not in (_EXTENSIONS, _AGGREGATION)]
+    control_plane = build_control_plane([install_version(v, storage.store_for) for v in built_in], extensions)
+    aggregator = build_aggregator(_own(enabled, _AGGREGATION, storage), control_plane)
+    discovery = ChainDiscovery(aggregator, lambda: address)
+    discovery.install()
+    return Chain(aggregator, control_plane, extensions, discovery)
+
+
+def _own(enabled: list[Version], group: str, storage: StorageFactory) -> list[InstalledVersion]:
+    return [install_version(version, storage.store_for) for version in enabled if version.group == group]
+
+
+def enabled_versions(runtime_config: dict[str, str]) -> list[Version]:
+    """The versions to serve: those on by default, as changed by ``--runtime-config``.
+
+    Keys are ``api/all``, ``api/ga``, ``api/beta``, ``api/alpha``, or a group version; the more specific one wins.
+    """
+    return [v for gv, v in table().items() if _is_enabled(gv, v.priority is not None, runtime_config)]
+
+
+def _is_enabled(gv: GroupVersion, default: bool, runtime_config: dict[str, str]) -> bool:
+    if gv.group == _AGGREGATION:
+        return True
+    stage = "alpha" if "alpha" in gv.version else "beta" if "beta" in gv.version else "ga"
+    for key in (str(gv), f"api/{stage}", "api/all"):
+        value = runtime_config.get(key)
+        if value is not None:
+            return value in ("", "true")
+    return default

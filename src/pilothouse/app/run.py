@@ -1,0 +1,68 @@
+"""Running the server: from completed options to the end of the process.
+
+    build    store, caches, three servers, filters
+    start    open the store, listen, run post-start hooks, say where we are
+    serve    until told to stop
+    stop     fail readiness → wait → end watches and drain requests → close the store
+
+The first interrupt stops gracefully, the second at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pilothouse.app.assembly import Assembly, assemble
+
+if TYPE_CHECKING:
+    from pilothouse.options import ServerOptions
+
+logger = logging.getLogger(__name__)
+
+
+def serve(options: ServerOptions) -> int:
+    """Run until told to stop; the exit code."""
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(run(options))
+
+
+async def run(options: ServerOptions) -> int:
+    """The life of one server process."""
+    Path(options.own.data_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    _install_signals(loop, stop)
+    assembly = assemble(options)
+    try:
+        await assembly.start()
+    except OSError as error:
+        logger.error("cannot start: %s", error)
+        await assembly.close()
+        return 1
+    print(options.derived.greeting, flush=True)
+    await stop.wait()
+    await _stop(assembly)
+    return 0
+
+
+async def _stop(assembly: Assembly) -> None:
+    logger.info("stopping")
+    await assembly.stop()
+    logger.info("stopped")
+
+
+def _install_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    def interrupted() -> None:
+        if stop.is_set():
+            os._exit(1)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupted)

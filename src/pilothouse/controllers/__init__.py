@@ -1,0 +1,1 @@
+"""The controller runtime: following objects, and reconciling what they ask for."""

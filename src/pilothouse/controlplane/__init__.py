@@ -1,0 +1,1 @@
+"""The second server: every built-in resource."""

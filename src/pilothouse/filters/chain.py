@@ -1,0 +1,69 @@
+"""The request's journey: every filter, outermost first, folded around the handler in reverse.
+
+A filter is made once, from the next handler inward, and is one coroutine a request. The order is part of the contract:
+what is refused early costs little, and nothing behind authentication ever sees an unauthenticated request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pilothouse.authn.authenticator import Authenticator
+from pilothouse.authz.authorizer import Authorizer
+from pilothouse.filters.audit_id import with_audit_id
+from pilothouse.filters.authentication import with_authentication
+from pilothouse.filters.authorization import with_authorization
+from pilothouse.filters.cache_control import with_cache_control
+from pilothouse.filters.cors import with_cors
+from pilothouse.filters.instrumentation import RequestMetrics, with_instrumentation
+from pilothouse.filters.recovery import with_recovery
+from pilothouse.filters.request_info import with_request_info
+from pilothouse.filters.strict_transport import with_strict_transport
+from pilothouse.filters.timeout import with_timeout
+from pilothouse.filters.types import Handler
+from pilothouse.filters.warnings import with_warnings
+
+
+Filter = Callable[[Handler], Handler]
+
+
+@dataclass(slots=True)
+class ChainConfig:
+    """What the filters need to know."""
+
+    authenticator: Authenticator
+    authorizer: Authorizer
+    metrics: RequestMetrics
+    request_timeout: float = 60.0
+    cors_origins: Sequence[str] = ()
+    strict_transport: Sequence[str] = ()
+
+
+def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
+    """All filters by name, outermost first. A filter that has nothing to do is left out."""
+    chain: list[tuple[str, Filter]] = [
+        ("recovery", with_recovery),
+        ("audit-id", with_audit_id),
+        ("warnings", with_warnings),
+        ("request-info", with_request_info),
+        ("instrumentation", lambda following: with_instrumentation(following, config.metrics)),
+        ("cache-control", with_cache_control),
+    ]
+    if config.strict_transport:
+        chain.append(("strict-transport", lambda following: with_strict_transport(following, config.strict_transport)))
+    if config.cors_origins:
+        chain.append(("cors", lambda following: with_cors(following, config.cors_origins)))
+    chain += [
+        ("timeout", lambda following: with_timeout(following, config.request_timeout)),
+        ("authentication", lambda following: with_authentication(following, config.authenticator)),
+        ("authorization", lambda following: with_authorization(following, config.authorizer)),
+    ]
+    return chain
+
+
+def build_chain(handler: Handler, config: ChainConfig) -> Handler:
+    """The handler behind all its filters."""
+    for _, wrap in reversed(filters(config)):
+        handler = wrap(handler)
+    return handler

@@ -1,0 +1,35 @@
+"""The last net: whatever goes wrong inside becomes a 500 Status, and the log tells with which request it happened."""
+
+from __future__ import annotations
+
+import logging
+
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.responding import error_response
+from pilothouse.filters.types import Handler
+from pilothouse.machinery import errors
+from pilothouse.net.messages import BodyTooLarge, ClientDisconnected, MalformedBody, Response
+from pilothouse.storage.backends.contract import StorageError
+
+logger = logging.getLogger(__name__)
+
+
+def with_recovery(following: Handler) -> Handler:
+    """No exception but a Status reaches the client, and no traceback ever does."""
+
+    async def handle(request: APIRequest) -> Response:
+        try:
+            return await following(request)
+        except errors.StatusError as error:
+            return error_response(request, error)
+        except (ClientDisconnected, MalformedBody, BodyTooLarge):
+            raise
+        except StorageError as error:
+            logger.error("%s %s: storage: %s", request.method, request.path, error)
+            return error_response(request, errors.internal_error(str(error)))
+        except Exception:
+            logger.exception("%s %s failed", request.method, request.path)
+            why = f"this request caused apiserver to panic. Look in the logs for details for {request.method} {request.path}"
+            return error_response(request, errors.internal_error(why))
+
+    return handle

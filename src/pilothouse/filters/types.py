@@ -1,0 +1,10 @@
+"""The type every filter takes and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.net.messages import Response
+
+Handler = Callable[[APIRequest], Awaitable[Response]]

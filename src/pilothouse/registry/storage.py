@@ -1,0 +1,49 @@
+"""Making stores: one for each stored resource, shared by all versions it is served in."""
+
+from __future__ import annotations
+
+from pilothouse.apis.resources import Resource, table
+from pilothouse.apis.strategies import strategy_for
+from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.registry.store.codec import ObjectCodec
+from pilothouse.registry.store.store import Store
+from pilothouse.storage.cacher import Cacher
+
+
+class StorageFactory:
+    """Gives every resource its store, made at the first asking."""
+
+    def __init__(self, cacher: Cacher, root: str = "/registry", event_ttl: int | None = None) -> None:
+        self._cacher = cacher
+        self._root = root
+        self._event_ttl = event_ttl
+        self._stores: dict[str, Store] = {}
+
+    def store_for(self, resource: Resource) -> Store:
+        """The store of a resource, whichever version asks for it."""
+        store = self._stores.get(resource.key)
+        if store is None:
+            store = self._stores[resource.key] = self._make(hub_resource(resource))
+        return store
+
+    def store(self, group: str, version: str, name: str) -> Store:
+        """The store of a resource by its coordinates."""
+        return self.store_for(find_resource(GroupVersion(group, version), name))
+
+    def _make(self, resource: Resource) -> Store:
+        strategy = strategy_for(resource)
+        fields = strategy.fields if strategy.field_labels else None
+        codec = ObjectCodec(resource.kind, str(resource.group_version), fields)
+        cache = self._cacher.resource(f"{self._root}/{resource.key}/", codec)
+        ttl = self._event_ttl if resource.name == "events" else None
+        return Store(resource, strategy, cache, codec, self._root, ttl)
+
+
+def find_resource(gv: GroupVersion, name: str) -> Resource:
+    """A row of the table."""
+    return next(resource for resource in table()[gv].resources if resource.name == name)
+
+
+def hub_resource(resource: Resource) -> Resource:
+    """The row of the version that objects are kept in."""
+    return resource if resource.hub == resource.group_version else find_resource(resource.hub, resource.name)

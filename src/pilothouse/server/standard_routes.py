@@ -1,0 +1,58 @@
+"""Routes every API server has beside its resources: version, metrics."""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+from typing import Any
+
+from pilothouse import KUBERNETES_VERSION, __version__
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.filters.instrumentation import RequestMetrics
+from pilothouse.net.messages import Response
+from pilothouse.server.generic import GenericAPIServer, json_route, only_get
+
+METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+
+
+@cache
+def version_info() -> dict[str, Any]:
+    """What ``/version`` says."""
+    major, minor = KUBERNETES_VERSION.split(".")
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    return {
+        "major": major,
+        "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": str(int(minor) - 1),
+        "gitVersion": f"v{KUBERNETES_VERSION}.0",
+        "gitCommit": f"pilothouse-{__version__}",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": f"python{platform.python_version()}",
+        "compiler": platform.python_implementation().lower(),
+        "platform": f"{platform.system().lower()}/{machine}",
+    }
+
+
+def install_standard_routes(server: GenericAPIServer, metrics: RequestMetrics) -> None:
+    """Add them to the first server of a chain."""
+    version = only_get(json_route(version_info))
+    server.routes.add("/version", version)
+    server.routes.add("/version/", version, hidden=True)
+    scrape = _scrape(metrics)
+    server.routes.add("/metrics", scrape)
+    server.routes.add("/metrics/slis", scrape)
+
+
+def _scrape(metrics: RequestMetrics) -> Any:
+    async def serve(request: APIRequest) -> Response:
+        from prometheus_client import CollectorRegistry, generate_latest
+
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(metrics)  # type: ignore[arg-type]
+        return Response(200, generate_latest(registry), METRICS_TYPE)
+
+    return serve
