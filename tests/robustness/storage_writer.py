@@ -34,11 +34,11 @@ async def write(store, worker, run):
         sys.stdout.flush()
 
 
-async def main(path, run):
+async def main(path, run, group):
     store = SQLiteBackend(path, retention=Retention(seconds=0.2, marks=4), upkeep_seconds=0.05)
     await store.open()
     print("ready", flush=True)
-    await asyncio.gather(*(write(store, f"w{number}", run) for number in range(8)))
+    await asyncio.gather(*(write(store, f"{group}{number}", run) for number in range(8)))
 
 
-asyncio.run(main(sys.argv[1], sys.argv[2]))
+asyncio.run(main(*sys.argv[1:]))

@@ -16,27 +16,41 @@ from pilothouse.storage.backends.sqlite import SQLiteBackend
 WRITER = Path(__file__).with_name("storage_writer.py")
 
 
-def run_and_kill(path: str, run: int, lines: int) -> list[str]:
-    """Start a writer, kill it when it has reported so many writes, and return everything that it reported."""
-    process = subprocess.Popen(
-        [sys.executable, str(WRITER), path, f"r{run}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    watchdog = threading.Timer(60, process.kill)
-    watchdog.start()
-    reported = []
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            reported.append(line)
-            if len(reported) == lines:
-                process.send_signal(signal.SIGKILL)
-    finally:
-        process.kill()
-        _, errors = process.communicate()
+class Writer:
+    """A process that writes until it has reported so many writes, and is killed then."""
+
+    def __init__(self, path: str, run: int, lines: int, group: str = "w") -> None:
+        self.reported: list[str] = []
+        self._lines = lines
+        self._process = subprocess.Popen(
+            [sys.executable, str(WRITER), path, f"r{run}", group],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._thread = threading.Thread(target=self._collect)
+        self._thread.start()
+
+    def _collect(self) -> None:
+        watchdog = threading.Timer(60, self._process.kill)
+        watchdog.start()
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.reported.append(line)
+            if len(self.reported) == self._lines:
+                self._process.send_signal(signal.SIGKILL)
         watchdog.cancel()
-    assert reported and reported[0] == "ready\n", errors
-    # The pipe may have been cut in the middle of the last line.
-    return [line for line in reported[1:] if line.endswith("\n")]
+
+    def result(self) -> list[tuple[str, str, int, int]]:
+        """Everything that was acknowledged: (verb, key, revision, length)."""
+        self._thread.join()
+        _, errors = self._process.communicate()
+        assert self._process.returncode == -signal.SIGKILL, errors
+        assert self.reported[0] == "ready\n"
+        # The pipe may have been cut in the middle of the last line.
+        words = [line.split() for line in self.reported[1:] if line.endswith("\n")]
+        assert {line[0] for line in words} <= {"put", "del"}, words
+        return [(verb, key, int(revision), int(length)) for verb, key, revision, length in words]
 
 
 async def check(path: str, acknowledged: dict[str, tuple[int, int]], newest: int) -> int:
@@ -69,17 +83,22 @@ async def test_no_acknowledged_write_is_lost(tmp_path, seed):
     path = str(tmp_path / "store.db")
     choice = random.Random(seed)
     acknowledged: dict[str, tuple[int, int]] = {}
-    seen: set[int] = set()
     current = 1
     for run in range(4):
-        reported = run_and_kill(path, run, choice.randrange(50, 1500))
-        newest = current
-        for line in reported:
-            verb, key, revision, length = line.split()
-            assert verb in ("put", "del"), line
-            assert int(revision) > current, "revisions of a new process go on after those of the old one"
-            assert int(revision) not in seen
-            seen.add(int(revision))
-            newest = max(newest, int(revision))
-            acknowledged[key] = (int(revision), int(length))
-        current = await check(path, acknowledged, newest)
+        reported = Writer(path, run, choice.randrange(50, 1500)).result()
+        revisions = [revision for _, _, revision, _ in reported]
+        assert len(set(revisions)) == len(revisions)
+        assert min(revisions) > current, "a new process goes on after the revisions of the old one"
+        acknowledged.update((key, (revision, length)) for _, key, revision, length in reported)
+        current = await check(path, acknowledged, max(revisions))
+
+
+async def test_processes_that_share_a_store_do_not_harm_each_other_by_dying(tmp_path):
+    path = str(tmp_path / "store.db")
+    acknowledged: dict[str, tuple[int, int]] = {}
+    writers = [Writer(path, run, 300 * (run + 1), group) for run, group in enumerate("abc")]
+    reported = [line for writer in writers for line in writer.result()]
+    revisions = [revision for _, _, revision, _ in reported]
+    assert len(set(revisions)) == len(revisions)
+    acknowledged.update((key, (revision, length)) for _, key, revision, length in reported)
+    await check(path, acknowledged, max(revisions))

@@ -1,0 +1,278 @@
+import asyncio
+import tracemalloc
+
+import orjson
+import pytest
+
+from pilothouse.storage.backends.contract import Compacted, Event, FutureRevision, KeyValue, Page, Unavailable
+from pilothouse.storage.backends.sqlite import SQLiteBackend
+from pilothouse.storage.cacher import Cacher
+from pilothouse.storage.cacher.entries import Entry
+from pilothouse.storage.cacher.ordering import OrderedEntries
+from pilothouse.testing.storage_conformance import PODS, LabelledCodec, take_watched
+
+
+class Feed:
+    def __init__(self, revision):
+        self.revision = revision
+
+    def close(self):
+        pass
+
+
+class RemoteBackend:
+    """Like a store over a network: listings take their time, events come when they come, and carry no origin."""
+
+    def __init__(self, items=(), revision=1):
+        self.items, self.revision = list(items), revision
+        self.listing = asyncio.Event()
+        self.listing.set()
+        self.failures = []
+        self.follower = None
+
+    def follow(self, follower):
+        self.follower = follower
+        return Feed(self.revision)
+
+    async def list(self, prefix, *, start=None, limit=0, revision=0, counted=True):
+        page = [item for item in self.items if item.key >= (start or "")]
+        at = self.revision
+        await self.listing.wait()
+        if self.failures:
+            raise self.failures.pop()
+        return Page(page[:limit], at, len(page) > limit, -1)
+
+    async def create(self, key, value, ttl_seconds=None, origin=None):
+        self.revision += 1
+        return self.revision
+
+    async def delete(self, key, expected, origin=None):
+        self.revision += 1
+        return self.revision
+
+    async def current_revision(self):
+        return self.revision
+
+    def unseen_revision(self):
+        return None
+
+    def tell(self, *events):
+        self.revision = max(self.revision, *(event.revision for event in events))
+        self.follower.receive(events, self.revision)
+
+
+def item(name, revision):
+    return KeyValue(f"{PODS}a/{name}", b"{}", revision, revision)
+
+
+def event(name, revision, value=b"{}", created=True):
+    return Event(f"{PODS}a/{name}", revision, value, created)
+
+
+async def cache_on(backend):
+    cacher = Cacher(backend, tick_seconds=0)
+    await cacher.open()
+    return cacher, cacher.resource(PODS, LabelledCodec())
+
+
+def names(cache):
+    return {entry.name: entry.revision for entry in cache.entries()}
+
+
+async def test_events_during_loading_are_applied_after_it_and_once():
+    backend = RemoteBackend([item("both", 7), item("old", 5)], revision=7)
+    backend.listing.clear()
+    cacher, pods = await cache_on(backend)
+    loading = asyncio.create_task(pods.wait_ready())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    backend.tell(event("both", 7), event("new", 8), event("old", 9, None, False))
+    assert not pods.ready
+    backend.listing.set()
+    await loading
+    assert names(pods) == {"both": 7, "new": 8}
+    assert pods.revision == 9
+    watcher = await pods.watch(after=7)
+    assert [each.revision for each in await take_watched(watcher, 2)] == [8, 9]
+    await cacher.close()
+
+
+async def test_a_listing_ahead_of_the_feed_is_not_undone_by_it():
+    backend = RemoteBackend(revision=4)
+    cacher, pods = await cache_on(backend)
+    backend.items, backend.revision = [item("a", 6)], 6
+    await pods.wait_ready()
+    assert pods.revision == 6
+    watcher = await pods.watch()
+    backend.tell(event("gone", 5))
+    backend.tell(event("a", 6))
+    backend.tell(event("b", 7))
+    assert names(pods) == {"a": 6, "b": 7}
+    assert [each.revision for each in await take_watched(watcher, 1)] == [7]
+    await cacher.close()
+
+
+async def test_loading_is_tried_again_after_a_failure():
+    backend = RemoteBackend([item("a", 2)], revision=2)
+    backend.failures = [Compacted(1, 2), Unavailable("down")]
+    cacher, pods = await cache_on(backend)
+    with pytest.raises(Unavailable):
+        await pods.wait_ready()
+    await asyncio.gather(pods.wait_ready(), pods.wait_ready())
+    assert names(pods) == {"a": 2}
+    await cacher.close()
+
+
+async def test_a_write_returns_when_the_cache_has_it_even_without_an_origin():
+    backend = RemoteBackend(revision=4)
+    cacher, pods = await cache_on(backend)
+    writing = asyncio.create_task(pods.create(f"{PODS}a/x", b"{}"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not writing.done()
+    backend.tell(event("x", 5))
+    assert await writing is pods.get(f"{PODS}a/x")
+    deleting = asyncio.create_task(pods.delete(f"{PODS}a/x", 5))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    backend.tell(event("x", 6, None, False))
+    assert (await deleting).revision == 6
+    await cacher.close()
+
+
+async def test_freshness_is_asked_for_when_it_cannot_be_known():
+    backend = RemoteBackend(revision=4)
+    cacher, pods = await cache_on(backend)
+    await pods.wait_ready()
+    backend.revision = 5
+    waiting = asyncio.create_task(pods.wait_fresh())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    backend.tell(event("x", 5))
+    await waiting
+    with pytest.raises(FutureRevision) as caught:
+        await pods.wait_for(9, 0)
+    assert caught.value.current == 5
+    await cacher.close()
+
+
+async def test_a_feed_that_lost_its_place_starts_anew():
+    backend = RemoteBackend([item("a", 2)], revision=2)
+    cacher, pods = await cache_on(backend)
+    watcher = await pods.watch()
+    backend.items, backend.revision = [item("b", 9)], 9
+    backend.follower.fail(Compacted(2, 8))
+    assert await watcher.next_batch() == []
+    assert isinstance(watcher.error, Compacted)
+    await pods.wait_ready()
+    assert names(pods) == {"b": 9}
+    await cacher.close()
+
+
+async def test_closing_releases_everybody():
+    backend = RemoteBackend(revision=2)
+    backend.listing.clear()
+    cacher, pods = await cache_on(backend)
+    loading = asyncio.create_task(pods.wait_ready())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    await cacher.close()
+    with pytest.raises(Unavailable):
+        await loading
+    with pytest.raises(Unavailable):
+        await pods.wait_ready()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_damaged_object_is_left_out_and_reported(caplog):
+    backend = RemoteBackend([item("a", 2), KeyValue(f"{PODS}a/bad", b"{", 3, 3)], revision=3)
+    cacher, pods = await cache_on(backend)
+    await pods.wait_ready()
+    backend.tell(event("worse", 4, b"]"), event("c", 5))
+    assert names(pods) == {"a": 2, "c": 5}
+    assert "cannot decode /registry/pods/a/bad" in caplog.text
+    await cacher.close()
+
+
+async def test_events_go_to_the_innermost_resource():
+    cacher, services = await cache_on(RemoteBackend(revision=2))
+    specs = cacher.resource(f"{PODS}specs/", LabelledCodec())
+    await asyncio.gather(services.wait_ready(), specs.wait_ready())
+    cacher.receive([Event(f"{PODS}specs/a/x", 3, b"{}", True), Event("/elsewhere", 4, b"{}", True)], 4)
+    assert (len(services), len(specs), services.revision) == (0, 1, 4)
+    cacher.drop(f"{PODS}specs/")
+    cacher.receive([Event(f"{PODS}specs/a/y", 5, b"{}", True)], 5)
+    assert len(services) == 1
+    await cacher.close()
+
+
+@pytest.fixture
+async def pods(tmp_path):
+    backend = SQLiteBackend(str(tmp_path / "store.db"), upkeep_seconds=0)
+    await backend.open()
+    cacher, pods = await cache_on(backend)
+    yield pods
+    await cacher.close()
+    await backend.close()
+
+
+async def test_a_hint_saves_decoding(pods):
+    made = []
+
+    def hint(revision):
+        made.append(Entry(f"{PODS}a/x", b"made", revision))
+        return made[-1]
+
+    assert await pods.create(f"{PODS}a/x", b"not json", hint=hint) is pods.get(f"{PODS}a/x") is made[0]
+    assert len(made) == 1
+
+
+async def test_a_failing_hint_is_replaced_by_decoding(pods, caplog):
+    entry = await pods.create(f"{PODS}a/x", b"{}", hint=lambda revision: 1 / 0)
+    assert orjson.loads(entry.data)["metadata"]["resourceVersion"] == "2"
+
+
+async def test_reads_in_order_by_prefix_start_and_limit(pods):
+    for name in ("b/1", "a/1", "ab/1", "a/2", "a/3"):
+        await pods.create(PODS + name, b"{}")
+    keys = [entry.key.removeprefix(PODS) for entry in pods.entries()]
+    assert keys == ["a/1", "a/2", "a/3", "ab/1", "b/1"]
+    page = pods.entries(f"{PODS}a/", f"{PODS}a/1\0", 1)
+    assert [entry.name for entry in page] == ["2"]
+    assert (pods.count(), pods.count(f"{PODS}a/"), pods.count(f"{PODS}a/", f"{PODS}a/2")) == (5, 3, 2)
+    assert [entry.name for entry in pods.entries(f"{PODS}a/2")] == ["2"], "a key is a prefix of itself only"
+
+
+async def test_the_past_is_served_from_memory_while_nothing_changed(pods):
+    await pods.create(f"{PODS}a/1", b"{}")
+    revision = pods.revision
+    assert pods.unchanged_since(revision)
+    await pods.create(f"{PODS}b/1", b"{}")
+    assert not pods.unchanged_since(revision)
+    assert pods.unchanged_since(revision, f"{PODS}a/")
+    page = await pods.entries_at(revision)
+    assert [entry.key for entry in page.items] == [f"{PODS}a/1"]
+    assert (page.revision, page.more, page.remaining) == (revision, False, 0)
+    assert await pods.get_at(f"{PODS}b/1", revision) is None
+
+
+async def test_freshness_in_a_single_process_needs_no_waiting(pods):
+    await pods.create(f"{PODS}a/1", b"{}")
+    waiting = pods.wait_fresh()
+    with pytest.raises(StopIteration):
+        waiting.send(None)
+
+
+def test_an_entry_costs_little_beyond_its_bytes():
+    tracemalloc.start()
+    try:
+        ordered = OrderedEntries()
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(2000):
+            name = f"web-5d4f8c7b9d-{number:05}"
+            ordered.put(Entry(f"{PODS}default/{name}", bytes(600), 10**6 + number, "default", name))
+        used = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert used / 2000 - 600 < 400
