@@ -1,0 +1,18 @@
+"""Field management: keeping ``metadata.managedFields`` on every write, and server-side apply.
+
+    tracking       FieldManager: update (create, update, patch) and apply
+    entries        managedFields as stored, and as sets by manager
+    capping        no more than ten update entries
+    conflicts      the 409 answer of an apply
+    last_applied   getting along with client-side apply
+    scale          fields of the scale subresource
+    names          the manager's name out of a User-Agent
+    timestamps     a write that changes nothing but times changes nothing
+"""
+
+from pilothouse.machinery.field_manager.entries import InvalidEntries, check_entries
+from pilothouse.machinery.field_manager.names import manager_of
+from pilothouse.machinery.field_manager.timestamps import keep_times
+from pilothouse.machinery.field_manager.tracking import FieldManager, set_entries
+
+__all__ = ["FieldManager", "InvalidEntries", "check_entries", "keep_times", "manager_of", "set_entries"]

@@ -1,0 +1,267 @@
+"""The field manager of one kind: what every write does to ``metadata.managedFields``, and server-side apply.
+
+An update goes through these steps, in this order:
+
+    whose fields    the client's entries, or the live ones if it sent none, broken ones, or writes to a subresource
+    nothing known   an object without managers stays without, unless it is new or being applied to
+    ownership       what changed goes to the writer, fields that a strategy resets and identity fields apart
+    time            the writer's entry gets the present, if the write changed anything
+    capping         at most ten update entries
+
+An apply merges first; before the first apply of an object without managers, all it has goes to
+``before-first-apply``. Objects come in the manager's own version. Tracking never fails a plain write: an object that
+cannot be followed keeps the live entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pilothouse.machinery import errors
+from pilothouse.machinery.field_manager import last_applied
+from pilothouse.machinery.field_manager.capping import cap_updaters
+from pilothouse.machinery.field_manager.conflicts import conflict_error
+from pilothouse.machinery.field_manager.entries import (
+    APPLY,
+    UPDATE,
+    Entry,
+    InvalidEntries,
+    Managed,
+    Manager,
+    is_reset,
+    read_entries,
+    write_entries,
+)
+from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
+from pilothouse.machinery.schema import decoding
+from pilothouse.machinery.schema.types import Struct
+from pilothouse.machinery.structured.describing import StepError
+from pilothouse.machinery.structured.field_sets import FieldSet, difference, from_paths, has, union
+from pilothouse.machinery.structured.ownership import Conflicts, MissingVersion, Owned, Ownership, Versioned
+from pilothouse.machinery.structured.shapes import Shape, shape_of
+from pilothouse.machinery.structured.validating import SchemaMismatch, validate
+
+BEFORE_FIRST_APPLY: Final = "before-first-apply"
+
+_IDENTITY: Final = from_paths(
+    ("f:apiVersion",),
+    ("f:kind",),
+    ("f:metadata",),
+    *(
+        ("f:metadata", f"f:{name}")
+        for name in (
+            "name",
+            "namespace",
+            "creationTimestamp",
+            "selfLink",
+            "uid",
+            "clusterName",
+            "generation",
+            "managedFields",
+            "resourceVersion",
+        )
+    ),
+)
+"""Fields that nobody owns."""
+
+Convert = Callable[[dict[str, Any], str, str], tuple[Struct | Shape, dict[str, Any]]]
+"""An object, its version and the wanted one; gives the schema there and the object. ``MissingVersion`` if unknown."""
+
+
+class FieldManager:
+    """Tracks the fields of one kind in one version, through the main resource or one subresource."""
+
+    def __init__(
+        self,
+        schema: Struct | Shape,
+        gvk: GroupVersionKind,
+        *,
+        subresource: str = "",
+        reset_fields: Mapping[str, FieldSet] | None = None,
+        convert: Convert | None = None,
+    ) -> None:
+        self.gvk = gvk
+        self.subresource = subresource
+        self.version = str(gvk.group_version)
+        self._shape = _shape(schema)
+        self._schema = schema
+        self._convert_object = convert
+        self._ownership = Ownership(self._convert, reset_fields or {})
+        self._blank: dict[str, Any] | None = None
+
+    @property
+    def blank(self) -> dict[str, Any]:
+        """The object before it has anything: what a new object is compared with."""
+        if self._blank is None:
+            named = {"kind": self.gvk.kind, "apiVersion": self.version}
+            schema = self._schema
+            self._blank = decoding.decode(schema, named)[0] if isinstance(schema, Struct) else named
+        return self._blank
+
+    def update(self, live: dict[str, Any] | None, new: dict[str, Any], manager: str, now: str) -> dict[str, Any]:
+        """The new object with its entries, after a create (no live object), update or patch."""
+        if not isinstance(new.get("metadata"), dict):
+            return new
+        try:
+            return set_entries(new, self._updated_entries(live, new, manager, now))
+        except (SchemaMismatch, StepError, InvalidEntries, RecursionError):
+            return set_entries(new, _entries_of(live))
+
+    def _updated_entries(
+        self, live: dict[str, Any] | None, new: dict[str, Any], manager: str, now: str
+    ) -> list[Entry]:
+        managed = self._managed(live, new)
+        if not managed.managers and live is not None and live.get("metadata", {}).get("uid"):
+            return []
+        self._track(live or self.blank, new, managed, manager, now)
+        return write_entries(managed)
+
+    def _managed(self, live: dict[str, Any] | None, new: dict[str, Any]) -> Managed:
+        theirs, ours = new["metadata"].get("managedFields"), _entries_of(live)
+        if self.subresource or theirs == ours:
+            return _read_or_nothing(ours)
+        if is_reset(theirs):
+            return Managed()
+        try:
+            managed = read_entries(theirs)
+        except InvalidEntries:
+            managed = Managed()
+        return managed if managed.managers else _read_or_nothing(ours)
+
+    def _track(self, live: dict[str, Any], new: dict[str, Any], managed: Managed, manager: str, now: str) -> None:
+        """Give the writer what it changed."""
+        left, changed = self._ownership.update(self._versioned(live), self._versioned(new), managed.managers)
+        changed = difference(changed, _IDENTITY)
+        if changed:
+            writer = Manager(manager or "unknown", UPDATE, self.version, self.subresource)
+            before = left.get(writer)
+            fields = changed if before is None else union(changed, before.fields)
+            left[writer] = Owned(fields, self.version, False)
+            managed.times[writer] = now
+        managed.managers = left
+        cap_updaters(managed)
+
+    def apply(
+        self, live: dict[str, Any] | None, patch: dict[str, Any], manager: str, *, force: bool, now: str
+    ) -> dict[str, Any]:
+        """The live object (or a new one) with the patch laid over it, not yet defaulted or validated.
+
+        Raises a Status: 409 with the conflicts, 400 for a patch of another kind, 500 for one that fits no schema.
+        """
+        try:
+            managed = read_entries(_entries_of(live), trusted=True)
+        except InvalidEntries as error:
+            raise errors.generic(f"failed to decode managed fields: {error}") from None
+        self._check_patch(patch)
+        try:
+            merged = self._apply(live or self.blank, patch, managed, manager, force=force, now=now)
+        except Conflicts as error:
+            raise conflict_error(error.conflicts) from None
+        except RecursionError:
+            raise errors.bad_request("error decoding patch: exceeded max depth") from None
+        if manager == last_applied.KUBECTL:
+            merged = last_applied.refresh(merged, patch)
+        return set_entries(merged, write_entries(managed))
+
+    def _apply(
+        self, live: dict[str, Any], patch: dict[str, Any], managed: Managed, manager: str, *, force: bool, now: str
+    ) -> dict[str, Any]:
+        if not managed.managers:
+            self._track(self.blank, live, managed, BEFORE_FIRST_APPLY, now)
+        self._validate_patch(patch)
+        applier = Manager(manager or "unknown", APPLY, "", self.subresource)
+        own, theirs = self._versioned(live), self._versioned(patch)
+        try:
+            merged, managers = self._ownership.apply(own, theirs, managed.managers, applier, force=force)
+        except Conflicts as error:
+            if manager != last_applied.KUBECTL:
+                raise
+            self._check_migration(live, error)
+            merged, managers = self._ownership.apply(own, theirs, managed.managers, applier, force=True)
+        claimed = difference(managers[applier].fields, _IDENTITY) if applier in managers else {}
+        if claimed:
+            managers[applier] = Owned(claimed, self.version, True)
+        else:
+            managers.pop(applier, None)
+        managed.managers = managers
+        if merged.value == live:
+            return live
+        managed.times[applier] = now
+        return merged.value if isinstance(merged.value, dict) else {}
+
+    def _check_patch(self, patch: dict[str, Any]) -> None:
+        given = _gvk_of(patch)
+        if given != self.gvk:
+            raise errors.bad_request(f"invalid object type: {given}")
+        metadata = patch.get("metadata")
+        if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
+            raise errors.bad_request("metadata.managedFields must be nil")
+
+    def _validate_patch(self, patch: dict[str, Any]) -> None:
+        try:
+            validate(self._shape, patch)
+        except SchemaMismatch as error:
+            raise errors.generic(f"failed to create typed patch object ({_show(patch, self.gvk)}): {error}") from None
+
+    def _check_migration(self, live: dict[str, Any], error: Conflicts) -> None:
+        """Conflicts over what kubectl applied from the client side are none."""
+        allowed = last_applied.owned_by_annotation(self._shape, live, self.version)
+        if allowed is None:
+            raise error
+        rest = [conflict for conflict in error.conflicts if not has(allowed, conflict[1])]
+        if rest:
+            raise Conflicts(rest)
+
+    def _versioned(self, value: dict[str, Any]) -> Versioned:
+        return Versioned(self._shape, value, self.version)
+
+    def _convert(self, value: Versioned, version: str, /) -> Versioned:
+        if value.version == version:
+            return value
+        if self._convert_object is None:
+            raise MissingVersion(version)
+        schema, converted = self._convert_object(value.value, value.version, version)
+        return Versioned(_shape(schema), converted, version)
+
+
+def set_entries(value: dict[str, Any], entries: list[Entry]) -> dict[str, Any]:
+    """The object with these entries and no others; only its top and metadata are copied."""
+    metadata = dict(value["metadata"]) if isinstance(value.get("metadata"), dict) else {}
+    if entries:
+        metadata["managedFields"] = entries
+    else:
+        metadata.pop("managedFields", None)
+    return {**value, "metadata": metadata}
+
+
+def _shape(schema: Struct | Shape) -> Shape:
+    return shape_of(schema) if isinstance(schema, Struct) else schema
+
+
+def _entries_of(value: dict[str, Any] | None) -> list[Entry]:
+    return (value.get("metadata") or {}).get("managedFields") or [] if value is not None else []
+
+
+def _read_or_nothing(entries: list[Entry]) -> Managed:
+    try:
+        return read_entries(entries, trusted=True)
+    except InvalidEntries:
+        return Managed()
+
+
+def _gvk_of(value: dict[str, Any]) -> GroupVersionKind:
+    version, kind = value.get("apiVersion"), value.get("kind")
+    try:
+        group_version = parse_group_version(version if isinstance(version, str) else "")
+    except ValueError:
+        return GroupVersionKind("", "", "")
+    return GroupVersionKind(*group_version, kind if isinstance(kind, str) else "")
+
+
+def _show(value: dict[str, Any], gvk: GroupVersionKind) -> str:
+    metadata = value.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    namespace, name = metadata.get("namespace"), metadata.get("name")
+    shown = "/".join(part if isinstance(part, str) else "" for part in (namespace, name))
+    return f"{shown}; {gvk}"

@@ -1,0 +1,166 @@
+"""What changed between two values: the sets of fields added, modified and removed.
+
+Equal parts are recognised by one comparison in C and never looked into, so the cost is that of what changed. Items of
+lists with keys are compared with their namesakes wherever they stand; several items under one key are compared as one
+leaf.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pilothouse.machinery.structured.describing import describe, step_of
+from pilothouse.machinery.structured.field_sets import FieldSet, recursive_difference, union
+from pilothouse.machinery.structured.shapes import ListShape, MapShape, Shape
+
+
+@dataclass(slots=True)
+class Comparison:
+    """Three sets without a path in common."""
+
+    removed: FieldSet
+    modified: FieldSet
+    added: FieldSet
+
+    @property
+    def is_same(self) -> bool:
+        return not (self.removed or self.modified or self.added)
+
+    @property
+    def changed(self) -> FieldSet:
+        """What the newer value has that the older one had not, or had otherwise."""
+        return union(self.modified, self.added)
+
+    def exclude(self, fields: FieldSet) -> Comparison:
+        """The comparison without some fields and all below them."""
+        if not fields:
+            return self
+        return Comparison(
+            recursive_difference(self.removed, fields),
+            recursive_difference(self.modified, fields),
+            recursive_difference(self.added, fields),
+        )
+
+
+def compare(shape: Shape, old: Any, new: Any) -> Comparison:
+    """Compare two values of one shape."""
+    found = _Found()
+    _compare(shape, old, new, found)
+    return Comparison(found.removed, found.modified, found.added)
+
+
+class _Found:
+    """The three sets below one place; ``leaf`` says that the place itself was modified."""
+
+    __slots__ = ("added", "leaf", "modified", "removed")
+
+    def __init__(self) -> None:
+        self.removed: FieldSet = {}
+        self.modified: FieldSet = {}
+        self.added: FieldSet = {}
+        self.leaf = False
+
+
+def _compare(shape: Shape, old: Any, new: Any, found: _Found) -> None:
+    if old is new or (old == new and old.__class__ is new.__class__):
+        return
+    old_part, new_part = _part(shape, old), _part(shape, new)
+    if old_part == new_part:
+        _compare_part(shape, new_part, old, new, found)
+        return
+    # The kind of value changed: what was inside is gone, what is inside is new, and the place was modified.
+    _compare_part(shape, old_part, old, None, found)
+    _compare_part(shape, new_part, None, new, found)
+    if "scalar" in (old_part, new_part) or old is None or new is None:
+        found.leaf = True
+
+
+def _part(shape: Shape, value: Any) -> str:
+    """Which of a shape's parts a value belongs to."""
+    if value.__class__ is dict and shape.map is not None:
+        return "map"
+    if value.__class__ is list and shape.items is not None:
+        return "list"
+    if value is not None and value.__class__ not in (dict, list) and shape.scalar:
+        return "scalar"
+    return "map" if shape.map is not None else "scalar" if shape.scalar else "list"
+
+
+def _compare_part(shape: Shape, part: str, old: Any, new: Any, found: _Found) -> None:
+    if part == "map" and shape.map is not None:
+        _compare_maps(
+            shape.map, old if old.__class__ is dict else None, new if new.__class__ is dict else None, found
+        )
+    elif part == "list" and shape.items is not None:
+        _compare_lists(
+            shape.items, old if old.__class__ is list else None, new if new.__class__ is list else None, found
+        )
+    else:
+        found.leaf = True
+
+
+def _compare_maps(
+    shape: MapShape, old: dict[str, Any] | None, new: dict[str, Any] | None, found: _Found
+) -> None:
+    if shape.atomic or not (old or new):
+        found.leaf = True
+        return
+    old, new = old or {}, new or {}
+    for key, value in old.items():
+        if key not in new:
+            found.removed["f:" + key] = _described(shape.field(key), value)
+        elif value is not new[key]:
+            _descend(shape.field(key), "f:" + key, value, new[key], found)
+    for key, value in new.items():
+        if key not in old:
+            found.added["f:" + key] = _described(shape.field(key), value)
+
+
+def _described(shape: Shape | None, value: Any) -> FieldSet:
+    return {} if shape is None else describe(shape, value)
+
+
+def _descend(shape: Shape | None, step: str, old: Any, new: Any, found: _Found) -> None:
+    if shape is None or (old == new and old.__class__ is new.__class__):
+        return
+    below = _Found()
+    _compare(shape, old, new, below)
+    if below.removed:
+        found.removed[step] = below.removed
+    if below.added:
+        found.added[step] = below.added
+    if below.modified or below.leaf:
+        found.modified[step] = {".": {}, **below.modified} if below.leaf and below.modified else below.modified
+
+
+def _compare_lists(items: ListShape, old: list[Any] | None, new: list[Any] | None, found: _Found) -> None:
+    if items.atomic or not (old or new):
+        found.leaf = True
+        return
+    before, after = _by_step(items, old or []), _by_step(items, new or [])
+    for step, mine in before.items():
+        others = after.get(step, [])
+        if len(mine) == 1 and len(others) == 1:
+            _descend(items.item, step, mine[0], others[0], found)
+        elif len(mine) == 1:
+            found.removed[step] = describe(items.item, mine[0])
+        elif len(others) > 1:
+            if mine != others:
+                found.modified[step] = {}
+        else:
+            found.removed[step] = {}
+        if len(mine) > 1 and len(others) == 1:
+            found.added[step] = describe(items.item, others[0])
+        elif len(mine) == 1 and len(others) > 1:
+            found.added[step] = {}
+    for step, others in after.items():
+        if step not in before:
+            found.added[step] = describe(items.item, others[0]) if len(others) == 1 else {}
+
+
+def _by_step(items: ListShape, values: list[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for value in values:
+        found.setdefault(step_of(items, value), []).append(value)
+    return found

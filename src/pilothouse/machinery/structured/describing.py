@@ -1,0 +1,199 @@
+"""The fields that a value has.
+
+Two questions look alike and are not. ``to_field_set`` asks what an applied configuration claims: its leaves, list items
+and map entries, but not the structs that merely lead there. ``describe`` asks what appears when a value is added where
+there was none: everything, the structs on the way included. The second runs on every create, so it is one
+closure per shape, built at first use; the sets come out in stored order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pilothouse.machinery.structured.field_sets import FieldSet
+from pilothouse.machinery.structured.paths import key_step, order, value_step
+from pilothouse.machinery.structured.shapes import ListShape, MapShape, Shape
+
+
+class StepError(ValueError):
+    """A list item that cannot be told apart from others; the text says why."""
+
+
+def step_of(items: ListShape, item: Any) -> str:
+    """The step to an item of a list that is not atomic."""
+    if items.atomic:
+        raise StepError("invalid indexing of non-associative list")
+    if not items.keys:
+        return _member_step(item)
+    if item.__class__ is not dict:
+        kind = "a null element" if item is None else "non-map elements"
+        raise StepError(f"associative list with keys may not have {kind}")
+    found = []
+    for name, default in items.key_fields:
+        if name in item:
+            found.append((name, item[name]))
+        elif default is not None:
+            found.append((name, default))
+    if not found:
+        names = "[" + " ".join(f'"{name}"' for name in items.keys) + "]"
+        raise StepError(
+            f"associative list with keys has an element that omits all key fields {names}"
+            " (and doesn't have default values for any key fields)"
+        )
+    return key_step(found)
+
+
+def _member_step(item: Any) -> str:
+    if item.__class__ is dict:
+        raise StepError("associative list without keys has an element that's a map type")
+    if item.__class__ is list:
+        raise StepError("not supported: associative list with lists as elements")
+    if item is None:
+        raise StepError("associative list without keys has an element that's an explicit null")
+    return value_step(item)
+
+
+def to_field_set(shape: Shape, value: Any) -> FieldSet:
+    """What a configuration claims. The value is valid for the shape."""
+    claimed = _claim(shape, value)
+    return {} if claimed is None else claimed
+
+
+def _claim(shape: Shape, value: Any) -> FieldSet | None:
+    """The node of a value, None where nothing is claimed by it alone. An empty node is a claim."""
+    if value.__class__ is list and shape.items is not None:
+        return _claim_items(shape.items, value)
+    if value.__class__ is dict and shape.map is not None:
+        return _claim_map(shape.map, value)
+    return {}
+
+
+def _claim_items(items: ListShape, value: list[Any]) -> FieldSet | None:
+    if items.atomic:
+        return {}
+    steps = [step_of(items, item) for item in value]
+    out: FieldSet = {}
+    for step, item in zip(steps, value, strict=True):
+        if step in out:
+            # Several items under one key are owned together, as one leaf.
+            out[step] = {}
+            continue
+        below = _claim(items.item, item)
+        out[step] = {".": {}, **below} if below else {}
+    return out or None
+
+
+def _claim_map(shape: MapShape, value: dict[str, Any]) -> FieldSet | None:
+    if shape.atomic:
+        return {}
+    out: FieldSet = {}
+    named = shape.fields
+    for key, item in value.items():
+        if item is None or (item.__class__ is dict and not item):
+            out["f:" + key] = {}
+            continue
+        inner = named.get(key) or shape.element
+        below = _claim(inner, item) if inner is not None else {}
+        if key not in named:
+            out["f:" + key] = {".": {}, **below} if below else {}
+        elif below is not None:
+            out["f:" + key] = below
+    return out or None
+
+
+def describe(shape: Shape, value: Any) -> FieldSet:
+    """Everything that appears with a value: the node of its place, membership of the place included."""
+    return description(shape)(value)
+
+
+Description = Callable[[Any], FieldSet]
+
+
+def description(shape: Shape) -> Description:
+    """The describing function of a shape, built once."""
+    if shape.description is None:
+        shape.description = _build(shape)
+    return shape.description
+
+
+def _build(shape: Shape) -> Description:
+    if shape.map is not None and not shape.scalar and shape.items is None:
+        return _map_description(shape.map)
+    if shape.items is not None and not shape.scalar and shape.map is None:
+        return _list_description(shape.items)
+    if shape.map is None and shape.items is None:
+        return _leaf
+
+    of_map = _map_description(shape.map) if shape.map is not None else _leaf
+    of_list = _list_description(shape.items) if shape.items is not None else _leaf
+
+    def describe_any(value: Any) -> FieldSet:
+        if value.__class__ is dict:
+            return of_map(value)
+        return of_list(value) if value.__class__ is list else {}
+
+    return describe_any
+
+
+def _leaf(value: Any) -> FieldSet:
+    return {}
+
+
+def _unless_leaf(described: Description) -> Description | None:
+    return None if described is _leaf else described
+
+
+def _map_description(shape: MapShape) -> Description:
+    if shape.atomic:
+        return _leaf
+    known: dict[str, tuple[str, Description | None]] = {}
+    others: Description | None = None
+
+    def learn() -> None:
+        nonlocal others
+        for key, inner in shape.fields.items():
+            known[key] = "f:" + key, _unless_leaf(description(inner))
+        if shape.element is not None:
+            others = _unless_leaf(description(shape.element))
+
+    learnt = False
+
+    def describe_map(value: Any) -> FieldSet:
+        nonlocal learnt
+        if not value:
+            return {}
+        if not learnt:
+            learn()
+            learnt = True
+        out: FieldSet = {".": {}}
+        for key in sorted(value):
+            entry = known.get(key)
+            if entry is None:
+                out["f:" + key] = {} if others is None else others(value[key])
+            else:
+                step, described = entry
+                out[step] = {} if described is None else described(value[key])
+        return out
+
+    return describe_map
+
+
+def _list_description(items: ListShape) -> Description:
+    if items.atomic:
+        return _leaf
+
+    def describe_list(value: Any) -> FieldSet:
+        if not value:
+            return {}
+        described = description(items.item)
+        found: FieldSet = {}
+        for item in value:
+            step = step_of(items, item)
+            found[step] = {} if step in found else described(item)
+        out: FieldSet = {".": {}}
+        for step in sorted(found, key=order) if len(found) > 1 else found:
+            out[step] = found[step]
+        return out
+
+    return describe_list

@@ -1,0 +1,178 @@
+"""How a schema looks to merging.
+
+A shape says what may stand at a place: a scalar of some type, a list, a map, or several of these where the schema
+leaves it open. Lists are atomic, or sets, or have keys; maps and structs are merged field by field unless atomic.
+Built-in and custom schemas end in the same shapes. Shapes are made when first asked for and kept with their struct, so
+types may refer to themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Final
+
+from pilothouse.machinery.schema.types import Field, ListOf, MapOf, Scalar, Special, Struct, Type
+
+STRING: Final = "string"
+NUMERIC: Final = "numeric"
+BOOLEAN: Final = "boolean"
+UNTYPED: Final = "untyped"
+
+
+class Shape:
+    """What may stand at one place of an object. At least one of the three is set."""
+
+    __slots__ = ("description", "items", "map", "scalar")
+
+    def __init__(self, scalar: str = "", items: ListShape | None = None, map: MapShape | None = None) -> None:
+        self.scalar = scalar
+        self.items = items
+        self.map = map
+        self.description: Callable[[Any], dict[str, Any]] | None = None
+        """What ``describing`` has made of this shape."""
+
+
+class ListShape:
+    """A list: atomic, a set of scalars (no keys), or items told apart by key fields."""
+
+    def __init__(self, item: Callable[[], Shape], *, atomic: bool = True, keys: tuple[str, ...] = ()) -> None:
+        self._item = item
+        self.atomic = atomic
+        self.keys = keys
+
+    @cached_property
+    def item(self) -> Shape:
+        return self._item()
+
+    @cached_property
+    def key_fields(self) -> tuple[tuple[str, Any], ...]:
+        """The key fields in the order of their names, each with its default."""
+        shape = self.item.map
+        defaults = shape.defaults if shape is not None else {}
+        return tuple((name, defaults.get(name)) for name in sorted(self.keys))
+
+
+class MapShape:
+    """A struct (named fields) or a map (one shape for any key), or both."""
+
+    def __init__(
+        self,
+        load: Callable[[], dict[str, Shape]] = dict,
+        *,
+        element: Callable[[], Shape] | None = None,
+        defaults: Callable[[], dict[str, Any]] = dict,
+        atomic: bool = False,
+    ) -> None:
+        self._load = load
+        self._element = element
+        self._defaults = defaults
+        self.atomic = atomic
+
+    @cached_property
+    def fields(self) -> dict[str, Shape]:
+        return self._load()
+
+    @cached_property
+    def element(self) -> Shape | None:
+        """The shape of fields that have no name in the schema; None where there may be none."""
+        return self._element() if self._element is not None else None
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """Defaults of fields, for lists whose items leave a key out."""
+        return self._defaults()
+
+    def field(self, name: str) -> Shape | None:
+        return self.fields.get(name) or self.element
+
+    def as_atomic(self, atomic: bool) -> MapShape:
+        """The same map where a field says otherwise how it merges."""
+        return MapShape(
+            lambda: self.fields, element=self._element, defaults=lambda: self.defaults, atomic=atomic
+        )
+
+
+def _untyped_atomic() -> Shape:
+    return UNTYPED_ATOMIC
+
+
+def _deduced() -> Shape:
+    return DEDUCED
+
+
+UNTYPED_ATOMIC: Final = Shape(UNTYPED, ListShape(_untyped_atomic), MapShape(element=_untyped_atomic, atomic=True))
+"""Anything, owned as a whole."""
+
+DEDUCED: Final = Shape(UNTYPED, ListShape(_untyped_atomic), MapShape(element=_deduced))
+"""Anything, maps field by field, lists as a whole: how values without a schema are merged."""
+
+_FREE_OBJECT: Final = Shape(map=MapShape(element=_deduced))
+_SCALARS: Final = {
+    "string": Shape(STRING), "bytes": Shape(STRING), "bool": Shape(BOOLEAN), "int32": Shape(NUMERIC),
+    "int64": Shape(NUMERIC), "uint64": Shape(NUMERIC), "uint8": Shape(NUMERIC), "float64": Shape(NUMERIC),
+}  # fmt: skip
+_SPECIALS: Final = {
+    "Quantity": Shape(UNTYPED), "Time": Shape(UNTYPED), "MicroTime": Shape(UNTYPED), "Duration": Shape(STRING),
+    "IntOrString": DEDUCED, "RawExtension": UNTYPED_ATOMIC, "FieldsV1": _FREE_OBJECT, "JSON": DEDUCED,
+    "SchemaOrBool": DEDUCED, "SchemaOrArray": DEDUCED, "SchemaOrStringArray": DEDUCED,
+}  # fmt: skip
+
+
+def shape_of(struct: Struct) -> Shape:
+    """The shape of a struct, built once."""
+    shape: Shape | None = struct.derived.get("shape")
+    if shape is None:
+        shape = struct.derived["shape"] = Shape(map=_struct_map(struct))
+    return shape
+
+
+def _struct_map(struct: Struct) -> MapShape:
+    def load() -> dict[str, Shape]:
+        return {field.name: field_shape(field) for field in struct.fields.values()}
+
+    def defaults() -> dict[str, Any]:
+        return {field.name: field.default for field in struct.fields.values() if field.default is not None}
+
+    # A struct without fields is a free-form object to OpenAPI.
+    element = None if struct.fields else _deduced
+    return MapShape(load, element=element, defaults=defaults, atomic=struct.map_type == "atomic")
+
+
+def field_shape(field: Field) -> Shape:
+    """The shape of a field: its type's, with what the field itself says about merging."""
+    kind = field.type
+    if isinstance(kind, ListOf):
+        atomic, keys = _list_kind(field)
+        return Shape(items=ListShape(lambda: type_shape(kind.item), atomic=atomic, keys=keys))
+    if isinstance(kind, MapOf):
+        return Shape(map=MapShape(element=lambda: type_shape(kind.value), atomic=field.map_type == "atomic"))
+    if isinstance(kind, Struct) and field.map_type:
+        own = shape_of(kind).map
+        assert own is not None
+        return Shape(map=own.as_atomic(field.map_type == "atomic"))
+    return type_shape(kind)
+
+
+def _list_kind(field: Field) -> tuple[bool, tuple[str, ...]]:
+    """Whether the list is atomic, and its keys. Without a list type the older patch strategy tells."""
+    if field.list_type:
+        return field.list_type == "atomic", field.list_keys
+    if "merge" in field.patch:
+        return False, (field.merge_key,) if field.merge_key else ()
+    return True, ()
+
+
+def type_shape(kind: Type) -> Shape:
+    """The shape of a type where no field says more: lists are atomic."""
+    if isinstance(kind, Struct):
+        return shape_of(kind)
+    if isinstance(kind, ListOf):
+        return Shape(items=ListShape(lambda: type_shape(kind.item)))
+    if isinstance(kind, MapOf):
+        return Shape(map=MapShape(element=lambda: type_shape(kind.value)))
+    if isinstance(kind, Scalar):
+        return _SCALARS[kind.kind]
+    if isinstance(kind, Special):
+        return _SPECIALS[kind.kind]
+    raise TypeError(f"no shape for {kind!r}")

@@ -1,0 +1,108 @@
+"""Does a value fit its shape? Errors carry the words of the original, paths first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilothouse.machinery.go_quote import format_float, quote, show
+from pilothouse.machinery.structured.describing import StepError, step_of
+from pilothouse.machinery.structured.paths import show_step
+from pilothouse.machinery.structured.shapes import BOOLEAN, NUMERIC, STRING, ListShape, MapShape, Shape
+
+
+class SchemaMismatch(ValueError):
+    """A value that does not fit. ``errors`` are pairs of path and message."""
+
+    def __init__(self, errors: list[tuple[str, str]]) -> None:
+        self.errors = errors
+        lines = [f"{path}: {message}" if path else message for path, message in errors]
+        super().__init__(lines[0] if len(lines) == 1 else "\n".join(["errors:", *(f"  {line}" for line in lines)]))
+
+
+def validate(shape: Shape, value: Any, *, allow_duplicates: bool = False) -> None:
+    """Raise ``SchemaMismatch`` if the value does not fit. Duplicates are list items under one key."""
+    errors: list[tuple[str, str]] = []
+    _validate(shape, value, "", allow_duplicates, errors)
+    if errors:
+        raise SchemaMismatch(errors)
+
+
+_Errors = list[tuple[str, str]]
+
+
+def _validate(shape: Shape, value: Any, path: str, allow: bool, errors: _Errors) -> None:
+    if value is None:
+        return
+    if value.__class__ is dict and shape.map is not None:
+        _validate_map(shape.map, value, path, allow, errors)
+    elif value.__class__ is list and shape.items is not None:
+        _validate_list(shape.items, value, path, allow, errors)
+    elif shape.scalar and (value.__class__ not in (dict, list) or shape.map is None):
+        message = _scalar_error(shape.scalar, value)
+        if message:
+            errors.append((path, message))
+    else:
+        wanted = "map" if shape.map is not None else "list"
+        errors.append((path, f"expected {wanted}, got &{{{show(value)}}}"))
+
+
+def _validate_map(shape: MapShape, value: dict[str, Any], path: str, allow: bool, errors: _Errors) -> None:
+    for key, item in value.items():
+        inner = shape.field(key)
+        if inner is None:
+            errors.append((f"{path}.{key}", "field not declared in schema"))
+            return
+        _validate(inner, item, f"{path}.{key}", allow, errors)
+
+
+def _validate_list(items: ListShape, value: list[Any], path: str, allow: bool, errors: _Errors) -> None:
+    seen: set[str] = set()
+    for position, item in enumerate(value):
+        step = f"i:{position}"
+        if not items.atomic:
+            try:
+                step = step_of(items, item)
+            except StepError as error:
+                errors.append((path, f"element {position}: {error}"))
+                return
+            if step in seen and not allow:
+                errors.append((path, f"duplicate entries for key {show_step(step)}"))
+            seen.add(step)
+        _validate(items.item, item, path + show_step(step), allow, errors)
+
+
+def _scalar_error(scalar: str, value: Any) -> str:
+    kind = value.__class__
+    if scalar == NUMERIC:
+        return "" if kind in (int, float) else f"expected numeric (int or float), got {_go_type(value)}"
+    if scalar == STRING:
+        return "" if kind is str else f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
+    if scalar == BOOLEAN:
+        return "" if kind is bool else f"expected boolean, got &{{{show(value)}}}"
+    return "" if kind not in (dict, list) else f"expected any scalar, got &{{{show(value)}}}"
+
+
+def _go_type(value: Any) -> str:
+    if isinstance(value, dict):
+        return "map[string]interface {}"
+    if isinstance(value, list):
+        return "[]interface {}"
+    return {str: "string", bool: "bool", int: "int64", float: "float64"}[value.__class__]
+
+
+def _go_syntax(value: Any) -> str:
+    """A decoded JSON value as ``%#v`` shows it."""
+    if value is None:
+        return "interface {}(nil)"
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return format_float(value)
+    if isinstance(value, dict):
+        inside = ", ".join(f"{quote(key)}:{_go_syntax(value[key])}" for key in sorted(value))
+        return f"map[string]interface {{}}{{{inside}}}"
+    if isinstance(value, list):
+        return "[]interface {}{" + ", ".join(map(_go_syntax, value)) + "}"
+    return str(value)
