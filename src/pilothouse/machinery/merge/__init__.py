@@ -1,0 +1,1 @@
+"""Ways of merging a change into an object."""
