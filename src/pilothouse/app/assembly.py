@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from pilothouse.app.authentication import build_authenticator
 from pilothouse.app.authorization import Authorization
 from pilothouse.app.chain import Chain, build_chain
-from pilothouse.controlplane import bootstrap
+from pilothouse.controlplane.bootstrap.namespaces import create_system_namespaces
+from pilothouse.controlplane.bootstrap.policy import reconcile_policy
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.chain import ChainConfig
 from pilothouse.filters.chain import build_chain as build_filters
@@ -20,6 +21,7 @@ from pilothouse.net.listener import Listener, bind
 from pilothouse.net.server import HttpServer
 from pilothouse.net.tls import ServerTls, SniCertificate, TlsFiles
 from pilothouse.registry.storage import StorageFactory
+from pilothouse.registry.store.store import Store
 from pilothouse.server.lifecycle import Lifecycle
 from pilothouse.server.standard_routes import install_standard_routes
 from pilothouse.storage.backends.sqlite import Retention, SQLiteBackend
@@ -84,10 +86,15 @@ class Assembly:
     def _install_hooks(self) -> None:
         hooks = self.chain.aggregator.hooks
         namespaces = self.storage.store("", "v1", "namespaces")
-        hooks.add_post_start("start-system-namespaces-controller", lambda: bootstrap.create_system_namespaces(namespaces))
+        hooks.add_post_start("start-system-namespaces-controller", lambda: create_system_namespaces(namespaces))
+        if "RBAC" in self.options.authorization.mode:
+            hooks.add_post_start("rbac/bootstrap-roles", lambda: reconcile_policy(self._rbac_store))
         self.chain.aggregator.checks.add(
             "shutdown", lambda: "process is shutting down" if self.lifecycle.stopping.is_set() else "", ("readyz",)
         )
+
+    def _rbac_store(self, resource: str) -> Store:
+        return self.storage.store("rbac.authorization.k8s.io", "v1", resource)
 
     async def start(self) -> None:
         """Open the store, listen, and run the post-start hooks."""
