@@ -3,7 +3,8 @@ import threading
 import pytest
 
 from pilothouse.storage.backends.sqlite import SQLiteBackend
-from pilothouse.testing.storage_conformance import BackendConformance, CacherConformance
+from pilothouse.testing.cacher_conformance import CacherConformance
+from pilothouse.testing.storage_conformance import BackendConformance
 
 
 class SQLiteHarness:

@@ -9,7 +9,8 @@ from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.storage.cacher import Cacher
 from pilothouse.storage.cacher.entries import Entry
 from pilothouse.storage.cacher.ordering import OrderedEntries
-from pilothouse.testing.storage_conformance import PODS, LabelledCodec, take_watched
+from pilothouse.testing.cacher_conformance import LabelledCodec, take_watched
+from pilothouse.testing.storage_conformance import PODS
 
 
 class Feed:

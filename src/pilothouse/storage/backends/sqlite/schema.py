@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 
-from pilothouse.storage.backends.contract import FIRST_REVISION, Unavailable, UnusableStore
+from pilothouse.storage.backends.contract import FIRST_REVISION, UnusableStore
 
 APPLICATION_ID = 0x50484F55
 SCHEMA_VERSION = 1
@@ -40,22 +40,15 @@ COMPACTED_REVISION = "SELECT revision FROM bounds WHERE name = 'compacted'"
 
 
 def connect_writer(path: str) -> sqlite3.Connection:
-    """Open the file for writing, creating it readable for its owner only. Raises UnusableStore, Unavailable."""
+    """Open the file for writing, creating it readable for its owner only. Raises UnusableStore when it is not ours."""
+    _create_file(path)
+    connection = _connect(path)
     try:
-        _create_file(path)
-        connection = _connect(path)
-        try:
-            _prepare(connection, path)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-    except sqlite3.OperationalError as error:
-        raise Unavailable(f"cannot open {path}: {error}") from error
-    except sqlite3.DatabaseError as error:
-        raise UnusableStore(f"{path} is not a usable database: {error}") from error
-    except OSError as error:
-        raise UnusableStore(f"cannot open {path}: {error.strerror}") from error
+        _prepare(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def connect_reader(path: str) -> sqlite3.Connection:

@@ -13,7 +13,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -117,7 +117,8 @@ class Writer:
         """Delete keys whose time is over; returns how many."""
         rows = connection.execute(_EXPIRED, (self._clock(), MAX_BATCH)).fetchall()
         if rows:
-            self._commit([Write(key, None, revision) for key, revision in rows])
+            plan = self._transact([Write(key, None, revision) for key, revision in rows])
+            self._post(self._deliver, Outcome(plan.revision, plan.events, []))
         return len(rows)
 
     def _run(self) -> None:
@@ -136,25 +137,26 @@ class Writer:
         self._post(resolve, self._stopped, None)
 
     def _open(self) -> None:
-        beacon = self._open_beacon()
-        try:
-            with beacon.joining():
-                self._connection = connect_writer(self._path)
-            self._connection.execute("BEGIN")
-            self._seen = current_revision(self._connection)
-            self._heads = read_heads(self._connection)
-            self._connection.execute("COMMIT")
-        except BaseException:
-            beacon.close()
-            raise
+        with ExitStack() as undoing:
+            try:
+                os.makedirs(os.path.dirname(os.path.abspath(self._path)), mode=0o700, exist_ok=True)
+                beacon = Beacon(self._path + "-revision")
+                undoing.callback(beacon.close)
+                with beacon.joining():
+                    self._connection = connect_writer(self._path)
+                undoing.callback(self._connection.close)
+                self._connection.execute("BEGIN")
+                self._seen = current_revision(self._connection)
+                self._heads = read_heads(self._connection)
+                self._connection.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                raise Unavailable(f"cannot open {self._path}: {error}") from error
+            except sqlite3.DatabaseError as error:
+                raise UnusableStore(f"{self._path} is not a usable database: {error}") from error
+            except OSError as error:
+                raise UnusableStore(f"cannot open {self._path}: {error.strerror}") from error
+            undoing.pop_all()
         self._beacon = beacon
-
-    def _open_beacon(self) -> Beacon:
-        try:
-            os.makedirs(os.path.dirname(os.path.abspath(self._path)), mode=0o700, exist_ok=True)
-            return Beacon(self._path + "-revision")
-        except OSError as error:
-            raise UnusableStore(f"cannot open {self._path}: {error.strerror}") from error
 
     def _turn(self) -> bool:
         """Wait for work and do all that is there; False when the writer is to stop."""
@@ -196,7 +198,9 @@ class Writer:
 
     def _transact(self, writes: list[Write]) -> Plan:
         plan = plan_writes(self._connection, writes, self._heads, self._seen, self._clock())
-        if plan.rows and not append(self._connection, plan):
+        # Refusals need the same certainty as rows: that nobody else has written since the heads were known.
+        valid = append(self._connection, plan) if plan.rows else current_revision(self._connection) == plan.base
+        if not valid:
             plan = self._transact_exclusively(writes)
         settle_heads(self._heads, plan)
         self._seen = plan.revision

@@ -59,12 +59,30 @@ def garbage(path):
         file.write(b"this is not a database" * 1000)
 
 
+def damaged(path):
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        f"PRAGMA application_id = {0x50484F55}; PRAGMA user_version = 1; PRAGMA page_size = 512;"
+        "CREATE TABLE log (revision INTEGER PRIMARY KEY, key TEXT, deleted INTEGER, expires INTEGER, value BLOB);"
+        "CREATE INDEX log_by_key ON log (key, revision, deleted);"
+    )
+    connection.executemany(
+        "INSERT INTO log VALUES (?, ?, 0, NULL, ?)", [(n, f"/{n}", b"x" * 200) for n in range(2, 99)]
+    )
+    connection.commit()
+    connection.close()
+    with open(path, "r+b") as file:
+        file.seek(1024)
+        file.write(b"\xee" * 20_000)
+
+
 @pytest.mark.parametrize(
     "spoil, message",
     [
         (foreign, "is a database of another program"),
         (newer, r"was written by a newer version \(schema 99 > 1\)"),
         (garbage, "is not a usable database: file is not a database"),
+        (damaged, "is not a usable database: .*malformed"),
         (os.mkdir, "cannot open .*: Is a directory"),
     ],
 )
@@ -159,6 +177,19 @@ async def test_an_interrupted_compaction_is_taken_up_again(path):
     await store.compact(revision + 1)
     assert await on_writer(store, "SELECT COUNT(*) FROM log") == [(2,)]
     await store.close()
+
+
+async def test_upkeep_that_fails_tells_so(store):
+    await store.create("/a/event", b"x", -1)
+    pages = (await on_writer(store, "PRAGMA page_count"))[0][0]
+    for number in range(300):
+        await store.create(f"/a/{number}", b"x" * 500, -1)
+    await on_writer(store, f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(Unavailable, match="full"):
+        await store.maintain()
+    await on_writer(store, "PRAGMA max_page_count = 1000000")
+    await store.maintain()
+    assert await store.count("") == 0
 
 
 async def test_upkeep_follows_the_clock(path):
