@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pilothouse.authn.user import User
-
-
-class Requirement(NamedTuple):
-    """One requirement of a field or label selector, as access reviews carry it."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
+from pilothouse.machinery import fields, labels
 
 
 class Attributes:
@@ -49,8 +41,8 @@ class Attributes:
         name: str = "",
         resource_request: bool = True,
         path: str = "",
-        field_selector: Sequence[Requirement] = (),
-        label_selector: Sequence[Requirement] = (),
+        field_selector: Sequence[fields.Requirement] = (),
+        label_selector: Sequence[labels.Requirement] = (),
     ) -> None:
         self.user = user
         self.verb = verb
@@ -64,7 +56,7 @@ class Attributes:
         self.path = path
         self.field_selector = field_selector
         self.label_selector = label_selector
-        # Set when a selector could not be parsed; the requirements are then empty.
+        # Set when a selector could not be parsed as a whole; the requirements are those that could.
         self.field_selector_error = ""
         self.label_selector_error = ""
 
@@ -72,6 +64,18 @@ class Attributes:
     def read_only(self) -> bool:
         """Whether the verb cannot change anything."""
         return self.verb in ("get", "list", "watch")
+
+    def selects_field(self, field: str, value: str) -> bool:
+        """Whether the request is limited to objects with this value of a field."""
+        wanted = fields.Requirement(field, fields.EQUALS, value)
+        return any(requirement == wanted for requirement in self.field_selector)
+
+    def copy(self) -> Attributes:
+        """A copy to be changed."""
+        copied = Attributes.__new__(Attributes)
+        for slot in Attributes.__slots__:
+            setattr(copied, slot, getattr(self, slot))
+        return copied
 
     def __repr__(self) -> str:
         resource = f"{self.group}/{self.resource}/{self.subresource} {self.name}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pilothouse.authz.rbac.rules import Rule
+from pilothouse.machinery import labels
 
 
 def aggregate_rules(role: Mapping[str, Any], roles: Iterable[Mapping[str, Any]]) -> list[Rule] | None:
@@ -16,31 +17,10 @@ def aggregate_rules(role: Mapping[str, Any], roles: Iterable[Mapping[str, Any]])
     own_name = role["metadata"]["name"]
     candidates = sorted(roles, key=lambda candidate: str(candidate["metadata"]["name"]))
     gathered: list[Rule] = []
-    for selector in rule.get("clusterRoleSelectors") or ():
+    for described in rule.get("clusterRoleSelectors") or ():
+        selector = labels.from_object(described)
         for candidate in candidates:
             metadata = candidate["metadata"]
-            if metadata["name"] != own_name and selects(selector, metadata.get("labels") or {}):
+            if metadata["name"] != own_name and selector.matches(metadata.get("labels") or {}):
                 gathered.extend(found for found in candidate.get("rules") or () if found not in gathered)
     return gathered
-
-
-def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Whether a label selector matches; an empty one matches everything."""
-    for key, value in (selector.get("matchLabels") or {}).items():
-        if labels.get(key) != value:
-            return False
-    return all(_meets(labels, requirement) for requirement in selector.get("matchExpressions") or ())
-
-
-def _meets(labels: Mapping[str, str], requirement: Mapping[str, Any]) -> bool:
-    key, values = requirement["key"], requirement.get("values") or ()
-    match requirement["operator"]:
-        case "In":
-            return key in labels and labels[key] in values
-        case "NotIn":
-            return key not in labels or labels[key] not in values
-        case "Exists":
-            return key in labels
-        case "DoesNotExist":
-            return key not in labels
-    return False

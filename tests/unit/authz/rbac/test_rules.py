@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.authz.rbac.aggregation import aggregate_rules, selects
+from pilothouse.authz.rbac.aggregation import aggregate_rules
 from pilothouse.authz.rbac.rules import break_down, compact, rules_covered
 
 
@@ -64,21 +64,3 @@ def test_aggregation():
     role = {"metadata": {"name": "all"}, "aggregationRule": rule}
     assert aggregate_rules(role, roles) == [r("get", [""], ["pods"]), r("x", [""], ["y"]), r("list", [""], ["pods"])]
     assert aggregate_rules({"metadata": {"name": "d"}}, roles) is None
-
-
-@pytest.mark.parametrize(
-    ("operator", "values", "labels", "matches"),
-    [
-        ("In", ["1"], {"a": "1"}, True),
-        ("In", ["1"], {}, False),
-        ("NotIn", ["1"], {}, True),
-        ("NotIn", ["1"], {"a": "1"}, False),
-        ("Exists", [], {"a": ""}, True),
-        ("Exists", [], {}, False),
-        ("DoesNotExist", [], {}, True),
-        ("DoesNotExist", [], {"a": ""}, False),
-        ("Unknown", [], {"a": ""}, False),
-    ],
-)
-def test_selects(operator, values, labels, matches):
-    assert selects({"matchExpressions": [{"key": "a", "operator": operator, "values": values}]}, labels) == matches

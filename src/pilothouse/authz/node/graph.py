@@ -1,0 +1,124 @@
+"""Which node is entitled to which object, kept up to date by the objects that make the connection.
+
+    pod → node                        a pod, and everything it refers to, is for the node it runs on
+    volume → claim → pod → node       a persistent volume is for the nodes of its claim's pods
+    secret → volume → …               so are the secrets needed to mount it
+    attachment, slice, request → node by their own field
+
+Fed by ``put`` and ``remove``; a question is a lookup or two, however many pods share an object.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from pilothouse.authz.node.references import CLAIM, SECRET, references_of_pod, secrets_of_volume
+
+POD: Final = "pods"
+VOLUME: Final = "persistentvolumes"
+ATTACHMENT: Final = "volumeattachments"
+SLICE: Final = "resourceslices"
+CERTIFICATE_REQUEST: Final = "podcertificaterequests"
+WATCHED: Final = (POD, VOLUME, ATTACHMENT, SLICE, CERTIFICATE_REQUEST)
+
+Vertex = tuple[str, str, str]
+
+
+class _Volume(NamedTuple):
+    claim: Vertex
+    secrets: frozenset[Vertex]
+
+
+class Graph:
+    """The connections between nodes and objects."""
+
+    def __init__(self) -> None:
+        # For each object the nodes it is for, with the number of reasons.
+        self._nodes: dict[Vertex, Counter[str]] = {}
+        self._edges: dict[Vertex, tuple[str, frozenset[Vertex]]] = {}
+        self._volumes: dict[str, _Volume] = {}
+        self._volumes_of_secret: dict[Vertex, set[str]] = {}
+
+    def put(self, resource: str, obj: Mapping[str, Any]) -> None:
+        """An object of one of the watched resources was created or changed."""
+        metadata = obj["metadata"]
+        name, namespace = metadata["name"], metadata.get("namespace", "")
+        if resource == VOLUME:
+            self._put_volume(name, obj)
+            return
+        node = (obj.get("spec") or {}).get("nodeName", "")
+        vertex = (resource, namespace, name)
+        if resource == POD:
+            references = frozenset((kind, namespace, other) for kind, other in references_of_pod(obj))
+            if node:
+                self._connect(vertex, node, references | {vertex})
+        elif node:
+            self._connect(vertex, node, frozenset({vertex}))
+        else:
+            self._disconnect(vertex)
+
+    def remove(self, resource: str, namespace: str, name: str) -> None:
+        """An object was deleted."""
+        if resource == VOLUME:
+            self._remove_volume(name)
+        else:
+            self._disconnect((resource, namespace, name))
+
+    def entitled(self, node: str, resource: str, namespace: str, name: str) -> bool:
+        """Whether an object is for the node."""
+        vertex = (resource, namespace, name)
+        if resource == VOLUME:
+            volume = self._volumes.get(name)
+            return volume is not None and self._holds(volume.claim, node)
+        if self._holds(vertex, node):
+            return True
+        if resource != SECRET:
+            return False
+        return any(self._holds(self._volumes[other].claim, node) for other in self._volumes_of_secret.get(vertex, ()))
+
+    def _holds(self, vertex: Vertex, node: str) -> bool:
+        nodes = self._nodes.get(vertex)
+        return nodes is not None and node in nodes
+
+    def _connect(self, source: Vertex, node: str, objects: frozenset[Vertex]) -> None:
+        if self._edges.get(source) == (node, objects):
+            return
+        self._disconnect(source)
+        self._edges[source] = (node, objects)
+        for vertex in objects:
+            self._nodes.setdefault(vertex, Counter())[node] += 1
+
+    def _disconnect(self, source: Vertex) -> None:
+        node, objects = self._edges.pop(source, ("", frozenset[Vertex]()))
+        for vertex in objects:
+            nodes = self._nodes[vertex]
+            nodes[node] -= 1
+            if not nodes[node]:
+                del nodes[node]
+            if not nodes:
+                del self._nodes[vertex]
+
+    def _put_volume(self, name: str, obj: Mapping[str, Any]) -> None:
+        self._remove_volume(name)
+        claim = (obj.get("spec") or {}).get("claimRef")
+        if not claim:
+            return
+        secrets = _secret_vertices(secrets_of_volume(obj))
+        vertex = (CLAIM, claim.get("namespace", ""), claim.get("name", ""))
+        self._volumes[name] = _Volume(vertex, secrets)
+        for secret in secrets:
+            self._volumes_of_secret.setdefault(secret, set()).add(name)
+
+    def _remove_volume(self, name: str) -> None:
+        volume = self._volumes.pop(name, None)
+        for secret in volume.secrets if volume is not None else ():
+            users = self._volumes_of_secret[secret]
+            users.discard(name)
+            if not users:
+                del self._volumes_of_secret[secret]
+
+
+def _secret_vertices(names: Iterable[tuple[str, str]]) -> frozenset[Vertex]:
+    return frozenset((SECRET, namespace, name) for namespace, name in names)
