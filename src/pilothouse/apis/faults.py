@@ -1,7 +1,7 @@
 """Collecting the faults of an object in the original's order.
 
-Upstream some rules are written as code and some are declared on the types. The declared ones are checked last, and where
-both know a fault only the declared wording is shown. Validation therefore keeps two lists, joined at the end:
+Upstream some rules are written as code and some are declared on the types. The declared ones are checked last, and
+where both know a fault only the declared wording is shown. Validation therefore keeps two lists, joined at the end:
 
     faults = Faults()
     faults.errors.append(invalid(path, value, "must be …"))    # a written rule

@@ -1,0 +1,46 @@
+"""Horizontal pod autoscalers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pilothouse.apis.autoscaling.columns import COLUMNS
+from pilothouse.apis.autoscaling.conversion import drop_round_trip_annotations
+from pilothouse.apis.autoscaling.defaults import default_autoscaler
+from pilothouse.apis.autoscaling.validation import validate_autoscaler, validate_autoscaler_status
+from pilothouse.apis.status import StatusKeeper
+from pilothouse.apis.strategy import Context, Object, StatusStrategy, Strategy
+from pilothouse.machinery.field_errors import FieldError
+
+
+class AutoscalerStatusStrategy(StatusStrategy):
+    """What the autoscaling controller reports."""
+
+    def default(self, obj: Object) -> None:
+        default_autoscaler(obj)
+
+    def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
+        return validate_autoscaler_status(obj)
+
+
+class AutoscalerStrategy(StatusKeeper):
+    """Horizontal pod autoscalers. The annotations that carry newer fields through v1 are never stored."""
+
+    type_name = "autoscaling.v2.HorizontalPodAutoscaler"
+    generation = True
+    subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": AutoscalerStatusStrategy}
+    columns = COLUMNS
+
+    def default(self, obj: Object) -> None:
+        drop_round_trip_annotations(obj["metadata"])
+        default_autoscaler(obj)
+
+    def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
+        return validate_autoscaler(obj)
+
+    def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
+        return validate_autoscaler(obj, old)
+
+
+STRATEGIES: dict[str, type[Strategy]] = {"horizontalpodautoscalers": AutoscalerStrategy}
