@@ -121,7 +121,7 @@ def _separator(previous: str, line: str, space: str, of_field: bool) -> str:
 def _opens_block(previous: str, line: str) -> bool:
     """Whether an empty line stood between a paragraph and the indented lines it announces."""
     announced = previous[-1] == ":" and not previous[0].isspace() and previous[1:2] != ")"
-    return announced and line.startswith(("    ", "\t", "  1. ")) and not line.lstrip().startswith(_LIST_MARKS)
+    return announced and line.startswith(("    ", "\t")) and not line.lstrip().startswith(_LIST_MARKS)
 
 
 def _opens_paragraph(previous: str, line: str) -> bool:
