@@ -120,7 +120,7 @@ def _write(manager: Manager, managed: Managed) -> Entry:
     if time is not None:
         entry["time"] = time
     entry["fieldsType"] = "FieldsV1"
-    entry["fieldsV1"] = field_sets.ordered(owned.fields)
+    entry["fieldsV1"] = owned.fields
     if manager.subresource:
         entry["subresource"] = manager.subresource
     return entry

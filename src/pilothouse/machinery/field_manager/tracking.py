@@ -36,6 +36,7 @@ from pilothouse.machinery.field_manager.entries import (
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 from pilothouse.machinery.schema import decoding
 from pilothouse.machinery.schema.types import Struct
+from pilothouse.machinery.structured.comparing import same
 from pilothouse.machinery.structured.describing import StepError
 from pilothouse.machinery.structured.field_sets import FieldSet, difference, from_paths, has, union
 from pilothouse.machinery.structured.ownership import Conflicts, MissingVersion, Owned, Ownership, Versioned
@@ -185,7 +186,7 @@ class FieldManager:
         else:
             managers.pop(applier, None)
         managed.managers = managers
-        if merged.value == live:
+        if same(self._shape, live, merged.value):
             return live
         managed.times[applier] = now
         return merged.value if isinstance(merged.value, dict) else {}

@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from pilothouse.machinery.structured.describing import describe, step_of
-from pilothouse.machinery.structured.field_sets import FieldSet, recursive_difference, union
-from pilothouse.machinery.structured.shapes import ListShape, MapShape, Shape
+from pilothouse.machinery.structured.field_sets import FieldSet, in_order, recursive_difference, union
+from pilothouse.machinery.structured.shapes import ListShape, MapShape, Shape, is_open
 
 
 @dataclass(slots=True)
@@ -47,7 +49,7 @@ def compare(shape: Shape, old: Any, new: Any) -> Comparison:
     """Compare two values of one shape."""
     found = _Found()
     _compare(shape, old, new, found)
-    return Comparison(found.removed, found.modified, found.added)
+    return Comparison(in_order(found.removed), in_order(found.modified), in_order(found.added))
 
 
 class _Found:
@@ -62,8 +64,24 @@ class _Found:
         self.leaf = False
 
 
+def same(shape: Shape, old: Any, new: Any) -> bool:
+    """Whether two values are equal, as JSON: ``true`` is not 1 there."""
+    if old is new:
+        return True
+    if old != new or old.__class__ is bool or new.__class__ is bool:
+        return old is new
+    return not is_open(shape) or _canonical(old) == _canonical(new)
+
+
+def _canonical(value: Any) -> bytes | str:
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        return repr(value)
+
+
 def _compare(shape: Shape, old: Any, new: Any, found: _Found) -> None:
-    if old is new or (old == new and old.__class__ is new.__class__):
+    if same(shape, old, new):
         return
     old_part, new_part = _part(shape, old), _part(shape, new)
     if old_part == new_part:
@@ -122,16 +140,17 @@ def _described(shape: Shape | None, value: Any) -> FieldSet:
 
 
 def _descend(shape: Shape | None, step: str, old: Any, new: Any, found: _Found) -> None:
-    if shape is None or (old == new and old.__class__ is new.__class__):
+    if shape is None:
         return
     below = _Found()
     _compare(shape, old, new, below)
     if below.removed:
-        found.removed[step] = below.removed
+        found.removed[step] = in_order(below.removed)
     if below.added:
-        found.added[step] = below.added
+        found.added[step] = in_order(below.added)
     if below.modified or below.leaf:
-        found.modified[step] = {".": {}, **below.modified} if below.leaf and below.modified else below.modified
+        modified = in_order(below.modified)
+        found.modified[step] = {".": {}, **modified} if below.leaf and modified else modified
 
 
 def _compare_lists(items: ListShape, old: list[Any] | None, new: list[Any] | None, found: _Found) -> None:

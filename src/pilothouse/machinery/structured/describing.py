@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pilothouse.machinery.structured.field_sets import FieldSet
-from pilothouse.machinery.structured.paths import key_step, order, value_step
+from pilothouse.machinery.structured.field_sets import FieldSet, in_order
+from pilothouse.machinery.structured.paths import key_step, name_step, value_step
 from pilothouse.machinery.structured.shapes import ListShape, MapShape, Shape
 
 
@@ -29,6 +29,10 @@ def step_of(items: ListShape, item: Any) -> str:
     if item.__class__ is not dict:
         kind = "a null element" if item is None else "non-map elements"
         raise StepError(f"associative list with keys may not have {kind}")
+    if len(items.keys) == 1:
+        only = item.get(items.keys[0])
+        if only.__class__ is str:
+            return name_step(items.keys[0], only)
     found = []
     for name, default in items.key_fields:
         if name in item:
@@ -81,7 +85,7 @@ def _claim_items(items: ListShape, value: list[Any]) -> FieldSet | None:
             continue
         below = _claim(items.item, item)
         out[step] = {".": {}, **below} if below else {}
-    return out or None
+    return in_order(out) or None
 
 
 def _claim_map(shape: MapShape, value: dict[str, Any]) -> FieldSet | None:
@@ -99,7 +103,7 @@ def _claim_map(shape: MapShape, value: dict[str, Any]) -> FieldSet | None:
             out["f:" + key] = {".": {}, **below} if below else {}
         elif below is not None:
             out["f:" + key] = below
-    return out or None
+    return in_order(out) or None
 
 
 def describe(shape: Shape, value: Any) -> FieldSet:
@@ -191,9 +195,6 @@ def _list_description(items: ListShape) -> Description:
         for item in value:
             step = step_of(items, item)
             found[step] = {} if step in found else described(item)
-        out: FieldSet = {".": {}}
-        for step in sorted(found, key=order) if len(found) > 1 else found:
-            out[step] = found[step]
-        return out
+        return {".": {}, **in_order(found)}
 
     return describe_list

@@ -6,12 +6,13 @@ A set is a tree of dicts, keyed by steps:
 
 An empty node is a member; a node with children is one only if it has ``"."``. The root is never a member, so the empty
 root is the empty set. Keeping the stored form means that reading and writing cost nothing and that an untouched
-manager's set is passed on as it is. Nodes are shared freely between sets and never changed after they were made.
+manager's set is passed on as it is. Nodes are shared freely between sets and never changed after they were made. The
+steps of every node are in stored order; all functions here keep it so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from pilothouse.machinery.structured.paths import Path, PathError, order, read_step
@@ -51,13 +52,12 @@ def has(fields: FieldSet, path: Path) -> bool:
 
 def paths_of(fields: FieldSet, prefix: Path = ()) -> Iterator[Path]:
     """All paths in the set: at each level first the members, then what is below each, in order."""
-    steps = sorted((step for step in fields if step != "."), key=order)
-    for step in steps:
-        if is_member(fields[step]):
+    for step, node in fields.items():
+        if step != "." and is_member(node):
             yield (*prefix, step)
-    for step in steps:
-        if fields[step]:
-            yield from paths_of(fields[step], (*prefix, step))
+    for step, node in fields.items():
+        if node:
+            yield from paths_of(node, (*prefix, step))
 
 
 def size(fields: FieldSet) -> int:
@@ -71,7 +71,7 @@ def union(left: FieldSet, right: FieldSet) -> FieldSet:
     for step, node in right.items():
         mine = out.get(step)
         out[step] = node if mine is None else _join(mine, node)
-    return out
+    return out if len(out) == len(left) else in_order(out)
 
 
 def _join(left: FieldSet, right: FieldSet) -> FieldSet:
@@ -137,11 +137,16 @@ def leaves(fields: FieldSet) -> FieldSet:
     return {step: leaves(node) if node else node for step, node in fields.items() if step != "."}
 
 
-def ordered(fields: FieldSet) -> FieldSet:
-    """The same set with its steps in the order in which they are written."""
+def in_order(fields: FieldSet) -> FieldSet:
+    """One level of a set with its steps in the order in which they are written."""
     if len(fields) < 2:
-        return {step: ordered(node) if node else node for step, node in fields.items()}
-    return {step: ordered(node) if node else node for step, node in sorted(fields.items(), key=lambda i: order(i[0]))}
+        return fields
+    steps = list(fields)
+    right = sorted(steps)
+    if right[-1] > "g":
+        # Fields sort as their text does, list items do not.
+        right.sort(key=order)
+    return fields if right == steps else {step: fields[step] for step in right}
 
 
 def read(fields: Any, depth: int = 0) -> FieldSet:
@@ -168,10 +173,4 @@ def _read(fields: Any, depth: int) -> FieldSet | None:
             if node is not None:
                 out[step] = node
     # Only "." inside is the same as nothing inside.
-    return {} if len(out) == 1 and "." in out else out
-
-
-def without(fields: FieldSet, steps: Iterable[str]) -> FieldSet:
-    """The set without some nodes of its top level."""
-    drop = set(steps)
-    return {step: node for step, node in fields.items() if step not in drop}
+    return {} if len(out) == 1 and "." in out else in_order(out)

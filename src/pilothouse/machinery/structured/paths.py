@@ -43,9 +43,20 @@ def key_step(fields: Iterable[tuple[str, Any]]) -> str:
     return "k:{" + ",".join(f'"{name}":{write_json(value)}' for name, value in fields) + "}"
 
 
+@lru_cache(8192)
+def name_step(name: str, text: str) -> str:
+    """The step to a list item by one key field that is a string: the usual case."""
+    return f'k:{{"{name}":{write_json(text)}}}'
+
+
 def value_step(value: Any) -> str:
     """The step to a member of a set."""
-    return "v:" + write_json(value)
+    return _text_step(value) if value.__class__ is str else "v:" + write_json(value)
+
+
+@lru_cache(4096)
+def _text_step(text: str) -> str:
+    return "v:" + write_json(text)
 
 
 def read_step(text: str) -> str | None:

@@ -58,12 +58,11 @@ def _cut_map(shape: MapShape, value: dict[str, Any], fields: FieldSet, keep: boo
         if node is None:
             if not keep:
                 out[key] = item
-        elif is_member(node):
+        elif not node or inner is None or (is_member(node) and not keep):
             if keep:
-                # A field that is wanted as a whole keeps what the set of its *parent* names in it.
-                out[key] = item if inner is None else _cut(inner, item, fields, keep=True)
+                out[key] = item
         else:
-            out[key] = item if inner is None else _cut(inner, item, node, keep=keep)
+            out[key] = _cut(inner, item, children(node), keep=keep)
     return out or None
 
 

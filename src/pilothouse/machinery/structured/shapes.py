@@ -23,7 +23,7 @@ UNTYPED: Final = "untyped"
 class Shape:
     """What may stand at one place of an object. At least one of the three is set."""
 
-    __slots__ = ("description", "items", "map", "scalar")
+    __slots__ = ("description", "is_open", "items", "map", "scalar")
 
     def __init__(self, scalar: str = "", items: ListShape | None = None, map: MapShape | None = None) -> None:
         self.scalar = scalar
@@ -31,6 +31,8 @@ class Shape:
         self.map = map
         self.description: Callable[[Any], dict[str, Any]] | None = None
         """What ``describing`` has made of this shape."""
+        self.is_open: bool | None = None
+        """Whether values of several types may stand here or below; None until somebody asks."""
 
 
 class ListShape:
@@ -108,15 +110,36 @@ DEDUCED: Final = Shape(UNTYPED, ListShape(_untyped_atomic), MapShape(element=_de
 """Anything, maps field by field, lists as a whole: how values without a schema are merged."""
 
 _FREE_OBJECT: Final = Shape(map=MapShape(element=_deduced))
+_INT_OR_STRING: Final = Shape(UNTYPED, ListShape(_untyped_atomic), MapShape(element=_deduced))
+# Open by their schema, but what is stored there is not.
+_FREE_OBJECT.is_open = _INT_OR_STRING.is_open = False
 _SCALARS: Final = {
     "string": Shape(STRING), "bytes": Shape(STRING), "bool": Shape(BOOLEAN), "int32": Shape(NUMERIC),
     "int64": Shape(NUMERIC), "uint64": Shape(NUMERIC), "uint8": Shape(NUMERIC), "float64": Shape(NUMERIC),
 }  # fmt: skip
 _SPECIALS: Final = {
     "Quantity": Shape(UNTYPED), "Time": Shape(UNTYPED), "MicroTime": Shape(UNTYPED), "Duration": Shape(STRING),
-    "IntOrString": DEDUCED, "RawExtension": UNTYPED_ATOMIC, "FieldsV1": _FREE_OBJECT, "JSON": DEDUCED,
+    "IntOrString": _INT_OR_STRING, "RawExtension": UNTYPED_ATOMIC, "FieldsV1": _FREE_OBJECT, "JSON": DEDUCED,
     "SchemaOrBool": DEDUCED, "SchemaOrArray": DEDUCED, "SchemaOrStringArray": DEDUCED,
 }  # fmt: skip
+
+
+def is_open(shape: Shape) -> bool:
+    """Whether a field may change its type, so that Python's ``True == 1`` could hide a change."""
+    if shape.is_open is None:
+        shape.is_open = _reaches_open(shape, set())
+    return shape.is_open
+
+
+def _reaches_open(shape: Shape, seen: set[int]) -> bool:
+    if shape.is_open is not None or id(shape) in seen:
+        return bool(shape.is_open)
+    seen.add(id(shape))
+    if shape.scalar == UNTYPED and (shape.map is not None or shape.items is not None):
+        return True
+    below = [] if shape.map is None else [*shape.map.fields.values(), shape.map.element]
+    below.append(None if shape.items is None else shape.items.item)
+    return any(_reaches_open(inner, seen) for inner in below if inner is not None)
 
 
 def shape_of(struct: Struct) -> Shape:

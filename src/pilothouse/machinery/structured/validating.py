@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pilothouse.machinery.go_quote import format_float, quote, show
 from pilothouse.machinery.structured.describing import StepError, step_of
@@ -21,54 +21,70 @@ class SchemaMismatch(ValueError):
 
 def validate(shape: Shape, value: Any, *, allow_duplicates: bool = False) -> None:
     """Raise ``SchemaMismatch`` if the value does not fit. Duplicates are list items under one key."""
-    errors: list[tuple[str, str]] = []
-    _validate(shape, value, "", allow_duplicates, errors)
+    errors: _Errors = []
+    _validate(shape, value, allow_duplicates, errors)
     if errors:
         raise SchemaMismatch(errors)
 
 
 _Errors = list[tuple[str, str]]
+_CLASSES: Final = {STRING: str, NUMERIC: int, BOOLEAN: bool}
 
 
-def _validate(shape: Shape, value: Any, path: str, allow: bool, errors: _Errors) -> None:
+def _validate(shape: Shape, value: Any, allow: bool, errors: _Errors) -> None:
+    """Add the errors of a value; whoever called puts the way to the value in front of them."""
     if value is None:
         return
     if value.__class__ is dict and shape.map is not None:
-        _validate_map(shape.map, value, path, allow, errors)
+        _validate_map(shape.map, value, allow, errors)
     elif value.__class__ is list and shape.items is not None:
-        _validate_list(shape.items, value, path, allow, errors)
+        _validate_list(shape.items, value, allow, errors)
     elif shape.scalar and (value.__class__ not in (dict, list) or shape.map is None):
         message = _scalar_error(shape.scalar, value)
         if message:
-            errors.append((path, message))
+            errors.append(("", message))
     else:
         wanted = "map" if shape.map is not None else "list"
-        errors.append((path, f"expected {wanted}, got &{{{show(value)}}}"))
+        errors.append(("", f"expected {wanted}, got &{{{show(value)}}}"))
 
 
-def _validate_map(shape: MapShape, value: dict[str, Any], path: str, allow: bool, errors: _Errors) -> None:
+def _validate_map(shape: MapShape, value: dict[str, Any], allow: bool, errors: _Errors) -> None:
+    named, element = shape.fields, shape.element
     for key, item in value.items():
-        inner = shape.field(key)
+        inner = named.get(key, element)
         if inner is None:
-            errors.append((f"{path}.{key}", "field not declared in schema"))
+            errors.append((f".{key}", "field not declared in schema"))
             return
-        _validate(inner, item, f"{path}.{key}", allow, errors)
+        if item.__class__ is _CLASSES.get(inner.scalar):
+            continue
+        before = len(errors)
+        _validate(inner, item, allow, errors)
+        if len(errors) > before:
+            _prefix(errors, before, f".{key}")
 
 
-def _validate_list(items: ListShape, value: list[Any], path: str, allow: bool, errors: _Errors) -> None:
+def _validate_list(items: ListShape, value: list[Any], allow: bool, errors: _Errors) -> None:
     seen: set[str] = set()
+    inner = items.item
     for position, item in enumerate(value):
         step = f"i:{position}"
         if not items.atomic:
             try:
                 step = step_of(items, item)
             except StepError as error:
-                errors.append((path, f"element {position}: {error}"))
+                errors.append(("", f"element {position}: {error}"))
                 return
             if step in seen and not allow:
-                errors.append((path, f"duplicate entries for key {show_step(step)}"))
+                errors.append(("", f"duplicate entries for key {show_step(step)}"))
             seen.add(step)
-        _validate(items.item, item, path + show_step(step), allow, errors)
+        before = len(errors)
+        _validate(inner, item, allow, errors)
+        if len(errors) > before:
+            _prefix(errors, before, show_step(step))
+
+
+def _prefix(errors: _Errors, start: int, step: str) -> None:
+    errors[start:] = [(step + path, message) for path, message in errors[start:]]
 
 
 def _scalar_error(scalar: str, value: Any) -> str:
