@@ -1,0 +1,62 @@
+"""ConfigMaps: two bags of keys, a size limit, and no change once immutable."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pilothouse.apis.columns import AGE, NAME
+from pilothouse.apis.core.checks import refusals
+from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
+from pilothouse.machinery import names
+from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, too_long
+
+SIZE_LIMIT: Final = 1024 * 1024
+FROZEN: Final = "field is immutable when `immutable` is set"
+_DATA: Final = Path("data")
+_BINARY: Final = Path("binaryData")
+
+
+def decoded_size(text: str) -> int:
+    """How many bytes canonical base64 stands for."""
+    return len(text) // 4 * 3 - text.count("=", -2)
+
+
+class ConfigMapStrategy(Strategy):
+    """``default`` has nothing to do: an empty ``data`` is not written."""
+
+    columns = (
+        NAME,
+        Column(
+            "Data",
+            "string",
+            lambda obj: len(obj.get("data") or ()) + len(obj.get("binaryData") or ()),
+            description=Doc("core.v1.ConfigMap", "data"),
+        ),
+        AGE,
+    )
+
+    def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
+        errs: list[FieldError] = []
+        data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+        size = 0
+        for key, value in data.items():
+            errs += refusals(_DATA.key(key), key, names.check_config_map_key(key))
+            if key in binary:
+                errs.append(invalid(_DATA.key(key), key, "duplicate of key present in binaryData"))
+            size += len(value) if value.isascii() else len(value.encode())
+        for key, value in binary.items():
+            errs += refusals(_BINARY.key(key), key, names.check_config_map_key(key))
+            size += decoded_size(value or "")
+        if size > SIZE_LIMIT:
+            errs.append(too_long(Path(""), "", SIZE_LIMIT))
+        return errs
+
+    def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
+        errs: list[FieldError] = []
+        if old.get("immutable"):
+            if not obj.get("immutable"):
+                errs.append(forbidden(Path("immutable"), FROZEN))
+            for key in ("data", "binaryData"):
+                if (obj.get(key) or {}) != (old.get(key) or {}):
+                    errs.append(forbidden(Path(key), FROZEN))
+        return errs + self.validate(ctx, obj)

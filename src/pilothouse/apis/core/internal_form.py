@@ -1,0 +1,93 @@
+"""How a refused struct shows in a message: as the original's internal types, which have no JSON names, print.
+
+    {"key": "a", "effect": "NoSchedule"}  →  {"Key":"a","Value":"","Effect":"NoSchedule","TimeAdded":null}
+
+Every field appears under its Go name, empty ones with their zero. Types of ``meta`` keep their JSON names.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from typing import Any, Final
+
+from pilothouse.apis import types
+from pilothouse.machinery.schema.types import Field, ListOf, MapOf, Scalar, Special, Struct, Type
+
+_ACRONYMS: Final = {
+    "ip": "IP", "ips": "IPs", "uid": "UID", "cidr": "CIDR", "cidrs": "CIDRs", "apiVersion": "APIVersion",
+    "apiGroup": "APIGroup", "clusterIP": "ClusterIP", "podCIDR": "PodCIDR", "nfs": "NFS", "rbd": "RBD", "iscsi": "ISCSI",
+    "fc": "FC", "csi": "CSI", "cephfs": "CephFS", "ipMode": "IPMode", "ipBlock": "IPBlock", "tls": "TLS", "http": "HTTP",
+    "gcePersistentDisk": "GCEPersistentDisk", "awsElasticBlockStore": "AWSElasticBlockStore", "fsType": "FSType",
+    "pdName": "PDName", "volumeID": "VolumeID", "scaleIO": "ScaleIO", "storageos": "StorageOS", "iqn": "IQN",
+    "targetWWNs": "TargetWWNs", "wwids": "WWIDs", "lun": "Lun", "sslEnabled": "SSLEnabled",
+}  # fmt: skip
+_RENAMED: Final = {
+    "core.v1.RBDPersistentVolumeSource": {
+        "monitors": "CephMonitors", "image": "RBDImage", "pool": "RBDPool", "user": "RadosUser",
+    },
+    "core.v1.ISCSIPersistentVolumeSource": {
+        "chapAuthDiscovery": "DiscoveryCHAPAuth", "chapAuthSession": "SessionCHAPAuth", "iscsiInterface": "ISCSIInterface",
+    },
+    "core.v1.GlusterfsPersistentVolumeSource": {"endpoints": "EndpointsName"},
+    "core.v1.AzureDiskVolumeSource": {"diskURI": "DataDiskURI"},
+}  # fmt: skip
+_ZEROS: Final[dict[str, Any]] = {"string": "", "bool": False, "bytes": None}
+_HIDDEN: Final = frozenset({("core.v1.NodeSpec", "podCIDR")})
+
+
+def internal_form(type_name: str, value: Any) -> Any:
+    """A value of a catalogued type, or a list of them, as the internal type shows in JSON."""
+    if isinstance(value, list):
+        return [internal_form(type_name, item) for item in value]
+    return None if value is None else _struct(types.struct(type_name), value)
+
+
+def show_change(type_name: str, old: Any, new: Any) -> str:
+    """The difference of two structs as a unified diff of their indented JSON."""
+    before, after = (
+        [f"{line}\n" for line in json.dumps(internal_form(type_name, value), indent=1, ensure_ascii=False).split("\n")]
+        for value in (old, new)
+    )
+    return "".join(list(difflib.unified_diff(before, after))[2:])
+
+
+def _struct(struct: Struct, value: dict[str, Any]) -> dict[str, Any]:
+    if struct.name.startswith("meta."):
+        return value
+    renamed = _RENAMED.get(struct.name, _ACRONYMS)
+    shown = {}
+    for name, field in struct.fields.items():
+        if (struct.name, name) not in _HIDDEN:
+            shown[renamed.get(name) or _go_name(name)] = _field(field, value.get(name))
+    return shown
+
+
+def _go_name(name: str) -> str:
+    return _ACRONYMS.get(name) or name[0].upper() + name[1:]
+
+
+def _field(field: Field, value: Any) -> Any:
+    if value is None:
+        return None if field.pointer else _zero(field.type)
+    return _value(field.type, value)
+
+
+def _zero(node: Type) -> Any:
+    if isinstance(node, Struct):
+        return _struct(node, {})
+    if isinstance(node, Scalar):
+        return _ZEROS.get(node.kind, 0)
+    if isinstance(node, Special):
+        return {"Quantity": "0", "IntOrString": 0}.get(node.kind)
+    return None
+
+
+def _value(node: Type, value: Any) -> Any:
+    if isinstance(node, Struct):
+        return _struct(node, value)
+    if isinstance(node, ListOf):
+        return [_value(node.item, item) for item in value]
+    if isinstance(node, MapOf):
+        return {key: _value(node.value, item) for key, item in value.items()}
+    return value
