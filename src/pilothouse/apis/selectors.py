@@ -43,5 +43,5 @@ def validate_selector_matches_template(
     if not selector.empty:
         found: dict[str, str] = template["metadata"].get("labels") or {}
         if not selector.matches(found):
-            where = path.child("metadata", "labels")
-            errs.append(invalid(where, dict(sorted(found.items())) or None, "`selector` does not match template `labels`"))
+            why = "`selector` does not match template `labels`"
+            errs.append(invalid(path.child("metadata", "labels"), dict(sorted(found.items())) or None, why))

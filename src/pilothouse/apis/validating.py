@@ -17,7 +17,7 @@ from pilothouse.machinery import quantity
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, required
 
 NEGATIVE: Final = "must be greater than or equal to 0"
-NOT_POSITIVE: Final = "must be greater than 0"
+NOT_POSITIVE: Final = "must be greater than zero"
 IMMUTABLE: Final = "field is immutable"
 
 Check = Callable[[str], list[str]]
@@ -59,8 +59,7 @@ def present(value: Any, path: Path, name: str, errs: list[FieldError], detail: s
 
 def well_formed(value: str, check: Check, path: Path, name: str, errs: list[FieldError]) -> None:
     """A text in a format of ``machinery.names``; every fault is an error of its own."""
-    for message in check(value):
-        errs.append(invalid(path.child(name), value, message))
+    errs += [invalid(path.child(name), value, message) for message in check(value)]
 
 
 def unchanged(new: Any, old: Any, path: Path, name: str, errs: list[FieldError]) -> None:

@@ -1,0 +1,1 @@
+"""The core group: pods and everything around them."""

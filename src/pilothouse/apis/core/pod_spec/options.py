@@ -1,0 +1,117 @@
+"""What an update must go on accepting because the stored object already has it.
+
+Rules of pod validation got stricter over time. An object from before such a change must stay updatable, so each looser
+rule is an option that is on only if the old spec breaks the strict one. ``PodValidationOptions()`` judges new objects.
+Features that are on by default are not options here; those that are off leave only the "already in use" side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pilothouse.apis.core.pod_spec.affinity import has_invalid_node_value, has_invalid_term_value
+from pilothouse.apis.core.pod_spec.annotations import has_valid_deletion_cost
+from pilothouse.apis.core.pod_spec.paths import is_local_path
+from pilothouse.apis.core.pod_spec.resources import has_indivisible_huge_pages
+from pilothouse.apis.core.pod_spec.sysctls import is_host_sysctl
+from pilothouse.apis.core.pod_spec.topology_spread import has_invalid_match_keys, has_invalid_spread_selector
+
+Struct = dict[str, Any]
+
+CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
+
+
+@dataclass(slots=True)
+class PodValidationOptions:
+    """Looser rules for objects that already break the stricter ones."""
+
+    is_pod: bool = False
+    """Whether the spec is a pod's own and not the template of a workload."""
+    allow_invalid_deletion_cost: bool = False
+    allow_invalid_label_value_in_selector: bool = False
+    allow_invalid_label_value_in_node_affinity: bool = False
+    allow_indivisible_huge_pages: bool = False
+    allow_invalid_spread_selector: bool = False
+    allow_invalid_match_label_keys: bool = False
+    allow_non_local_token_path: bool = False
+    allow_host_sysctls: bool = False
+    allow_user_namespaces_with_devices: bool = False
+    allow_user_namespaces_with_host_network: bool = False
+    allow_comparing_tolerations: bool = False
+    allow_empty_image_volume_reference: bool = False
+    allow_restart_container_for_init: bool = False
+    allow_sys_admin_without_escalation: bool = False
+
+
+def containers_of(spec: Struct) -> Iterator[Struct]:
+    """All containers of a spec: init, regular, ephemeral."""
+    for key in CONTAINER_LISTS:
+        yield from spec.get(key) or ()
+
+
+def options_for(
+    old_spec: Struct | None = None, old_metadata: Struct | None = None, *, is_pod: bool = False
+) -> PodValidationOptions:
+    """The options to judge a spec by that replaces this one; without one, those of a new object."""
+    options = PodValidationOptions(is_pod=is_pod)
+    if old_metadata is not None:
+        options.allow_invalid_deletion_cost = not has_valid_deletion_cost(old_metadata.get("annotations") or {})
+    if old_spec is None:
+        return options
+    containers = list(containers_of(old_spec))
+    own_users = old_spec.get("hostUsers") is False
+    constraints = old_spec.get("topologySpreadConstraints") or ()
+    options.allow_indivisible_huge_pages = has_indivisible_huge_pages(old_spec)
+    affinity = old_spec.get("affinity")
+    if affinity:
+        options.allow_invalid_label_value_in_selector = has_invalid_term_value(affinity)
+        options.allow_invalid_label_value_in_node_affinity = has_invalid_node_value(affinity)
+    options.allow_invalid_spread_selector = any(map(has_invalid_spread_selector, constraints))
+    options.allow_invalid_match_label_keys = any(map(has_invalid_match_keys, constraints))
+    options.allow_host_sysctls = _has_host_sysctls(old_spec)
+    options.allow_user_namespaces_with_devices = own_users and any(c.get("volumeDevices") for c in containers)
+    options.allow_user_namespaces_with_host_network = own_users and bool(old_spec.get("hostNetwork"))
+    options.allow_comparing_tolerations = any(
+        toleration.get("operator") in ("Lt", "Gt") for toleration in old_spec.get("tolerations") or ()
+    )
+    for volume in old_spec.get("volumes") or ():
+        if "image" in volume and not volume["image"].get("reference"):
+            options.allow_empty_image_volume_reference = True
+        if "projected" in volume and _has_foreign_token_path(volume["projected"]):
+            options.allow_non_local_token_path = True
+    options.allow_restart_container_for_init = any(map(_restarts_init, old_spec.get("initContainers") or ()))
+    options.allow_sys_admin_without_escalation = any(map(_has_sys_admin, containers))
+    return options
+
+
+def options_for_template(old: Struct | None = None) -> PodValidationOptions:
+    """The options for the template of a workload that replaces this one; None for a new workload."""
+    return options_for(old["spec"], old["metadata"]) if old is not None else PodValidationOptions()
+
+
+def _has_host_sysctls(spec: Struct) -> bool:
+    context = spec.get("securityContext") or {}
+    return any(is_host_sysctl(sysctl.get("name", ""), spec) for sysctl in context.get("sysctls") or ())
+
+
+def _has_foreign_token_path(projected: Struct) -> bool:
+    return any(
+        not is_local_path(source["serviceAccountToken"].get("path", ""))
+        for source in projected.get("sources") or ()
+        if "serviceAccountToken" in source
+    )
+
+
+def _restarts_init(container: Struct) -> bool:
+    if container.get("restartPolicy") == "Always":
+        return False
+    return any(policy.get("restartPolicy") == "RestartContainer" for policy in container.get("resizePolicy") or ())
+
+
+def _has_sys_admin(container: Struct) -> bool:
+    context = container.get("securityContext") or {}
+    if context.get("allowPrivilegeEscalation"):
+        return False
+    return "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ())

@@ -1,0 +1,308 @@
+"""Requests and limits: names of resources, amounts, huge pages, and what containers add up to.
+
+Amounts are texts in canonical form. The few that pods really use are parsed once and remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from pilothouse.machinery.field_errors import not_found as not_found_error
+from pilothouse.machinery.names import check_dns1123_label, check_label_key
+from pilothouse.machinery.quantity import Quantity, QuantityError, parse
+
+if TYPE_CHECKING:
+    from pilothouse.apis.core.pod_spec.options import PodValidationOptions
+
+Struct = dict[str, Any]
+Amounts = dict[str, str]
+CheckName = Callable[[str, Path, list[FieldError]], None]
+
+HUGE_PAGES: Final = "hugepages-"
+_CONTAINER_RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
+_COUNTED: Final = frozenset(
+    [
+        "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
+        "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
+    ]  # fmt: skip
+)
+_STANDARD: Final = _CONTAINER_RESOURCES | _COUNTED | {"storage", "requests.storage"} | {
+    f"{kind}.{name}" for kind in ("requests", "limits") for name in _CONTAINER_RESOURCES
+}
+_POD_RESOURCES: Final = ("cpu", HUGE_PAGES, "memory")
+
+
+@lru_cache(maxsize=4096)
+def amount(text: str) -> Quantity:
+    """The quantity of a canonical text."""
+    return parse(text)
+
+
+def is_huge_page(name: str) -> bool:
+    return name.startswith(HUGE_PAGES)
+
+
+def is_native(name: str) -> bool:
+    """Whether the resource is Kubernetes' own and not one that a vendor named."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def is_overcommit_allowed(name: str) -> bool:
+    return is_native(name) and not is_huge_page(name)
+
+
+def is_extended(name: str) -> bool:
+    """Whether the resource is a vendor's."""
+    if is_native(name) or name.startswith("requests."):
+        return False
+    return not check_label_key("requests." + name)
+
+
+def is_integer_resource(name: str) -> bool:
+    """Whether the resource comes in whole units only."""
+    return name in _COUNTED or is_extended(name)
+
+
+def is_standard(name: str) -> bool:
+    """Whether an unqualified name is one that the system knows."""
+    return name in _STANDARD or name.startswith((HUGE_PAGES, "requests." + HUGE_PAGES))
+
+
+def is_pod_level(name: str) -> bool:
+    """Whether a resource can be given to a pod as a whole."""
+    return name in ("cpu", "memory") or is_huge_page(name)
+
+
+@lru_cache(maxsize=1024)
+def _page_size(name: str) -> int | None:
+    try:
+        size = parse(name.removeprefix(HUGE_PAGES))
+    except QuantityError:
+        return None
+    return size.value() or None if size.sign > 0 and size.milli_value() % 1000 == 0 else None
+
+
+def is_divisible(name: str, text: str) -> bool:
+    """Whether an amount of huge pages is a whole number of them."""
+    size = _page_size(name)
+    return size is not None and amount(text).value() % size == 0
+
+
+def has_indivisible_huge_pages(spec: Struct) -> bool:
+    """Whether a stored spec has an amount of huge pages that is no whole number of them."""
+    for kind in ("initContainers", "containers", "ephemeralContainers"):
+        for container in spec.get(kind) or ():
+            resources = container.get("resources")
+            if resources and any(map(_any_indivisible, resources.values())):
+                return True
+    return _any_indivisible(spec.get("overhead") or {})
+
+
+def _any_indivisible(amounts: Any) -> bool:
+    if not isinstance(amounts, dict):
+        return False
+    return any(is_huge_page(name) and not is_divisible(name, text) for name, text in amounts.items())
+
+
+def validate_resource_name(name: str, path: Path, errs: list[FieldError]) -> bool:
+    """A qualified name, or one of the system's own; tells whether it is."""
+    messages = check_label_key(name)
+    if messages:
+        errs += (invalid(path, name, message) for message in messages)
+        return False
+    if "/" not in name and not is_standard(name):
+        errs.append(invalid(path, name, "must be a standard resource type or fully qualified"))
+        return False
+    return True
+
+
+def validate_container_resource_name(name: str, path: Path, errs: list[FieldError]) -> None:
+    """A resource that a container can ask for."""
+    validate_resource_name(name, path, errs)
+    if "/" not in name:
+        if name not in _CONTAINER_RESOURCES and not is_huge_page(name):
+            errs.append(invalid(path, name, "must be a standard resource for containers"))
+    elif not is_native(name) and not is_extended(name):
+        errs.append(invalid(path, name, "doesn't follow extended resource name standard"))
+
+
+def _validate_pod_resource_name(name: str, path: Path, errs: list[FieldError]) -> None:
+    if validate_resource_name(name, path, errs) and not is_pod_level(name):
+        errs.append(not_supported(path, name, _POD_RESOURCES))
+
+
+def validate_amount(name: str, text: str, path: Path, errs: list[FieldError]) -> None:
+    """Not negative, and whole where only whole units exist."""
+    if text.startswith("-"):
+        errs.append(invalid(path, text, "must be greater than or equal to 0"))
+    if name not in _CONTAINER_RESOURCES and is_integer_resource(name) and amount(text).milli_value() % 1000:
+        errs.append(invalid(path, text, "must be an integer"))
+
+
+def validate_container_resources(
+    resources: Struct, claim_names: Iterable[str], path: Path, errs: list[FieldError], options: PodValidationOptions
+) -> None:
+    """Faults of a container's requests, limits and claims."""
+    _validate_resources(resources, validate_container_resource_name, path, errs, options)
+    claims = resources.get("claims")
+    if claims:
+        _validate_claims(claims, claim_names, path.child("claims"), errs)
+
+
+def _validate_resources(
+    resources: Struct, check_name: CheckName, path: Path, errs: list[FieldError], options: PodValidationOptions
+) -> None:
+    limits: Amounts = resources.get("limits") or {}
+    requests: Amounts = resources.get("requests") or {}
+    for name, text in limits.items():
+        if name not in _CONTAINER_RESOURCES or text[0] == "-" or check_name is _validate_pod_resource_name:
+            _validate_one(name, text, check_name, path.child("limits").key(name), errs, options)
+    for name, text in requests.items():
+        plain = name in _CONTAINER_RESOURCES
+        if not plain or text[0] == "-" or check_name is _validate_pod_resource_name:
+            where = path.child("requests").key(name)
+            check_name(name, where, errs)
+            validate_amount(name, text, where, errs)
+        limit = limits.get(name)
+        if limit != text:
+            _validate_request(name, text, limit, path, errs)
+        if not plain and is_huge_page(name):
+            _validate_huge_pages(name, text, path.child("requests").key(name), errs, options)
+    names = limits.keys() | requests.keys()
+    if any(map(is_huge_page, names)) and "cpu" not in names and "memory" not in names:
+        errs.append(forbidden(path, "HugePages require cpu or memory"))
+
+
+def _validate_one(
+    name: str, text: str, check_name: CheckName, path: Path, errs: list[FieldError], options: PodValidationOptions
+) -> None:
+    check_name(name, path, errs)
+    validate_amount(name, text, path, errs)
+    if is_huge_page(name):
+        _validate_huge_pages(name, text, path, errs, options)
+
+
+def _validate_huge_pages(
+    name: str, text: str, path: Path, errs: list[FieldError], options: PodValidationOptions
+) -> None:
+    if not options.allow_indivisible_huge_pages and not is_divisible(name, text):
+        errs.append(invalid(path, text, f"{text} is not positive integer multiple of {name}"))
+
+
+def _validate_request(name: str, text: str, limit: str | None, path: Path, errs: list[FieldError]) -> None:
+    if limit is None:
+        if not is_overcommit_allowed(name):
+            errs.append(required(path.child("limits"), "Limit must be set for non overcommitable resources"))
+        return
+    order = amount(text).compare(amount(limit))
+    if order and not is_overcommit_allowed(name):
+        errs.append(invalid(path.child("requests"), text, f"must be equal to {name} limit of {limit}"))
+    elif order > 0:
+        errs.append(invalid(path.child("requests"), text, f"must be less than or equal to {name} limit of {limit}"))
+
+
+def _validate_claims(claims: list[Struct], known: Iterable[str], path: Path, errs: list[FieldError]) -> None:
+    """Claims that a container uses: each, or each of its requests, once, and all known to the pod."""
+    seen: set[str] = set()
+    known = set(known)
+    for position, claim in enumerate(claims):
+        where = path.index(position)
+        name, request = claim.get("name", ""), claim.get("request", "")
+        if not name:
+            errs.append(required(where, ""))
+            continue
+        if name in seen:
+            errs.append(duplicate(where, name))
+        else:
+            key = f"{name}/{request}" if request else name
+            if request:
+                errs += (invalid(where.child("request"), request, m) for m in check_dns1123_label(request))
+            if key in seen:
+                errs.append(duplicate(where, key))
+            elif not request:
+                errs += (duplicate(where, name) for other in seen if other.partition("/")[0] == name)
+            seen.add(key)
+        if name not in known:
+            error = not_found_error(where, name)
+            listed = ": " + ", ".join(sorted(known)) if known else " which is empty"
+            error.detail = "must be one of the names in pod.spec.resourceClaims" + listed
+            errs.append(error)
+
+
+def validate_overhead(overhead: Amounts, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+    """What the runtime itself takes."""
+    _validate_resources({"limits": overhead}, validate_container_resource_name, path, errs, options)
+
+
+def validate_pod_resources(spec: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+    """Requests and limits of the pod as a whole; ``path`` is the spec's."""
+    resources, where = spec["resources"], path.child("resources")
+    if (spec.get("os") or {}).get("name") == "windows":
+        errs.append(forbidden(where, "may not be set for a windows pod"))
+        return
+    if resources.get("claims"):
+        errs.append(forbidden(where.child("claims"), "claims may not be set for Resources at pod-level"))
+    _validate_resources(resources, _validate_pod_resource_name, where, errs, options)
+    if resources.get("claims"):
+        names = {claim.get("name", "") for claim in spec.get("resourceClaims") or ()}
+        _validate_claims(resources["claims"], names - {""}, where.child("claims"), errs)
+    _validate_consistency(spec, resources, where, errs)
+
+
+def _validate_consistency(spec: Struct, resources: Struct, path: Path, errs: list[FieldError]) -> None:
+    """Containers fit into the pod."""
+    requests: Amounts = resources.get("requests") or {}
+    limits: Amounts = resources.get("limits") or {}
+    for name, total in aggregate(spec, "requests").items():
+        if name in requests and total > amount(requests[name]):
+            why = f"must be greater than or equal to aggregate container requests of {total}"
+            errs.append(invalid(path.child("requests").key(name), requests[name], why))
+    for name, total in aggregate(spec, "limits").items():
+        if is_huge_page(name) and name in limits and total > amount(limits[name]):
+            why = f"must be greater than or equal to aggregate container limits of {total}"
+            errs.append(invalid(path.child("limits").key(name), limits[name], why))
+    for position, container in enumerate(spec.get("containers") or ()):
+        for name, text in ((container.get("resources") or {}).get("limits") or {}).items():
+            if name in limits and amount(text) > amount(limits[name]):
+                where = path.child("containers").index(position).key(name).child("limits")
+                errs.append(invalid(where, text, f"must be less than or equal to pod limits of {limits[name]}"))
+
+
+def aggregate(spec: Struct, kind: str) -> dict[str, Quantity]:
+    """What containers need at most at one time: all regular ones and sidecars, or an init container and the sidecars
+    started before it."""
+    total: dict[str, Quantity] = {}
+    for container in spec.get("containers") or ():
+        _add(total, _amounts(container, kind))
+    sidecars: dict[str, Quantity] = {}
+    peak: dict[str, Quantity] = {}
+    for container in spec.get("initContainers") or ():
+        own = _amounts(container, kind)
+        if container.get("restartPolicy") == "Always":
+            _add(total, own)
+            _add(sidecars, own)
+            _raise_to(peak, sidecars)
+        else:
+            together = dict(own)
+            _add(together, sidecars)
+            _raise_to(peak, together)
+    _raise_to(total, peak)
+    return total
+
+
+def _amounts(container: Struct, kind: str) -> dict[str, Quantity]:
+    return {name: amount(text) for name, text in ((container.get("resources") or {}).get(kind) or {}).items()}
+
+
+def _add(total: dict[str, Quantity], more: dict[str, Quantity]) -> None:
+    for name, quantity in more.items():
+        total[name] = total[name] + quantity if name in total else quantity
+
+
+def _raise_to(total: dict[str, Quantity], least: dict[str, Quantity]) -> None:
+    for name, quantity in least.items():
+        if name not in total or quantity > total[name]:
+            total[name] = quantity
