@@ -9,7 +9,7 @@ from __future__ import annotations
 from pilothouse.apis.resources import Version
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import error_response
-from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.scope import Endpoint
 from pilothouse.machinery import errors
 from pilothouse.net.messages import Response
 
@@ -19,7 +19,7 @@ class InstalledVersion:
 
     __slots__ = ("scopes", "version")
 
-    def __init__(self, version: Version, scopes: dict[tuple[str, str], ResourceScope]) -> None:
+    def __init__(self, version: Version, scopes: dict[tuple[str, str], Endpoint]) -> None:
         self.version = version
         self.scopes = scopes
 
@@ -40,18 +40,20 @@ class InstalledVersion:
             return error_response(request, error)
 
 
-def _fits(scope: ResourceScope, request: APIRequest) -> bool:
+def _fits(scope: Endpoint, request: APIRequest) -> bool:
     """Whether the path has the shape of the resource's scope."""
     info = request.info
     depth = len(info.parts)
     if depth > (3 if scope.subresource else 2) and not scope.takes_path:
         return False
+    if not scope.subresource and not scope.resource.is_stored and "list" not in scope.resource.verbs:
+        return depth == 1 and bool(info.namespace) == scope.resource.namespaced
     if scope.resource.namespaced:
         return bool(info.namespace) or depth == 1
     return not info.namespace or scope.resource.name == "namespaces"
 
 
-def _allowed(scope: ResourceScope, request: APIRequest) -> bool:
+def _allowed(scope: Endpoint, request: APIRequest) -> bool:
     """Whether the method makes sense for a collection, an object or a subresource."""
     if request.method in ("HEAD", "OPTIONS"):
         return False

@@ -1,4 +1,9 @@
-"""Installing: rows of the resource table become scopes, given something that keeps their objects."""
+"""Installing: rows of the resource table become endpoints, given something that keeps their objects.
+
+Where a row's objects are kept, its endpoint and those of same-object subresources are made of the verbs and its
+strategy. All others bring their own verbs (``subresources.MAKERS``, or ``own_verbs`` from the layers above); every row has
+an endpoint, so that methods it does not take are told apart from paths that do not exist.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +12,12 @@ from collections.abc import Callable, Mapping
 from pilothouse.apis import types
 from pilothouse.apis.conversion import converters_for
 from pilothouse.apis.deprecations import deprecation_of
-from pilothouse.apis.resources import Resource, Subresource, Version
+from pilothouse.apis.resources import Resource, Subresource, Version, package_of, table
 from pilothouse.apis.strategy import Strategy
 from pilothouse.endpoints.input import Expected
 from pilothouse.endpoints.installed import InstalledVersion
-from pilothouse.endpoints.scope import ResourceScope, Verb
+from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope, Verb
+from pilothouse.endpoints.subresources import MAKERS
 from pilothouse.endpoints.verbs.create import create
 from pilothouse.endpoints.verbs.delete import delete
 from pilothouse.endpoints.verbs.delete_collection import delete_collection
@@ -36,19 +42,56 @@ VERBS: Mapping[str, Verb] = {
 StoreFor = Callable[[Resource], Store]
 
 
-def install_version(version: Version, store_for: StoreFor) -> InstalledVersion:
-    """All endpoints of a version whose objects are kept."""
-    scopes: dict[tuple[str, str], ResourceScope] = {}
+OwnVerbs = Mapping[tuple[str, str, str], Mapping[str, EndpointVerb]]
+"""Verbs by group, resource and subresource."""
+
+
+def install_version(version: Version, store_for: StoreFor, own_verbs: OwnVerbs | None = None) -> InstalledVersion:
+    """All endpoints of a version."""
+    scopes: dict[tuple[str, str], Endpoint] = {}
     for resource in version.resources:
-        if not resource.is_stored:
-            continue
-        store = store_for(resource)
-        scopes[resource.name, ""] = make_scope(resource, None, store, store.strategy)
+        same: Mapping[str, type[Strategy]] = {}
+        if resource.is_stored:
+            store = store_for(resource)
+            scopes[resource.name, ""] = make_scope(resource, None, store, store.strategy)
+            same = store.strategy.subresources
+        else:
+            scopes[resource.name, ""] = make_endpoint(resource, None, store_for, own_verbs or {})
         for sub in resource.subresources:
-            strategy = store.strategy.subresources.get(sub.name)
-            if strategy is not None:
-                scopes[resource.name, sub.name] = make_scope(resource, sub, store, strategy())
+            if sub.name in same:
+                scope: Endpoint = make_scope(resource, sub, store_for(resource), same[sub.name]())
+            else:
+                scope = make_endpoint(resource, sub, store_for, own_verbs or {})
+            scopes[resource.name, sub.name] = scope
     return InstalledVersion(version, scopes)
+
+
+def make_endpoint(
+    resource: Resource, sub: Subresource | None, store_for: StoreFor, own_verbs: OwnVerbs
+) -> Endpoint:
+    """The endpoint of what is not a stored object."""
+    kind = resource.gvk if sub is None else sub.kind
+    key = (resource.group, resource.name, "" if sub is None else sub.name)
+    verbs = own_verbs.get(key)
+    if verbs is None:
+        maker = MAKERS.get(key)
+        verbs = {} if maker is None else maker(lambda group, name: store_for(_stored_row(group, name)))
+    struct = types.find_kind(kind) or types.struct(resource.type_name)
+    package = resource.package if kind.group == resource.group else package_of(kind.group)
+    return Endpoint(
+        resource=resource,
+        subresource=key[2],
+        kind=kind,
+        expected=Expected(kind, struct, package),
+        verbs=verbs,
+        takes_path=key[2] == "proxy",
+        deprecation=deprecation_of(resource) if sub is None else "",
+    )
+
+
+def _stored_row(group: str, name: str) -> Resource:
+    rows = (row for gv, version in table().items() if gv.group == group for row in version.resources)
+    return next(row for row in rows if row.name == name)
 
 
 def make_scope(resource: Resource, sub: Subresource | None, store: Store, strategy: Strategy) -> ResourceScope:

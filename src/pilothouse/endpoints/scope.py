@@ -1,7 +1,8 @@
 """Everything a verb needs to know about the endpoint it serves, made once when the resource is installed.
 
-A scope joins a row of the resource table (or of one of its subresources) at one served version with the store behind it. Built-in
-and custom resources differ only in what their scopes hold.
+A scope joins a row of the resource table (or of one of its subresources) at one served version with the store behind it.
+Built-in and custom resources differ only in what their scopes hold. What is computed and never kept (reviews, bindings) has
+an endpoint without a store.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
 
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Column, Context, Object, Strategy
@@ -25,44 +25,20 @@ from pilothouse.registry.store.store import Store
 Convert = Callable[[Object], Object]
 
 
-@dataclass(slots=True)
-class ResourceScope:
-    """One endpoint: a resource or subresource at one version."""
+@dataclass(slots=True, kw_only=True)
+class Endpoint:
+    """A resource or subresource at one version, and the verbs it takes."""
 
     resource: Resource
     subresource: str
     kind: GroupVersionKind
-    store: Store
-    strategy: Strategy
     expected: Expected
-    verbs: Mapping[str, Verb]
+    verbs: Mapping[str, EndpointVerb]
     formats: tuple[str, ...] = ALL_FORMATS
-    to_hub: Convert | None = None
-    """Brings an object of the served version into the hub's; None where they are the same."""
-    from_hub: Convert | None = None
-    keeps_type: bool = False
-    """Whether cached bytes carry kind and apiVersion themselves (custom resources)."""
     takes_path: bool = False
     """Whether what follows the subresource in the path belongs to it (proxies)."""
     deprecation: str = ""
     """The warning every request to this endpoint gets."""
-    columns: tuple[Column, ...] = ()
-    head: bytes = b""
-    list_head: bytes = b""
-    form: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Names this endpoint's version among the forms kept with an entry."""
-
-    empty: dict[str, Any] = field(default_factory=dict)
-    """What an object without content shows beyond its metadata; bookmarks are such objects."""
-
-    def __post_init__(self) -> None:
-        version = str(self.kind.group_version)
-        if not self.keeps_type:
-            self.head = b'{"kind":"%s","apiVersion":"%s",' % (self.kind.kind.encode(), version.encode())
-        self.list_head = b'{"kind":"%sList","apiVersion":"%s","metadata":{"resourceVersion":"' % (
-            self.kind.kind.encode(),
-            version.encode(),
-        )
 
     @property
     def api_version(self) -> str:
@@ -82,6 +58,36 @@ class ResourceScope:
             user_extra=user.extra,
         )
 
+
+@dataclass(slots=True, kw_only=True)
+class ResourceScope(Endpoint):
+    """An endpoint with stored objects behind it."""
+
+    store: Store
+    strategy: Strategy
+    to_hub: Convert | None = None
+    """Brings an object of the served version into the hub's; None where they are the same."""
+    from_hub: Convert | None = None
+    keeps_type: bool = False
+    """Whether cached bytes carry kind and apiVersion themselves (custom resources)."""
+    columns: tuple[Column, ...] = ()
+    head: bytes = b""
+    list_head: bytes = b""
+    form: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Names this endpoint's version among the forms kept with an entry."""
+
+    empty: dict[str, Any] = field(default_factory=dict)
+    """What an object without content shows beyond its metadata; bookmarks are such objects."""
+
+    def __post_init__(self) -> None:
+        version = str(self.kind.group_version)
+        if not self.keeps_type:
+            self.head = b'{"kind":"%s","apiVersion":"%s",' % (self.kind.kind.encode(), version.encode())
+        self.list_head = b'{"kind":"%sList","apiVersion":"%s","metadata":{"resourceVersion":"' % (
+            self.kind.kind.encode(),
+            version.encode(),
+        )
+
     def hub_object(self, obj: Object) -> Object:
         """A decoded body as the store takes it: in the hub version and, for built-in kinds, without its type."""
         if self.to_hub is not None:
@@ -98,4 +104,6 @@ class ResourceScope:
         return {"kind": self.kind.kind, "apiVersion": self.api_version, **obj}
 
 
+EndpointVerb = Callable[[Any, APIRequest], Awaitable[Response]]
+"""Serves a request to an endpoint, of whichever class that is."""
 Verb = Callable[[ResourceScope, APIRequest], Awaitable[Response]]
