@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pilothouse.apis.core.persistent_volume_validation import validate_volume_spec
 from pilothouse.apis.faults import Faults
 from pilothouse.apis.metadata import IMMUTABLE
 from pilothouse.apis.validating import non_negative_quantity, one_of, well_formed
@@ -167,6 +168,8 @@ def _validate_source(source: Object, path: Path, errs: list[FieldError]) -> None
         errs.append(forbidden(path, both))
     elif name == "":
         errs.append(required(path.child("persistentVolumeName"), "must specify non empty persistentVolumeName"))
+    elif inline is not None:
+        errs += validate_volume_spec(path.child("inlineVolumeSpec"), inline, "", inline=True)
 
 
 def _validate_attachment_status(status: Object, path: Path, errs: list[FieldError]) -> None:

@@ -1,0 +1,8 @@
+"""The strategies of scheduling.k8s.io."""
+
+from __future__ import annotations
+
+from pilothouse.apis.scheduling.priority_class import PriorityClassStrategy
+from pilothouse.apis.strategy import Strategy
+
+STRATEGIES: dict[str, type[Strategy]] = {"priorityclasses": PriorityClassStrategy}
