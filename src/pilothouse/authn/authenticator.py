@@ -115,10 +115,11 @@ def _lower(standard: tuple[bytes, ...], more: Iterable[str]) -> tuple[bytes, ...
 
 
 class TokenUnion:
-    """Tries token authenticators in order; refusals count only if none accepts."""
+    """Tries token authenticators in order; refusals count only if none accepts, or end the search if told so."""
 
-    def __init__(self, authenticators: Sequence[TokenAuthenticator]) -> None:
+    def __init__(self, authenticators: Sequence[TokenAuthenticator], *, fail_on_error: bool = False) -> None:
         self._authenticators = tuple(authenticators)
+        self._fail_on_error = fail_on_error
 
     async def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> Authenticated | None:
         """The first identity found; raises InvalidCredentials when there are only refusals."""
@@ -127,6 +128,8 @@ class TokenUnion:
             try:
                 found = await authenticator.authenticate_token(token, audiences)
             except InvalidCredentials as refusal:
+                if self._fail_on_error:
+                    raise
                 refusals.extend(refusal.messages)
                 continue
             if found is not None:

@@ -1,0 +1,253 @@
+"""``--authentication-config`` and the ``--oidc-*`` flags: which issuers of tokens are trusted, and how their claims
+become users. Expressions (CEL) are refused: an expression that is not evaluated would let in whom it keeps out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from pilothouse.authn.configuration_file import load_configuration, raise_faults
+from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, required, too_many
+
+_RULE: Final = {"claim": str, "requiredValue": str, "expression": str, "message": str}
+_MAPPING: Final = {"claim": str, "prefix": str, "expression": str}
+_SHAPE: Final = {
+    "jwt": [
+        {
+            "issuer": {
+                "url": str,
+                "discoveryURL": str,
+                "certificateAuthority": str,
+                "audiences": [str],
+                "audienceMatchPolicy": str,
+                "egressSelectorType": str,
+            },
+            "claimValidationRules": [_RULE],
+            "claimMappings": {
+                "username": _MAPPING,
+                "groups": _MAPPING,
+                "uid": {"claim": str, "expression": str},
+                "extra": [{"key": str, "valueExpression": str}],
+            },
+            "userValidationRules": [{"expression": str, "message": str}],
+        }
+    ],
+    "anonymous": {"enabled": bool, "conditions": [{"path": str}]},
+}
+_MAX_ISSUERS: Final = 64
+_NO_EXPRESSIONS: Final = "expressions are not supported by this server"
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedIssuer:
+    """An issuer of tokens and how its claims become a user."""
+
+    url: str
+    audiences: tuple[str, ...]
+    username_claim: str
+    username_prefix: str = ""
+    groups_claim: str = ""
+    groups_prefix: str = ""
+    uid_claim: str = ""
+    required_claims: Mapping[str, str] = field(default_factory=dict)
+    discovery_url: str = ""
+    certificate_authority: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationConfiguration:
+    """The content of the file. ``anonymous`` is None if the file does not say."""
+
+    issuers: tuple[TrustedIssuer, ...] = ()
+    anonymous: bool | None = None
+    anonymous_paths: tuple[str, ...] = ()
+
+
+def issuer_from_flags(
+    url: str,
+    client_id: str,
+    username_claim: str = "sub",
+    username_prefix: str = "",
+    groups_claim: str = "",
+    groups_prefix: str = "",
+    required_claims: Mapping[str, str] | None = None,
+    certificate_authority: str = "",
+) -> TrustedIssuer:
+    """The issuer of the ``--oidc-*`` flags; without a prefix user names other than e-mails get the issuer's URL."""
+    if not username_prefix and username_claim != "email":
+        username_prefix = f"{url}#"
+    elif username_prefix == "-":
+        username_prefix = ""
+    return TrustedIssuer(
+        url,
+        (client_id,),
+        username_claim,
+        username_prefix,
+        groups_claim,
+        groups_prefix,
+        required_claims=dict(required_claims or {}),
+        certificate_authority=certificate_authority,
+    )
+
+
+def parse_configuration(data: bytes, service_account_issuers: Sequence[str] = ()) -> AuthenticationConfiguration:
+    """Read and validate the file. Raises ``ValueError`` with every fault."""
+    document = load_configuration(data, "AuthenticationConfiguration", ("v1", "v1beta1", "v1alpha1"), _SHAPE)
+    entries = document.get("jwt") or []
+    raise_faults(_faults(entries, document.get("anonymous"), service_account_issuers))
+    anonymous = document.get("anonymous")
+    return AuthenticationConfiguration(
+        tuple(_issuer(entry) for entry in entries),
+        None if anonymous is None else bool(anonymous.get("enabled")),
+        tuple(condition.get("path", "") for condition in (anonymous or {}).get("conditions") or ()),
+    )
+
+
+def _issuer(entry: Mapping[str, Any]) -> TrustedIssuer:
+    issuer, mappings = entry["issuer"], entry["claimMappings"]
+    groups = mappings.get("groups") or {}
+    rules = entry.get("claimValidationRules") or ()
+    return TrustedIssuer(
+        issuer["url"],
+        tuple(issuer["audiences"]),
+        mappings["username"]["claim"],
+        mappings["username"]["prefix"],
+        groups.get("claim", ""),
+        groups.get("prefix", ""),
+        (mappings.get("uid") or {}).get("claim", ""),
+        {rule["claim"]: rule.get("requiredValue", "") for rule in rules},
+        issuer.get("discoveryURL", ""),
+        issuer.get("certificateAuthority", ""),
+    )
+
+
+def _faults(
+    entries: Sequence[Mapping[str, Any]], anonymous: Mapping[str, Any] | None, disallowed: Sequence[str]
+) -> list[FieldError]:
+    root = Path("jwt")
+    if len(entries) > _MAX_ISSUERS:
+        return [too_many(root, len(entries), _MAX_ISSUERS)]
+    faults: list[FieldError] = []
+    seen: set[tuple[str, str]] = set()
+    for index, entry in enumerate(entries):
+        path = root.index(index)
+        faults += _entry_faults(entry, path, disallowed)
+        for name in ("url", "discoveryURL"):
+            value = (entry.get("issuer") or {}).get(name, "")
+            if value and (name, value) in seen:
+                faults.append(duplicate(path.child("issuer").child(name), value))
+            seen.add((name, value))
+    if anonymous is not None and not anonymous.get("enabled") and anonymous.get("conditions"):
+        detail = "enabled should be set to true when conditions are defined"
+        faults.append(invalid(Path("anonymous", "conditions"), anonymous["conditions"], detail))
+    return faults
+
+
+def _entry_faults(entry: Mapping[str, Any], path: Path, disallowed: Sequence[str]) -> list[FieldError]:
+    issuer = entry.get("issuer") or {}
+    faults = _issuer_faults(issuer, path.child("issuer"), disallowed)
+    faults += _rule_faults(entry.get("claimValidationRules") or (), path.child("claimValidationRules"))
+    faults += _mapping_faults(entry.get("claimMappings") or {}, path.child("claimMappings"))
+    for index, _ in enumerate(entry.get("userValidationRules") or ()):
+        faults.append(forbidden(path.child("userValidationRules").index(index).child("expression"), _NO_EXPRESSIONS))
+    return faults
+
+
+def _issuer_faults(issuer: Mapping[str, Any], path: Path, disallowed: Sequence[str]) -> list[FieldError]:
+    url, discovery = issuer.get("url", ""), issuer.get("discoveryURL", "")
+    faults = _url_faults(url, path.child("url"), disallowed) if url else [required(path.child("url"), "")]
+    if discovery:
+        if url and url.rstrip("/") == discovery.rstrip("/"):
+            detail = "discoveryURL must be different from URL"
+            faults.append(invalid(path.child("discoveryURL"), discovery, detail))
+        faults += _url_faults(discovery, path.child("discoveryURL"), ())
+    faults += _audience_faults(issuer, path)
+    if issuer.get("egressSelectorType"):
+        faults.append(forbidden(path.child("egressSelectorType"), "egress selectors are not supported by this server"))
+    return faults
+
+
+def _url_faults(url: str, path: Path, disallowed: Sequence[str]) -> list[FieldError]:
+    faults: list[FieldError] = []
+    if url in disallowed:
+        listed = " ".join(sorted(disallowed))
+        faults.append(invalid(path, url, f"URL must not overlap with disallowed issuers: [{listed}]"))
+    parts = urlsplit(url)
+    if parts.scheme != "https":
+        faults.append(invalid(path, url, "URL scheme must be https"))
+    if parts.username is not None:
+        faults.append(invalid(path, url, "URL must not contain a username or password"))
+    if parts.query:
+        faults.append(invalid(path, url, "URL must not contain a query"))
+    if parts.fragment:
+        faults.append(invalid(path, url, "URL must not contain a fragment"))
+    return faults
+
+
+def _audience_faults(issuer: Mapping[str, Any], path: Path) -> list[FieldError]:
+    audiences, policy = issuer.get("audiences") or [], issuer.get("audienceMatchPolicy", "")
+    where = path.child("audiences")
+    if not audiences:
+        return [required(where, f"at least one {where} is required")]
+    faults: list[FieldError] = []
+    for index, audience in enumerate(audiences):
+        if not audience:
+            faults.append(required(where.index(index), ""))
+        if audience in audiences[:index]:
+            faults.append(duplicate(where.index(index), audience))
+    if len(audiences) > 1 and policy != "MatchAny":
+        detail = "audienceMatchPolicy must be MatchAny for multiple audiences"
+        faults.append(invalid(path.child("audienceMatchPolicy"), policy, detail))
+    if len(audiences) == 1 and policy not in ("", "MatchAny"):
+        detail = "audienceMatchPolicy must be empty or MatchAny for single audience"
+        faults.append(invalid(path.child("audienceMatchPolicy"), policy, detail))
+    return faults
+
+
+def _rule_faults(rules: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
+    faults: list[FieldError] = []
+    seen: set[str] = set()
+    for index, rule in enumerate(rules):
+        where, claim = path.index(index), rule.get("claim", "")
+        if claim and rule.get("expression"):
+            faults.append(invalid(where, claim, "claim and expression can't both be set"))
+        elif rule.get("expression"):
+            faults.append(forbidden(where.child("expression"), _NO_EXPRESSIONS))
+        elif not claim:
+            faults.append(required(where, "claim or expression is required"))
+        elif rule.get("message"):
+            faults.append(invalid(where.child("message"), rule["message"], "may not be specified when claim is set"))
+        if claim and claim in seen:
+            faults.append(duplicate(where.child("claim"), claim))
+        seen.add(claim)
+    return faults
+
+
+def _mapping_faults(mappings: Mapping[str, Any], path: Path) -> list[FieldError]:
+    faults = _prefixed_faults(mappings.get("username") or {}, path.child("username"), needed=True)
+    faults += _prefixed_faults(mappings.get("groups") or {}, path.child("groups"), needed=False)
+    uid = mappings.get("uid") or {}
+    if uid.get("claim") and uid.get("expression"):
+        faults.append(invalid(path.child("uid"), "", "claim and expression can't both be set"))
+    elif uid.get("expression"):
+        faults.append(forbidden(path.child("uid", "expression"), _NO_EXPRESSIONS))
+    for index, _ in enumerate(mappings.get("extra") or ()):
+        faults.append(forbidden(path.child("extra").index(index).child("valueExpression"), _NO_EXPRESSIONS))
+    return faults
+
+
+def _prefixed_faults(mapping: Mapping[str, Any], path: Path, *, needed: bool) -> list[FieldError]:
+    claim, expression = mapping.get("claim"), mapping.get("expression")
+    if claim and expression:
+        return [invalid(path, "", "claim and expression can't both be set")]
+    if expression:
+        return [forbidden(path.child("expression"), _NO_EXPRESSIONS)]
+    if not claim:
+        return [required(path, "claim or expression is required")] if needed else []
+    if mapping.get("prefix") is None:
+        detail = "prefix is required when claim is set. It can be set to an empty string to disable prefixing"
+        return [required(path.child("prefix"), detail)]
+    return []

@@ -1,0 +1,269 @@
+"""Tokens of OpenID Connect issuers.
+
+The issuer's discovery document names its key set. Both are fetched when a token of the issuer first comes, so an
+issuer that runs inside of the cluster need not be up at start. A token signed by an unknown key makes the key set be
+fetched again, which is how keys rotate; not more than once a second, so that made-up tokens cannot flood the issuer.
+Distributed claims are refused: they would let a token choose where the server connects to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from pilothouse.authn.authentication_configuration import TrustedIssuer
+from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
+from pilothouse.authn.jose import (
+    InvalidToken,
+    SignedToken,
+    VerificationKey,
+    claims_of,
+    from_jwk,
+    parse_token,
+    verify,
+)
+from pilothouse.authn.user import CREDENTIAL_ID, User
+from pilothouse.machinery.go_quote import quote
+
+ALGORITHMS: Final = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
+_WELL_KNOWN: Final = "/.well-known/openid-configuration"
+_NOT_BEFORE_LEEWAY: Final = 300
+_DISCOVERY_PAUSE: Final = 10.0
+_REFETCH_PAUSE: Final = 1.0
+_MAX_KEYS: Final = 256
+
+# Gets a document by HTTPS, trusting the issuer's own authority if it has one. Raises FetchFailed.
+Fetch = Callable[[str], Awaitable[bytes]]
+
+
+class FetchFailed(Exception):
+    """A document could not be had."""
+
+
+class KeySet:
+    """The keys of an issuer, found by discovery and fetched again when an unknown key appears."""
+
+    def __init__(self, issuer: TrustedIssuer, fetch: Fetch, clock: Callable[[], float] = time.monotonic) -> None:
+        self._issuer = issuer
+        self._fetch = fetch
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._url = ""
+        self._keys: list[VerificationKey] = []
+        self._next_discovery = float("-inf")
+        self._next_fetch = float("-inf")
+        self._generation = 0
+        self.error = f"oidc: authenticator for issuer {quote(issuer.url)} is not initialized"
+
+    async def check(self, token: SignedToken) -> None:
+        """Raise InvalidCredentials unless one of the keys signed the token."""
+        generation = self._generation
+        if self._signed(token):
+            return
+        await self._refresh(generation)
+        if not self._signed(token):
+            raise InvalidCredentials(
+                "oidc: verify token: failed to verify signature: failed to verify id token signature"
+            )
+
+    def _signed(self, token: SignedToken) -> bool:
+        wanted = token.header.get("kid")
+        for key in self._keys:
+            if not wanted or key.id == wanted:
+                try:
+                    verify(token, key.key)
+                except InvalidToken:
+                    continue
+                return True
+        return False
+
+    async def _refresh(self, generation: int) -> None:
+        async with self._lock:
+            if generation != self._generation:
+                return
+            if not self._url:
+                await self._discover()
+            now = self._clock()
+            if now < self._next_fetch:
+                return
+            self._next_fetch = now + _REFETCH_PAUSE
+            try:
+                self._keys = _read_keys(await self._fetch(self._url))
+            except (FetchFailed, ValueError) as error:
+                raise InvalidCredentials(
+                    f"oidc: verify token: failed to verify signature: fetching keys oidc: get keys failed {error}"
+                ) from None
+            self._generation += 1
+
+    async def _discover(self) -> None:
+        if self._clock() < self._next_discovery:
+            raise InvalidCredentials("oidc: authenticator not initialized")
+        self._next_discovery = self._clock() + _DISCOVERY_PAUSE
+        issuer = self._issuer
+        url = issuer.discovery_url or issuer.url.removesuffix("/") + _WELL_KNOWN
+        try:
+            document = orjson.loads(await self._fetch(url))
+            if not isinstance(document, dict) or document.get("issuer") != issuer.url:
+                raise ValueError("issuer did not match the issuer returned by provider")
+            self._url = str(document.get("jwks_uri") or "")
+            if not self._url.startswith("https://"):
+                self._url = ""
+                raise ValueError("provider did not return JWKS URL")
+        except (FetchFailed, ValueError) as error:
+            self.error = f"oidc: authenticator for issuer {quote(issuer.url)} is not healthy: {error}"
+            raise InvalidCredentials("oidc: authenticator not initialized") from None
+        self.error = ""
+
+
+def _read_keys(data: bytes) -> list[VerificationKey]:
+    document = orjson.loads(data)
+    if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
+        raise ValueError("the key set is malformed")
+    keys: list[VerificationKey] = []
+    for jwk in document["keys"][:_MAX_KEYS]:
+        if isinstance(jwk, dict) and jwk.get("use", "sig") == "sig":
+            key = from_jwk(jwk)
+            if key is not None:
+                keys.append(key)
+    return keys
+
+
+class OIDCAuthenticator:
+    """Authenticates tokens of one issuer."""
+
+    def __init__(
+        self,
+        issuer: TrustedIssuer,
+        fetch: Fetch,
+        algorithms: Sequence[str] = ALGORITHMS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        for algorithm in algorithms:
+            if algorithm not in ALGORITHMS:
+                raise ValueError(f"oidc: unsupported signing alg: {quote(algorithm)}")
+        self._issuer = issuer
+        self._algorithms = tuple(algorithms) or ("RS256",)
+        self._clock = clock
+        self.keys = KeySet(issuer, fetch)
+
+    async def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> Authenticated | None:
+        """The user that the claims describe; None if another issuer made the token."""
+        signed = parse_token(token)
+        claims = None if signed is None else claims_of(signed)
+        if signed is None or claims is None or claims.get("iss") != self._issuer.url:
+            return None
+        self._check_claims(claims)
+        if signed.header.get("alg") not in self._algorithms:
+            expected = "[" + " ".join(quote(algorithm) for algorithm in self._algorithms) + "]"
+            found = quote(str(signed.header.get("alg")))
+            raise InvalidCredentials(
+                f"oidc: verify token: oidc: id token signed with unsupported algorithm, expected {expected} got {found}"
+            )
+        await self.keys.check(signed)
+        return Authenticated(self._user(claims))
+
+    def _check_claims(self, claims: Mapping[str, Any]) -> None:
+        held = claims.get("aud")
+        held = [held] if isinstance(held, str) else held if isinstance(held, list) else []
+        wanted = self._issuer.audiences
+        if not any(audience in wanted for audience in held):
+            shown = "[" + " ".join(quote(str(audience)) for audience in held) + "]"
+            if len(wanted) == 1:
+                raise InvalidCredentials(f"oidc: verify token: oidc: expected audience {quote(wanted[0])} got {shown}")
+            listed = "[" + " ".join(quote(audience) for audience in sorted(wanted)) + "]"
+            raise InvalidCredentials(f"oidc: verify token: oidc: expected audience in {listed} got {shown}")
+        now = self._clock()
+        expiry, begin = claims.get("exp", 0), claims.get("nbf")
+        if isinstance(expiry, bool) or not isinstance(expiry, int | float) or expiry < now:
+            raise InvalidCredentials(f"oidc: verify token: oidc: token is expired (Token Expiry: {_show_time(expiry)})")
+        if isinstance(begin, int | float) and now + _NOT_BEFORE_LEEWAY < begin:
+            raise InvalidCredentials(
+                f"oidc: verify token: oidc: current time {_show_time(now)} before the nbf (not before) time: "
+                f"{_show_time(begin)}"
+            )
+
+    def _user(self, claims: Mapping[str, Any]) -> User:
+        issuer = self._issuer
+        username = _string(claims, issuer.username_claim, "oidc: parse username claims {}: {}")
+        verified = claims.get("email_verified", True)
+        if issuer.username_claim == "email" and verified is not True:
+            if not isinstance(verified, bool | None):
+                raise InvalidCredentials(
+                    f"oidc: parse 'email_verified' claim: json: cannot unmarshal {_kind(verified)} into Go value of "
+                    "type bool"
+                )
+            raise InvalidCredentials("oidc: email not verified")
+        groups = self._groups(claims)
+        uid = _string(claims, issuer.uid_claim, "oidc: parse uid claim {}: {}") if issuer.uid_claim else ""
+        for claim, wanted in issuer.required_claims.items():
+            _require(claims, claim, wanted)
+        identity = claims.get("jti")
+        extra = {CREDENTIAL_ID: (f"JTI={identity}",)} if isinstance(identity, str) and identity else {}
+        return User(issuer.username_prefix + username, uid, groups, extra)
+
+    def _groups(self, claims: Mapping[str, Any]) -> tuple[str, ...]:
+        claim = self._issuer.groups_claim
+        if not claim:
+            return ()
+        if claim not in claims:
+            names = claims.get("_claim_names")
+            if isinstance(names, dict) and claim in names:
+                raise InvalidCredentials("oidc: could not expand distributed claims: they are not supported")
+            return ()
+        value = claims[claim]
+        if value is None:
+            return ()
+        groups = value if isinstance(value, list) else [value]
+        if any(not isinstance(group, str) for group in groups):
+            raise InvalidCredentials(
+                f"oidc: parse groups claim {quote(claim)}: json: cannot unmarshal {_kind(value)} into Go value of type "
+                "string"
+            )
+        return tuple(self._issuer.groups_prefix + group for group in groups)
+
+
+def _string(claims: Mapping[str, Any], claim: str, message: str) -> str:
+    if claim not in claims:
+        raise InvalidCredentials(message.format(quote(claim), "claim not present"))
+    value = claims[claim]
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        fault = f"json: cannot unmarshal {_kind(value)} into Go value of type string"
+        raise InvalidCredentials(message.format(quote(claim), fault))
+    return value
+
+
+def _require(claims: Mapping[str, Any], claim: str, wanted: str) -> None:
+    if claim not in claims:
+        raise InvalidCredentials(f"oidc: required claim {claim} not present in ID token")
+    value = claims[claim] or ""
+    if not isinstance(value, str):
+        raise InvalidCredentials(
+            f"oidc: parse claim {claim}: json: cannot unmarshal {_kind(value)} into Go value of type string"
+        )
+    if value != wanted:
+        raise InvalidCredentials(f"oidc: required claim {claim} value does not match. Got = {value}, want = {wanted}")
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, list):
+        return "array"
+    return "string" if isinstance(value, str) else "object"
+
+
+def _show_time(moment: Any) -> str:
+    try:
+        shown = datetime.datetime.fromtimestamp(int(moment), datetime.UTC)
+    except (ValueError, TypeError, OverflowError, OSError):
+        return "0001-01-01 00:00:00 +0000 UTC"
+    return shown.strftime("%Y-%m-%d %H:%M:%S +0000 UTC")

@@ -1,0 +1,205 @@
+"""``--authorization-config``: the chain of authorizers as a file, with several webhooks if need be.
+
+Match conditions (CEL) are refused: a webhook that is asked too seldom or too often is a hole or an outage.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pilothouse.authn.configuration_file import load_configuration, raise_faults
+from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from pilothouse.machinery.names import check_dns1123_subdomain
+from pilothouse.machinery.times import TimeError, format_duration, parse_duration
+
+TYPES: Final = ("ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook")
+_SHAPE: Final = {
+    "authorizers": [
+        {
+            "type": str,
+            "name": str,
+            "webhook": {
+                "authorizedTTL": str,
+                "cacheAuthorizedRequests": bool,
+                "unauthorizedTTL": str,
+                "cacheUnauthorizedRequests": bool,
+                "timeout": str,
+                "subjectAccessReviewVersion": str,
+                "matchConditionSubjectAccessReviewVersion": str,
+                "failurePolicy": str,
+                "connectionInfo": {"type": str, "kubeConfigFile": str},
+                "matchConditions": [{"expression": str}],
+            },
+        }
+    ]
+}
+_SECOND: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSettings:
+    """How a webhook is asked; times in seconds, 0 for answers that are not remembered."""
+
+    kubeconfig: str
+    version: str
+    timeout: float
+    authorized_ttl: float
+    unauthorized_ttl: float
+    deny_on_failure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredAuthorizer:
+    """One authorizer of the chain."""
+
+    type: str
+    name: str
+    webhook: WebhookSettings | None = None
+
+
+def authorizers_from_modes(modes: Sequence[str]) -> tuple[ConfiguredAuthorizer, ...]:
+    """The chain of ``--authorization-mode``, without the settings of a webhook."""
+    return tuple(ConfiguredAuthorizer(mode, mode.lower()) for mode in modes)
+
+
+def parse_configuration(data: bytes, required_types: Sequence[str] = ()) -> tuple[ConfiguredAuthorizer, ...]:
+    """Read and validate the file. After a change it must still name ``required_types``. Raises ``ValueError``."""
+    try:
+        document = load_configuration(data, "AuthorizationConfiguration", ("v1", "v1beta1", "v1alpha1"), _SHAPE)
+    except ValueError as error:
+        raise ValueError(f"failed to load AuthorizationConfiguration from file: {error}") from None
+    entries = document.get("authorizers") or []
+    raise_faults(_faults(entries))
+    chain = tuple(_authorizer(entry) for entry in entries)
+    problems = [
+        f"expected name {entry.type.lower()} for authorizer {entry.type} instead of {entry.name}"
+        for entry in chain
+        if entry.type != "Webhook" and entry.name != entry.type.lower()
+    ]
+    missing = sorted(set(required_types) - {entry.type for entry in chain} - {"Webhook"})
+    if missing:
+        problems.append(f"missing required types: [{' '.join(missing)}]")
+    if problems:
+        raise ValueError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+    return chain
+
+
+def _authorizer(entry: Mapping[str, Any]) -> ConfiguredAuthorizer:
+    webhook = entry.get("webhook")
+    if webhook is None:
+        return ConfiguredAuthorizer(entry["type"], entry["name"])
+    authorized, unauthorized = (
+        0.0 if webhook.get(flag) is False else _nanos(webhook.get(key) or default) / _SECOND
+        for key, flag, default in (
+            ("authorizedTTL", "cacheAuthorizedRequests", "5m"),
+            ("unauthorizedTTL", "cacheUnauthorizedRequests", "30s"),
+        )
+    )
+    settings = WebhookSettings(
+        webhook["connectionInfo"].get("kubeConfigFile") or "",
+        webhook["subjectAccessReviewVersion"],
+        _nanos(webhook["timeout"]) / _SECOND,
+        authorized,
+        unauthorized,
+        webhook["failurePolicy"] == "Deny",
+    )
+    return ConfiguredAuthorizer(entry["type"], entry["name"], settings)
+
+
+def _faults(entries: Sequence[Mapping[str, Any]]) -> list[FieldError]:
+    root = Path("authorizers")
+    if not entries:
+        return [required(root, "at least one authorization mode must be defined")]
+    faults: list[FieldError] = []
+    types: set[str] = set()
+    names: set[str] = set()
+    for index, entry in enumerate(entries):
+        path, kind = root.index(index), entry.get("type") or ""
+        if not kind:
+            faults.append(required(path.child("type"), ""))
+        elif kind not in TYPES:
+            faults.append(not_supported(path.child("type"), kind, TYPES))
+        elif kind in types and kind != "Webhook":
+            faults.append(duplicate(path.child("type"), kind))
+        else:
+            types.add(kind)
+            faults += _name_faults(entry.get("name") or "", names, path.child("name"))
+            faults += _webhook_entry_faults(kind, entry.get("webhook"), path)
+    return faults
+
+
+def _name_faults(name: str, names: set[str], path: Path) -> list[FieldError]:
+    if not name:
+        return [required(path, "")]
+    if name in names:
+        return [duplicate(path, name)]
+    names.add(name)
+    faults = check_dns1123_subdomain(name)
+    return [invalid(path, name, f"authorizer name is invalid: {', '.join(faults)}")] if faults else []
+
+
+def _webhook_entry_faults(kind: str, webhook: Mapping[str, Any] | None, path: Path) -> list[FieldError]:
+    if kind != "Webhook":
+        if webhook is None:
+            return []
+        return [invalid(path.child("webhook"), "non-null", "may only be specified when type=Webhook")]
+    if webhook is None:
+        return [required(path.child("webhook"), "required when type=Webhook")]
+    faults = _time_faults(webhook, path)
+    for name, known in (("subjectAccessReviewVersion", ("v1", "v1beta1")), ("failurePolicy", ("NoOpinion", "Deny"))):
+        value = webhook.get(name) or ""
+        if not value:
+            faults.append(required(path.child(name), ""))
+        elif value not in known:
+            faults.append(not_supported(path.child(name), value, known))
+    faults += _connection_faults(webhook.get("connectionInfo") or {}, path.child("connectionInfo"))
+    for index, _ in enumerate(webhook.get("matchConditions") or ()):
+        where = path.child("matchConditions").index(index).child("expression")
+        faults.append(forbidden(where, "expressions are not supported by this server"))
+    return faults
+
+
+def _time_faults(webhook: Mapping[str, Any], path: Path) -> list[FieldError]:
+    faults: list[FieldError] = []
+    times = (("timeout", "", 30 * _SECOND), ("authorizedTTL", "5m", 0), ("unauthorizedTTL", "30s", 0))
+    for name, default, most in times:
+        text = webhook.get(name) or default
+        try:
+            nanos = _nanos(text) if text else 0
+        except TimeError as error:
+            faults.append(invalid(path.child(name), text, str(error)))
+            continue
+        if not nanos and not default:
+            faults.append(required(path.child(name), ""))
+        elif nanos < 0 or (most and nanos > most):
+            detail = "must be > 0s and <= 30s" if most else "must be > 0s"
+            faults.append(invalid(path.child(name), format_duration(nanos), detail))
+    return faults
+
+
+def _connection_faults(connection: Mapping[str, Any], path: Path) -> list[FieldError]:
+    kind, file = connection.get("type") or "", connection.get("kubeConfigFile")
+    where = path.child("kubeConfigFile")
+    if not kind:
+        return [required(path.child("type"), "")]
+    if kind == "InClusterConfig":
+        return [invalid(where, file, "can only be set when type=KubeConfigFile")] if file is not None else []
+    if kind != "KubeConfigFile":
+        return [not_supported(path.child("type"), connection, ("InClusterConfig", "KubeConfigFile"))]
+    if not file:
+        return [required(where, "")]
+    if not os.path.isabs(file):
+        return [invalid(where, file, "must be an absolute path")]
+    try:
+        mode = os.stat(file).st_mode
+    except OSError as error:
+        return [invalid(where, file, f"error loading file: stat {file}: {(error.strerror or '').lower()}")]
+    return [] if stat.S_ISREG(mode) else [invalid(where, file, "must be a regular file")]
+
+
+def _nanos(text: Any) -> int:
+    return parse_duration(str(text))

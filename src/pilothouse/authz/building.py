@@ -1,0 +1,52 @@
+"""Puts the authorizers together: the superusers' group first, then the configured chain in its order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pilothouse.authz.abac import ABACAuthorizer
+from pilothouse.authz.always import SUPERUSERS, AlwaysAllow, AlwaysDeny, PrivilegedGroups
+from pilothouse.authz.authorization_configuration import ConfiguredAuthorizer
+from pilothouse.authz.authorizer import Authorizer, Union
+from pilothouse.authz.node.authorizer import NodeAuthorizer
+from pilothouse.authz.node.graph import Graph
+from pilothouse.authz.rbac.authorizer import RBACAuthorizer
+from pilothouse.authz.rbac.index import Index
+
+
+def build(
+    chain: Sequence[ConfiguredAuthorizer],
+    *,
+    index: Index,
+    graph: Graph,
+    policy_file: str = "",
+    webhook: Callable[[ConfiguredAuthorizer], Authorizer] | None = None,
+) -> Union:
+    """The union to authorize every request by. Raises ``ValueError`` and ``OSError``."""
+    if not chain:
+        raise ValueError("at least one authorization mode must be passed")
+    configured = [(entry.name, _one(entry, index, graph, policy_file, webhook)) for entry in chain]
+    return Union([(SUPERUSERS, PrivilegedGroups()), *configured])
+
+
+def _one(
+    entry: ConfiguredAuthorizer,
+    index: Index,
+    graph: Graph,
+    policy_file: str,
+    webhook: Callable[[ConfiguredAuthorizer], Authorizer] | None,
+) -> Authorizer:
+    match entry.type:
+        case "RBAC":
+            return RBACAuthorizer(index)
+        case "Node":
+            return NodeAuthorizer(graph)
+        case "AlwaysAllow":
+            return AlwaysAllow()
+        case "AlwaysDeny":
+            return AlwaysDeny()
+        case "ABAC":
+            return ABACAuthorizer(policy_file)
+        case "Webhook" if webhook is not None:
+            return webhook(entry)
+    raise ValueError(f"unknown authorization mode {entry.type} specified")
