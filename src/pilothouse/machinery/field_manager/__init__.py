@@ -8,6 +8,8 @@
     scale          fields of the scale subresource
     names          the manager's name out of a User-Agent
     timestamps     a write that changes nothing but times changes nothing
+
+Objects that come in are never changed; those that come out share parts with them.
 """
 
 from pilothouse.machinery.field_manager.entries import InvalidEntries, check_entries

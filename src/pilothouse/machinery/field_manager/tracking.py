@@ -109,9 +109,7 @@ class FieldManager:
         except (SchemaMismatch, StepError, InvalidEntries, RecursionError):
             return set_entries(new, _entries_of(live))
 
-    def _updated_entries(
-        self, live: dict[str, Any] | None, new: dict[str, Any], manager: str, now: str
-    ) -> list[Entry]:
+    def _updated_entries(self, live: dict[str, Any] | None, new: dict[str, Any], manager: str, now: str) -> list[Entry]:
         managed = self._managed(live, new)
         if not managed.managers and live is not None and live.get("metadata", {}).get("uid"):
             return []

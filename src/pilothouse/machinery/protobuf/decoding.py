@@ -225,9 +225,7 @@ def _go_name(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def _read_number(
-    act: int, name: str, argument: Any, data: bytes, start: int, end: int, out: dict[str, Any]
-) -> int:
+def _read_number(act: int, name: str, argument: Any, data: bytes, start: int, end: int, out: dict[str, Any]) -> int:
     _, position = read_varint(data, start, end)
     if act == _FIXED:
         if position + 8 > end:
@@ -242,9 +240,7 @@ def _read_number(
     return position
 
 
-def _read_value(
-    act: int, name: str, argument: Any, keep: bool, body: bytes, depth: int, out: dict[str, Any]
-) -> None:
+def _read_value(act: int, name: str, argument: Any, keep: bool, body: bytes, depth: int, out: dict[str, Any]) -> None:
     if act == _VALUE:
         value = argument(body, depth)
         if keep or value is not None:

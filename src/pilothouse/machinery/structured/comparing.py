@@ -107,9 +107,7 @@ def _part(shape: Shape, value: Any) -> str:
 
 def _compare_part(shape: Shape, part: str, old: Any, new: Any, found: _Found) -> None:
     if part == "map" and shape.map is not None:
-        _compare_maps(
-            shape.map, old if old.__class__ is dict else None, new if new.__class__ is dict else None, found
-        )
+        _compare_maps(shape.map, old if old.__class__ is dict else None, new if new.__class__ is dict else None, found)
     elif part == "list" and shape.items is not None:
         _compare_lists(
             shape.items, old if old.__class__ is list else None, new if new.__class__ is list else None, found
@@ -118,9 +116,7 @@ def _compare_part(shape: Shape, part: str, old: Any, new: Any, found: _Found) ->
         found.leaf = True
 
 
-def _compare_maps(
-    shape: MapShape, old: dict[str, Any] | None, new: dict[str, Any] | None, found: _Found
-) -> None:
+def _compare_maps(shape: MapShape, old: dict[str, Any] | None, new: dict[str, Any] | None, found: _Found) -> None:
     if shape.atomic or not (old or new):
         found.leaf = True
         return

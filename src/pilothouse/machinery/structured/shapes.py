@@ -90,9 +90,7 @@ class MapShape:
 
     def as_atomic(self, atomic: bool) -> MapShape:
         """The same map where a field says otherwise how it merges."""
-        return MapShape(
-            lambda: self.fields, element=self._element, defaults=lambda: self.defaults, atomic=atomic
-        )
+        return MapShape(lambda: self.fields, element=self._element, defaults=lambda: self.defaults, atomic=atomic)
 
 
 def _untyped_atomic() -> Shape:

@@ -146,9 +146,7 @@ def test_fields_of_values(thing: Shape, value: Any, claimed: FieldSet, described
         ({"free": True}, {"free": 1}, {}, {"f:free": {}}, {}),
     ],
 )  # fmt: skip
-def test_comparing(
-    thing: Shape, old: Any, new: Any, removed: FieldSet, modified: FieldSet, added: FieldSet
-) -> None:
+def test_comparing(thing: Shape, old: Any, new: Any, removed: FieldSet, modified: FieldSet, added: FieldSet) -> None:
     found = compare(thing, old, new)
     assert (found.removed, found.modified, found.added) == (removed, modified, added)
     assert found.is_same == (not (removed or modified or added))
