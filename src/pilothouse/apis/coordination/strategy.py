@@ -1,0 +1,152 @@
+"""Leases, by which one of many holds a role, and LeaseCandidates, who would take it.
+
+Coordinated leader election is a feature that is off: leases lose its two fields unless they already have them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, Final
+
+from pilothouse.apis.columns import AGE, NAME
+from pilothouse.apis.core.checks import check_qualified_name, check_unchanged
+from pilothouse.apis.object_names import NameValidator
+from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
+from pilothouse.machinery import names
+from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
+
+_SPEC: Final = Path("spec")
+_OLDEST: Final = "OldestEmulationVersion"
+_SEMANTIC: Final = re.compile(
+    r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
+    r"(?:-((?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)(?:\.(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*))?"
+    r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
+_NOT_SEMANTIC: Final = "must be a valid semantic version"
+_NO_VERSION: Final = (0, 0, 0, True, ())
+Version = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
+"""(major, minor, patch, whether it is no pre-release, the pre-release's parts); compares as versions do."""
+
+
+def _spec(obj: Object) -> dict[str, Any]:
+    return obj.get("spec") or {}
+
+
+class LeaseStrategy(Strategy):
+    """A PUT may create, but never overwrite a version it does not name."""
+
+    allow_create_on_update = True
+    allow_unconditional_update = False
+    columns = (
+        NAME,
+        Column(
+            "Holder",
+            "string",
+            lambda obj: _spec(obj).get("holderIdentity") or "",
+            description=Doc("coordination.v1.LeaseSpec", "holderIdentity"),
+        ),
+        AGE,
+    )
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        _drop_unused(obj, {})
+
+    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
+        _drop_unused(obj, old)
+
+    def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
+        spec = _spec(obj)
+        errs: list[FieldError] = []
+        seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+        if seconds is not None and seconds <= 0:
+            errs.append(invalid(_SPEC.child("leaseDurationSeconds"), seconds, "must be greater than 0"))
+        if transitions is not None and transitions < 0:
+            errs.append(invalid(_SPEC.child("leaseTransitions"), transitions, "must be greater than or equal to 0"))
+        if spec.get("strategy") is not None:
+            errs += _check_election(_SPEC.child("strategy"), spec["strategy"])
+        if spec.get("preferredHolder") and not spec.get("strategy"):
+            errs.append(forbidden(_SPEC.child("preferredHolder"), "may only be specified if `strategy` is defined"))
+        return errs
+
+    def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
+        return self.validate(ctx, obj)
+
+
+def _drop_unused(obj: Object, old: Object) -> None:
+    for key in ("strategy", "preferredHolder"):
+        if _spec(old).get(key) is None:
+            _spec(obj).pop(key, None)
+
+
+def name_is_candidate(name: str, prefix: bool) -> list[str]:
+    """Candidates are named like keys of config maps."""
+    return names.check_config_map_key(name)
+
+
+class LeaseCandidateStrategy(Strategy):
+    """Which lease a candidate stands for never changes."""
+
+    validate_name: ClassVar[NameValidator] = staticmethod(name_is_candidate)
+    allow_create_on_update = True
+    allow_unconditional_update = False
+    columns = (
+        NAME,
+        Column(
+            "LeaseName",
+            "string",
+            lambda obj: _spec(obj).get("leaseName", ""),
+            description=Doc("coordination.v1alpha2.LeaseCandidateSpec", "leaseName"),
+        ),
+        Column("BinaryVersion", "string", lambda obj: _spec(obj).get("binaryVersion", "")),
+        Column("EmulationVersion", "string", lambda obj: _spec(obj).get("emulationVersion", "")),
+        AGE,
+    )
+
+    def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
+        spec = _spec(obj)
+        errs = [] if spec.get("leaseName") else [required(_SPEC.child("leaseName"), "")]
+        binary, emulated = spec.get("binaryVersion", ""), spec.get("emulationVersion", "")
+        emulated_version = _parse(emulated)
+        if emulated and emulated_version is None:
+            errs.append(invalid(_SPEC.child("emulationVersion"), emulated, _NOT_SEMANTIC))
+        errs += _check_binary(binary, emulated, emulated_version)
+        election = spec.get("strategy", "")
+        if not election:
+            return [*errs, required(_SPEC.child("strategy"), "")]
+        if election == _OLDEST and emulated_version in (None, _NO_VERSION):
+            why = "must be specified when `strategy` is 'OldestEmulationVersion'"
+            errs.append(required(_SPEC.child("emulationVersion"), why))
+        return errs + _check_election(_SPEC.child("strategy"), election)
+
+    def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
+        name, before = _spec(obj).get("leaseName", ""), _spec(old).get("leaseName", "")
+        return self.validate(ctx, obj) + check_unchanged(_SPEC.child("leaseName"), name, before)
+
+
+def _check_binary(binary: str, emulated: str, emulated_version: Version | None) -> list[FieldError]:
+    path = _SPEC.child("binaryVersion")
+    if not binary:
+        return [required(path, "")]
+    version = _parse(binary)
+    errs = [invalid(path, binary, _NOT_SEMANTIC)] if version is None else []
+    if emulated and (version or _NO_VERSION) < (emulated_version or _NO_VERSION):
+        errs.append(invalid(path, binary, "must be greater than or equal to `emulationVersion`"))
+    return errs
+
+
+def _check_election(path: Path, election: str) -> list[FieldError]:
+    if "/" in election:
+        return check_qualified_name(path.child("strategy"), election)
+    return [] if election == _OLDEST else [not_supported(path.child("strategy"), election, (_OLDEST,))]
+
+
+def _parse(text: str) -> Version | None:
+    match = _SEMANTIC.fullmatch(text)
+    if match is None or max(map(len, match.groups("")[:3])) > 20:
+        return None
+    parts = match[4].split(".") if match[4] else []
+    pre = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
+    return int(match[1]), int(match[2]), int(match[3]), not pre, pre
+
+
+STRATEGIES: dict[str, type[Strategy]] = {"leases": LeaseStrategy, "leasecandidates": LeaseCandidateStrategy}

@@ -1,0 +1,1 @@
+"""events.k8s.io: the strict face of core events."""
