@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Final
 
 _WIDTH: Final = 78
+_OPEN: Final = 'r"""'
+_CLOSE: Final = '\n    """'
 _PARAMETERS: Final = "\n\n      **parameters**\n\n"
 _ITEM: Final = "      * **"
 _LIST_MARKS: Final = ("- ", "* ")
@@ -68,18 +70,19 @@ def _json_name(name: str) -> str:
 
 def _docstring(type_name: str) -> str:
     package, _, name = type_name.rpartition(".")
-    text = _module(package.replace(".", "_"))
-    mark = f'\nclass {name}(DictMixin):\n    r"""'
-    start = text.find(mark)
-    return text[start + len(mark) : text.find('\n    """', start)] if start >= 0 else ""
+    text = _module(package.replace(".", "_")).get(name, "")
+    return text[text.find(_OPEN) + len(_OPEN) : text.find(_CLOSE)]
 
 
-@lru_cache(maxsize=3)
-def _module(name: str) -> str:
-    """The text of one module. Few are kept: a caller asks for one type after the other of the same module."""
+@lru_cache(maxsize=4)
+def _module(name: str) -> dict[str, str]:
+    """The text of one module by class. Few are kept: callers ask for one type after the other of the same module."""
     folder = _folder()
     path = folder / f"{name}.py" if folder else None
-    return path.read_text(encoding="utf-8") if path and path.is_file() else ""
+    if path is None or not path.is_file():
+        return {}
+    classes = path.read_text(encoding="utf-8").split("\nclass ")[1:]
+    return {text[: text.index("(")]: text for text in classes}
 
 
 @cache
@@ -102,8 +105,9 @@ def _unwrap(lines: list[str], *, of_field: bool = True) -> str:
 
 def _sentence_gap(lines: list[str]) -> str:
     """One space or two, whichever this author puts between sentences more often."""
-    double = sum(line.count(".  ") for line in lines)
-    return "  " if double > sum(line.count(". ") for line in lines) - double else " "
+    text = "\n".join(lines)
+    double = text.count(".  ")
+    return "  " if double > text.count(". ") - double else " "
 
 
 def _separator(previous: str, line: str, space: str, of_field: bool) -> str:

@@ -1,0 +1,288 @@
+"""The models of built-in types: catalogue structs as JSON schemas, in the dialect of either OpenAPI version.
+
+The two dialects differ in three ways. Version 3 has defaults, wraps a reference that has siblings in ``allOf``, and says
+``oneOf`` for values of several types; version 2 has none of these. Defaults are those of the Go types: a field that is
+neither a pointer nor left out when empty has its type's zero value, a struct always has ``{}``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from pilothouse.apis import documentation, types
+from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.machinery.schema.types import Field, ListOf, MapOf, Scalar, Special, Struct, Type
+from pilothouse.openapi.naming import model_name
+
+Schema = dict[str, Any]
+GVK_KEY: Final = "x-kubernetes-group-version-kind"
+
+_SCALARS: Final[dict[str, Schema]] = {
+    "string": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "uint64": {"type": "integer", "format": "int64"},
+    "uint8": {"type": "integer", "format": "byte"},
+    "float64": {"type": "number", "format": "double"},
+    "bytes": {"type": "string", "format": "byte"},
+}
+_ZEROS: Final[dict[str, Any]] = {
+    "string": "", "bool": False, "int32": 0, "int64": 0, "uint64": 0, "uint8": 0, "float64": 0,
+}  # fmt: skip
+_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_EXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
+VERSION_INFO: Final = "io.k8s.apimachinery.pkg.version.Info"
+_PATCH: Final = f"{_META}.Patch"
+_SPECIALS: Final = {
+    "Quantity": "io.k8s.apimachinery.pkg.api.resource.Quantity",
+    "Time": f"{_META}.Time",
+    "MicroTime": f"{_META}.MicroTime",
+    "Duration": f"{_META}.Duration",
+    "FieldsV1": f"{_META}.FieldsV1",
+    "IntOrString": "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+    "RawExtension": "io.k8s.apimachinery.pkg.runtime.RawExtension",
+    "JSON": f"{_EXTENSIONS}.JSON",
+    "SchemaOrBool": f"{_EXTENSIONS}.JSONSchemaPropsOrBool",
+    "SchemaOrArray": f"{_EXTENSIONS}.JSONSchemaPropsOrArray",
+    "SchemaOrStringArray": f"{_EXTENSIONS}.JSONSchemaPropsOrStringArray",
+}
+_ALIASES: Final = {
+    ("admissionregistration.v1alpha1", "admissionregistration.v1.MatchCondition"): (
+        "io.k8s.api.admissionregistration.v1alpha1.MatchCondition"
+    )
+}
+# Declared zero defaults of fields that are left out when empty; the catalogue has only defaults that change something.
+_DECLARED_ZEROS: Final[dict[str, Any]] = {
+    "autoscaling.v1.ScaleSpec.replicas": 0,
+    "core.v1.AzureDiskVolumeSource.readOnly": False,
+    "core.v1.FileKeySelector.optional": False,
+    "core.v1.GRPCAction.service": "",
+    "core.v1.ReplicationControllerSpec.minReadySeconds": 0,
+    **dict.fromkeys(
+        (
+            f"core.v1.{name}.name"
+            for name in (
+                "ConfigMapEnvSource", "ConfigMapKeySelector", "ConfigMapProjection", "ConfigMapVolumeSource",
+                "LocalObjectReference", "SecretEnvSource", "SecretKeySelector", "SecretProjection",
+            )
+        ),
+        "",
+    ),
+}  # fmt: skip
+# Types that inline another one without a model of its own: what models alone know is found in a type like it.
+_FIELDS_AS_IN: Final = {"core.v1.EphemeralContainer": "core.v1.Container"}
+_ATOMIC_IN_RULES: Final = frozenset({"apiGroups", "apiVersions", "resources"})
+_CROSS_REGISTERED: Final = frozenset({"meta.v1.DeleteOptions", "meta.v1.WatchEvent"})
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One version of OpenAPI."""
+
+    version: int
+    prefix: str
+
+
+V2: Final = Dialect(2, "#/definitions/")
+V3: Final = Dialect(3, "#/components/schemas/")
+
+
+def definition(model: str, dialect: Dialect, scope: GroupVersion | None = None) -> Schema | None:
+    """The schema of a built-in model, None if there is no such model.
+
+    With a ``scope`` the types that belong to every group name only that group version and the core one.
+    """
+    fixed = _fixed_definition(model, dialect)
+    if fixed is not None:
+        return fixed
+    name = _type_names().get(model)
+    if name is None:
+        return None
+    struct = types.struct(_catalogued(name))
+    schema: Schema = {}
+    if description := documentation.describe_type(name):
+        schema["description"] = description
+    schema["type"] = "object"
+    if required := [field.name for field in struct.fields.values() if _like(field, name).required]:
+        schema["required"] = required
+    if struct.fields:
+        schema["properties"] = _properties(name, struct, dialect)
+    if kinds := _kinds(struct, scope):
+        schema[GVK_KEY] = kinds
+    if struct.map_type:
+        schema["x-kubernetes-map-type"] = struct.map_type
+    if struct.unions:
+        schema["x-kubernetes-unions"] = struct.unions
+    return schema
+
+
+@cache
+def _type_names() -> dict[str, str]:
+    """Catalogue names by model name."""
+    return {**{model_name(name): name for name in types.names()}, **{model: model[11:] for model in _ALIASES.values()}}
+
+
+def _catalogued(name: str) -> str:
+    return name if types.exists(name) else name.replace("v1alpha1", "v1")
+
+
+def _properties(name: str, struct: Struct, dialect: Dialect) -> Schema:
+    package = name.rpartition(".")[0]
+    texts = documentation.descriptions(name)
+    fields = sorted(struct.fields.items())
+    return {
+        key: _property(field, texts.get(key, ""), _value(field.type, package, dialect), dialect, name)
+        for key, field in fields
+    }
+
+
+def _property(field: Field, description: str, value: Schema, dialect: Dialect, owner: str) -> Schema:
+    schema: Schema = {"description": description} if description else {}
+    if dialect is V3 and (default := _default(field, owner)) is not None:
+        schema["default"] = default
+    extensions = _extensions(field, owner)
+    if dialect is V3 and "$ref" in value and (schema or extensions):
+        schema["allOf"] = [value]
+    else:
+        schema.update(value)
+    schema.update(extensions)
+    return schema
+
+
+def _value(kind: Type, package: str, dialect: Dialect) -> Schema:
+    match kind:
+        case Scalar():
+            return _SCALARS[kind.kind]
+        case ListOf():
+            return {"type": "array", "items": _value(kind.item, package, dialect)}
+        case MapOf():
+            return {"type": "object", "additionalProperties": _value(kind.value, package, dialect)}
+        case Special():
+            return {"$ref": dialect.prefix + _SPECIALS[kind.kind]}
+        case Struct():
+            model = _ALIASES.get((package, kind.name)) or model_name(kind.name)
+            return {"$ref": dialect.prefix + model}
+    raise TypeError(f"no schema for {kind!r}")
+
+
+def _default(field: Field, owner: str) -> Any:
+    declared = _DECLARED_ZEROS.get(f"{owner}.{field.name}", field.default)
+    if declared is not None:
+        return declared
+    if field.pointer:
+        return None
+    match field.type:
+        case Struct():
+            return {}
+        case Scalar() if not field.omit_empty:
+            return _ZEROS.get(field.type.kind)
+    return None
+
+
+def _extensions(field: Field, owner: str) -> Schema:
+    found: Schema = {}
+    list_type, list_keys = _list_kind(field, owner)
+    if list_keys:
+        found["x-kubernetes-list-map-keys"] = list(list_keys)
+    if list_type:
+        found["x-kubernetes-list-type"] = list_type
+    if field.map_type:
+        found["x-kubernetes-map-type"] = field.map_type
+    if field.merge_key:
+        found["x-kubernetes-patch-merge-key"] = field.merge_key
+    if field.patch:
+        found["x-kubernetes-patch-strategy"] = ",".join(sorted(field.patch))
+    return found
+
+
+def _list_kind(field: Field, owner: str) -> tuple[str, tuple[str, ...]]:
+    if field.list_type or not isinstance(field.type, ListOf):
+        return field.list_type, field.list_keys
+    if owner.endswith("RuleWithOperations") and field.name in _ATOMIC_IN_RULES:
+        return "atomic", ()
+    like = _like(field, owner)
+    return like.list_type, like.list_keys
+
+
+def _like(field: Field, owner: str) -> Field:
+    return types.struct(_FIELDS_AS_IN[owner]).fields.get(field.name, field) if owner in _FIELDS_AS_IN else field
+
+
+def _kinds(struct: Struct, scope: GroupVersion | None) -> list[Schema]:
+    package, version, kind = struct.name.split(".")
+    if struct.name in _CROSS_REGISTERED:
+        core = GroupVersion("", "v1")
+        versions = sorted({core, scope} if scope else _all_versions())
+        return [{"group": gv.group, "kind": kind, "version": gv.version} for gv in versions]
+    if not struct.is_object:
+        return []
+    group = "" if package == "meta" else types.group_of(package)
+    return [{"group": group, "kind": kind, "version": version}]
+
+
+@cache
+def _all_versions() -> frozenset[GroupVersion]:
+    versions = {tuple(name.split(".")[:2]) for name in types.names()}
+    return frozenset(
+        GroupVersion(types.group_of(package), version) for package, version in versions if package not in _NO_API
+    )
+
+
+_NO_API: Final = frozenset({"apidiscovery", "audit", "meta"})
+
+
+@cache
+def _fixed_definition(model: str, dialect: Dialect) -> Schema | None:
+    if model == VERSION_INFO:
+        return _version_info(dialect)
+    text, schema = _FIXED.get(model, ("", None))
+    if schema is None:
+        return None
+    if dialect is V2 and "oneOf" in schema:
+        schema = {"type": "string", **{key: value for key, value in schema.items() if key != "oneOf"}}
+    return {"description": text, **schema}
+
+
+def _version_info(dialect: Dialect) -> Schema:
+    always = ("major", "minor", "gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform")
+    sometimes = ("emulationMajor", "emulationMinor", "minCompatibilityMajor", "minCompatibilityMinor")
+    properties: Schema = {}
+    for name in sorted((*always, *sometimes)):
+        text = documentation.describe("version.Info", name)
+        properties[name] = {"description": text} if text else {}
+        if dialect is V3 and name in always:
+            properties[name]["default"] = ""
+        properties[name]["type"] = "string"
+    text = documentation.describe_type("version.Info")
+    head = {"description": text} if text else {}
+    return {**head, "type": "object", "required": list(always), "properties": properties}
+
+
+_FIXED: Final[dict[str, tuple[str, Schema]]] = {
+    _PATCH: ("The body of a PATCH request, in the form its content type names.", {"type": "object"}),
+    _SPECIALS["Quantity"]: (
+        "A number with an optional suffix: decimal (m, k, M, G, T, P, E), binary (Ki, Mi, Gi, Ti, Pi, Ei) or an exponent"
+        " (1e3). At most three decimal places; more are rounded up.",
+        {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    ),
+    _SPECIALS["IntOrString"]: (
+        "A number, or a string in its place: a port's number or name, a count or a percentage.",
+        {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
+    ),
+    _SPECIALS["Time"]: ("A time in RFC 3339 form, to the second.", {"type": "string", "format": "date-time"}),
+    _SPECIALS["MicroTime"]: ("A time in RFC 3339 form, to the microsecond.", {"type": "string", "format": "date-time"}),
+    _SPECIALS["Duration"]: ("A length of time such as 1h30m.", {"type": "string"}),
+    _SPECIALS["FieldsV1"]: (
+        "A set of fields as a tree: keys are 'f:' and a field's name, 'v:' and a value of a set, 'k:' and the keys of a"
+        " list's item, 'i:' and an index, or '.' for the parent itself.",
+        {"type": "object"},
+    ),
+    _SPECIALS["RawExtension"]: ("An object of any kind.", {"type": "object"}),
+    _SPECIALS["JSON"]: ("Any JSON value.", {}),
+    _SPECIALS["SchemaOrBool"]: ("A JSON schema or a boolean.", {}),
+    _SPECIALS["SchemaOrArray"]: ("A JSON schema or a list of them.", {}),
+    _SPECIALS["SchemaOrStringArray"]: ("A JSON schema or a list of strings.", {}),
+}
