@@ -9,7 +9,7 @@ token is a 401 everywhere, even where anonymous is welcome.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -28,8 +28,11 @@ class InvalidCredentials(Exception):
     """Credentials were offered and are wrong. The text is for the log: it never holds the credentials themselves."""
 
     def __init__(self, *messages: str) -> None:
-        super().__init__(aggregate(messages))
+        super().__init__(*messages)
         self.messages = messages
+
+    def __str__(self) -> str:
+        return aggregate(self.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +70,29 @@ class Union:
         authenticators: Sequence[Authenticator],
         anonymous: Authenticator | None = None,
         *,
+        recall: Callable[[Request], Authenticated | None] | None = None,
         proxy_headers: Iterable[str] = (),
         proxy_extra_prefixes: Iterable[str] = (),
     ) -> None:
         self._authenticators = tuple(authenticators)
         self._anonymous = anonymous
-        self._headers = _lower(_STANDARD_PROXY_HEADERS, proxy_headers)
+        # Knows a connection's token already. Asked first where there is no certificate: then nothing comes before it.
+        self._recall = recall
+        self._headers = frozenset(_lower(_STANDARD_PROXY_HEADERS, proxy_headers))
         self._prefixes = _lower(_STANDARD_EXTRA_PREFIXES, proxy_extra_prefixes)
 
     async def authenticate(self, request: Request) -> Authenticated | None:
         """The first identity found; raises InvalidCredentials when there are only refusals."""
-        found = await self._ask_all(request)
+        found = None
+        if self._recall is not None and request.connection.peer_certificate is None:
+            found = self._recall(request)
+        found = await self._ask_all(request) if found is None else add_authenticated_group(found)
         if found is None and self._anonymous is not None:
             found = await self._anonymous.authenticate(request)
         if found is not None:
-            if has_extra_space(request.headers.get(b"authorization", b"")):
+            if has_extra_space(request.headers.pop(b"authorization", b"")):
                 found = replace(found, warnings=(*found.warnings, EXTRA_SPACE_WARNING))
-            self._clear_credentials(request)
+            self._clear_proxy_headers(request.headers)
         return found
 
     async def _ask_all(self, request: Request) -> Authenticated | None:
@@ -100,13 +109,9 @@ class Union:
             raise InvalidCredentials(*refusals)
         return None
 
-    def _clear_credentials(self, request: Request) -> None:
-        headers = request.headers
-        headers.pop(b"authorization", None)
-        for name in self._headers:
-            headers.pop(name, None)
-        extra = [name for name in headers if name.startswith(self._prefixes)]
-        for name in extra:
+    def _clear_proxy_headers(self, headers: dict[bytes, bytes]) -> None:
+        named, prefixes = self._headers, self._prefixes
+        for name in [name for name in headers if name in named or name.startswith(prefixes)]:
             del headers[name]
 
 

@@ -1,14 +1,15 @@
 """Bearer tokens: in the Authorization header, or as a WebSocket subprotocol for browsers, which cannot set headers.
 
 A client repeats its header on every request of a connection and the HTTP server keeps the parsed header block, so
-the very same bytes object comes back. The identity is remembered with that object on the connection: the usual
-request costs a dict lookup, an identity test and a look at the clock.
+the very same bytes object comes back. The identity is remembered with it on the connection: the usual request costs
+a dict lookup, an identity test and a look at the clock.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hmac
 import re
 import time
 from collections.abc import Callable
@@ -53,13 +54,20 @@ class Bearer:
         header = request.headers.get(b"authorization")
         if header is None:
             return None
-        state = request.connection.state
-        known = state.get(self)
-        if known is not None and known[0] is header and known[3] == self._tokens.epoch and known[2] > self._clock():
-            return known[1]  # type: ignore[no-any-return]
-        found, until = await self.authenticate_header(header, self._audiences)
-        state[self] = (header, found, until, self._tokens.epoch)
+        found = self.recall(request)
+        if found is None:
+            found, until = await self.authenticate_header(header, self._audiences)
+            request.connection.state[self] = (header, found, until, self._tokens.epoch)
         return found
+
+    def recall(self, request: Request) -> Authenticated | None:
+        """What the connection remembers about the same header, if that still holds."""
+        known = request.connection.state.get(self)
+        header = request.headers.get(b"authorization")
+        if known is None or header is None or known[2] <= self._clock() or known[3] != self._tokens.epoch:
+            return None
+        identity: Authenticated | None = known[1]
+        return identity if known[0] is header or hmac.compare_digest(known[0], header) else None
 
     async def authenticate_header(
         self, header: bytes, audiences: tuple[str, ...]

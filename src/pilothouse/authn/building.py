@@ -113,7 +113,13 @@ def build(
     if proxy is not None:
         headers = [*proxy.username_headers, *proxy.uid_headers, *proxy.group_headers]
     prefixes = proxy.extra_prefixes if proxy is not None else ()
-    authenticator = Union(authenticators, anonymous, proxy_headers=headers, proxy_extra_prefixes=prefixes)
+    authenticator = Union(
+        authenticators,
+        anonymous,
+        recall=None if bearer is None else bearer.recall,
+        proxy_headers=headers,
+        proxy_extra_prefixes=prefixes,
+    )
     return Authentication(authenticator, audiences, bearer, cache, files)
 
 

@@ -53,7 +53,7 @@ class VerifiedCertificates:
 
         try:
             leaf = x509.load_der_x509_certificate(der)
-            between = [x509.load_der_x509_certificate(other) for other in _sent_with(connection)[1:]]
+            between = [x509.load_der_x509_certificate(other) for other in sent_with(connection)[1:]]
         except ValueError:
             return float("inf"), None, "x509: malformed certificate"
         moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
@@ -143,7 +143,7 @@ def identify(certificate: x509.Certificate) -> str:
     return f"SN={certificate.serial_number}, SKID={skid}, AKID={akid}"
 
 
-def _sent_with(connection: Connection) -> list[bytes]:
+def sent_with(connection: Connection) -> list[bytes]:
     """Everything the client sent, leaf first. Python before 3.13 offers it only on the inner object."""
     tls = connection.tls
     if tls is None:

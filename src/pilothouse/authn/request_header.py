@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
 from pilothouse.authn.client_certificate import VerifiedCertificates, common_name
 from pilothouse.authn.user import User
 from pilothouse.net.messages import Request
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})").search
 
@@ -46,11 +50,19 @@ class RequestHeader:
         certificate = self._certificates.verified(request.connection)
         if certificate is None:
             return None
-        if self._allowed_names:
-            name = common_name(certificate)
-            if name not in self._allowed_names:
-                raise InvalidCredentials(f"x509: subject with cn={name} is not in the allowed list")
+        state = request.connection.state
+        known = state.get(self)
+        if known is None or known[0] is not certificate:
+            known = state[self] = (certificate, self._refusal(certificate))
+        if known[1]:
+            raise InvalidCredentials(known[1])
         return self._named_user(request)
+
+    def _refusal(self, certificate: x509.Certificate) -> str:
+        name = common_name(certificate)
+        if not self._allowed_names or name in self._allowed_names:
+            return ""
+        return f"x509: subject with cn={name} is not in the allowed list"
 
     def _named_user(self, request: Request) -> Authenticated | None:
         name = _first(request, self._username_headers)

@@ -120,12 +120,19 @@ def test_what_cannot_be_built(configured, tmp_path):
 
 
 names = st.sampled_from(
-    ["Authorization", "X-Remote-User", "X-Remote-Group", "X-Remote-Extra-A", "Upgrade", "Connection"]
-    + ["Sec-WebSocket-Protocol", "Impersonate-User"]
+    [
+        "Authorization",
+        "X-Remote-User",
+        "X-Remote-Group",
+        "X-Remote-Extra-A",
+        "Upgrade",
+        "Connection",
+        "Sec-WebSocket-Protocol",
+    ]
 )
 values = st.one_of(
     st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=30),
-    st.sampled_from(["websocket", "Upgrade", "system:masters", "Bearer ", "base64url.bearer.authorization.k8s.io.YQ,a"]),
+    st.sampled_from(["websocket", "Upgrade", "system:masters", "base64url.bearer.authorization.k8s.io.YQ,a"]),
     st.builds("Bearer {}".format, st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=30)),
     st.builds("Bearer eyJhbGciOiJ{}.eyJpc3MiOiJodHRwczovL2t1YmVybmV0ZXMuZGVmYXVsdC5zdmMifQ.{}".format,
               st.sampled_from(["ub25lIn0", "FUzI1NiJ9", "IUzI1NiJ9"]), st.text("AQx_-", max_size=86)),

@@ -1,13 +1,16 @@
+import contextlib
 import datetime
+import ssl
 
 import pytest
 
 from pilothouse.authn.authenticator import InvalidCredentials
 from pilothouse.authn.certificate_chain import InvalidCertificate, parse_authorities, verify_chain
-from pilothouse.authn.client_certificate import ClientCertificate, VerifiedCertificates
+from pilothouse.authn.client_certificate import ClientCertificate, VerifiedCertificates, sent_with
 from pilothouse.authn.request_header import RequestHeader, unescape_key
 from pilothouse.authn.user import User
 from pilothouse.authn.watched_file import WatchedFile
+from pilothouse.net.messages import Connection
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 DAY = datetime.timedelta(days=1)
@@ -177,3 +180,49 @@ async def test_front_proxy_without_a_name_has_no_opinion(authority, certificates
 @pytest.mark.parametrize(("key", "plain"), [("a%2fb", "a/b"), ("a%2", "a%2"), ("%25", "%"), ("a", "a")])
 def test_unescape_key(key, plain):
     assert unescape_key(key) == plain
+
+
+def write(path, content):
+    path.write_bytes(content)
+    return str(path)
+
+
+def shake_hands(client, server):
+    for _ in range(6):
+        for side in (client, server):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+
+
+def test_intermediates_come_from_the_handshake(new_authority, tmp_path):
+    from cryptography import x509
+    from cryptography.hazmat.primitives import serialization as s
+
+    now = datetime.datetime.now(datetime.UTC)
+    valid = {"before": now - DAY, "after": now + DAY}
+    root = new_authority("root", **valid)
+    middle = new_authority("middle", root, **valid)
+    key = middle.key.private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, s.NoEncryption())
+    ca_file = write(tmp_path / "ca.crt", root.pem)
+    key_file = write(tmp_path / "key.pem", key)
+    chain_file = write(tmp_path / "chain.crt", middle.pem + root.pem)
+    server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server_side.load_cert_chain(chain_file, key_file)
+    server_side.load_verify_locations(ca_file)
+    server_side.verify_mode = ssl.CERT_OPTIONAL
+    client_side = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client_side.check_hostname, client_side.verify_mode = False, ssl.CERT_NONE
+    client_side.load_cert_chain(chain_file, key_file)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = server_side.wrap_bio(to_server, to_client, server_side=True)
+    shake_hands(client_side.wrap_bio(to_client, to_server), server)
+
+    class Transport:
+        def get_extra_info(self, name):
+            return server if name == "ssl_object" else None
+
+    connection = Connection(Transport())
+    sent = [x509.load_der_x509_certificate(der) for der in sent_with(connection)]
+    assert sent == [middle.certificate, root.certificate]
+    certificates = VerifiedCertificates(WatchedFile(ca_file, parse_authorities))
+    assert certificates.verified(connection) == middle.certificate
