@@ -11,6 +11,7 @@ import base64
 import datetime
 import hmac
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -50,7 +51,7 @@ class Findings:
         self.annotations: list[tuple[str, str]] = []
 
 
-class Verifier:
+class Verifier(ABC):
     """Authenticates tokens of some issuers, signed by one of the keys; subclasses know the private claims."""
 
     def __init__(
@@ -101,8 +102,9 @@ class Verifier:
                 faults.append(str(fault))
         raise InvalidCredentials(*faults)
 
+    @abstractmethod
     async def _validate(self, token: str, claims: Mapping[str, Any], findings: Findings) -> User:
-        raise NotImplementedError
+        """The user behind verified claims; raises InvalidCredentials if they do not hold any more."""
 
 
 class BoundTokens(Verifier):

@@ -35,13 +35,11 @@ async def call(
     jitter: Callable[[], float] = random.random,
 ) -> Mapping[str, Any]:
     """Send and wait for the answer, up to five times with growing pauses. Raises WebhookFailed."""
-    delay = FIRST_DELAY
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(ATTEMPTS - 1):
         try:
             return await post(body)
         except WebhookFailed as failure:
-            if not failure.retry or attempt == ATTEMPTS:
+            if not failure.retry:
                 raise
-        await sleep(delay * (1 + JITTER * jitter()))
-        delay *= FACTOR
-    raise AssertionError("unreachable")
+        await sleep(FIRST_DELAY * FACTOR**attempt * (1 + JITTER * jitter()))
+    return await post(body)

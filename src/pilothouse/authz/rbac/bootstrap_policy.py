@@ -17,12 +17,6 @@ from pilothouse.authz.rbac.rules import Rule, rules_covered
 
 AUTO_UPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
 RESOURCES: Final = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
-# Roles that became aggregated: an old role with rules of its own is copied to where they are gathered from now.
-ROLES_TO_AGGREGATE: Final = {
-    "admin": "system:aggregate-to-admin",
-    "edit": "system:aggregate-to-edit",
-    "view": "system:aggregate-to-view",
-}
 
 Object = dict[str, Any]
 
