@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pilothouse.machinery import errors
+from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.field_manager import last_applied
 from pilothouse.machinery.field_manager.capping import cap_updaters
 from pilothouse.machinery.field_manager.conflicts import conflict_error
@@ -39,7 +40,7 @@ from pilothouse.machinery.schema.types import Struct
 from pilothouse.machinery.structured.comparing import same
 from pilothouse.machinery.structured.describing import StepError
 from pilothouse.machinery.structured.field_sets import FieldSet, difference, from_paths, has, union
-from pilothouse.machinery.structured.ownership import Conflicts, MissingVersion, Owned, Ownership, Versioned
+from pilothouse.machinery.structured.ownership import Conflicts, Filter, MissingVersion, Owned, Ownership, Versioned
 from pilothouse.machinery.structured.shapes import Shape, shape_of
 from pilothouse.machinery.structured.validating import SchemaMismatch, validate
 
@@ -71,7 +72,10 @@ Convert = Callable[[dict[str, Any], str, str], tuple[Struct | Shape, dict[str, A
 
 
 class FieldManager:
-    """Tracks the fields of one kind in one version, through the main resource or one subresource."""
+    """Tracks the fields of one kind in one version, through the main resource or one subresource.
+
+    ``reset_fields`` are, by version, the fields that the strategy resets anyway, or a filter for those it does not.
+    """
 
     def __init__(
         self,
@@ -79,7 +83,7 @@ class FieldManager:
         gvk: GroupVersionKind,
         *,
         subresource: str = "",
-        reset_fields: Mapping[str, FieldSet] | None = None,
+        reset_fields: Mapping[str, FieldSet | Filter] | None = None,
         convert: Convert | None = None,
     ) -> None:
         self.gvk = gvk
@@ -106,7 +110,8 @@ class FieldManager:
             return new
         try:
             return set_entries(new, self._updated_entries(live, new, manager, now))
-        except (SchemaMismatch, StepError, InvalidEntries, RecursionError):
+        except (SchemaMismatch, StepError, InvalidEntries, StatusError, RecursionError):
+            # A version that cannot be converted to right now is no reason either to refuse the write.
             return set_entries(new, _entries_of(live))
 
     def _updated_entries(self, live: dict[str, Any] | None, new: dict[str, Any], manager: str, now: str) -> list[Entry]:

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from pilothouse.machinery.structured.describing import describe, step_of
-from pilothouse.machinery.structured.field_sets import FieldSet, in_order, recursive_difference, union
+from pilothouse.machinery.structured.field_sets import FieldSet, in_order, union
 from pilothouse.machinery.structured.shapes import ListShape, MapShape, Shape, is_open
 
 
@@ -33,16 +33,6 @@ class Comparison:
     def changed(self) -> FieldSet:
         """What the newer value has that the older one had not, or had otherwise."""
         return union(self.modified, self.added)
-
-    def exclude(self, fields: FieldSet) -> Comparison:
-        """The comparison without some fields and all below them."""
-        if not fields:
-            return self
-        return Comparison(
-            recursive_difference(self.removed, fields),
-            recursive_difference(self.modified, fields),
-            recursive_difference(self.added, fields),
-        )
 
 
 def compare(shape: Shape, old: Any, new: Any) -> Comparison:

@@ -126,6 +126,24 @@ def recursive_difference(left: FieldSet, right: FieldSet) -> FieldSet:
     return out
 
 
+ANY = "*"
+"""In a pattern, stands for any step."""
+
+
+def matching(fields: FieldSet, pattern: FieldSet) -> FieldSet:
+    """The paths of the set that lead to or go on from those of a pattern; an empty pattern lets all below through."""
+    if not pattern:
+        return fields
+    out: FieldSet = {}
+    for step, node in fields.items():
+        below = pattern.get(ANY, pattern.get(step))
+        if below is not None and step != ".":
+            rest = _node(is_member(node), matching(children(node), below) if node else {})
+            if rest is not None:
+                out[step] = rest
+    return out
+
+
 def _node(member: bool, below: FieldSet) -> FieldSet | None:
     if member:
         return {".": {}, **below} if below else {}

@@ -8,7 +8,7 @@ that no longer exists takes its managers' claims with it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -37,6 +37,9 @@ class Owned:
     version: str
     applied: bool
 
+
+Filter = Callable[[FieldSet], FieldSet]
+"""Leaves of a set what counts."""
 
 Managers = dict[Any, Owned]
 """By manager, whatever identifies one."""
@@ -70,11 +73,14 @@ class Conflicts(Exception):
 
 
 class Ownership:
-    """The rules for one kind of object. ``ignored`` are, by version, the fields that writes here do not count for."""
+    """The rules for one kind of object. ``ignored`` are, by version, the fields that writes here do not count for.
 
-    def __init__(self, convert: Converter, ignored: Mapping[str, FieldSet]) -> None:
+    Instead of a set it may be a filter that leaves the fields which do count.
+    """
+
+    def __init__(self, convert: Converter, ignored: Mapping[str, FieldSet | Filter]) -> None:
         self._convert = convert
-        self._ignored = ignored
+        self._filters = {version: _filter(fields) for version, fields in ignored.items()}
 
     def update(self, live: Versioned, new: Versioned, managers: Managers) -> tuple[Managers, FieldSet]:
         """What everybody owns after a plain write, and the fields that this write changed."""
@@ -93,7 +99,8 @@ class Ownership:
         merged = Versioned(live.shape, merge(live.shape, live.value, config.value), live.version)
         last = managers.get(manager)
         claimed = to_field_set(config.shape, config.value)
-        claimed = recursive_difference(claimed, self._ignored.get(config.version, {}))
+        if config.version in self._filters:
+            claimed = self._filters[config.version](claimed)
         managers[manager] = Owned(claimed, config.version, True)
         if last is not None and last.fields:
             merged = self._prune(merged, managers, manager, last)
@@ -105,7 +112,10 @@ class Ownership:
 
     def _compare(self, live: Versioned, new: Versioned) -> Comparison:
         comparison = compare(new.shape, live.value, new.value)
-        return comparison.exclude(self._ignored.get(new.version, {}))
+        counts = self._filters.get(new.version)
+        if counts is None:
+            return comparison
+        return Comparison(counts(comparison.removed), counts(comparison.modified), counts(comparison.added))
 
     def _reconciled(self, live: Versioned, managers: Managers) -> Managers:
         """All managers of known versions, their sets following today's schema."""
@@ -209,3 +219,9 @@ class Ownership:
         has = with_named_fields(to_field_set(shape, pruned.value), shape)
         goes = intersection(difference(had, has), with_named_fields(last.fields, shape))
         return Versioned(shape, remove_items(shape, merged.value, goes), merged.version)
+
+
+def _filter(ignored: FieldSet | Filter) -> Filter:
+    if not isinstance(ignored, dict):
+        return ignored
+    return lambda fields: recursive_difference(fields, ignored)

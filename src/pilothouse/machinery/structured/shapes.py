@@ -153,11 +153,24 @@ def _struct_map(struct: Struct) -> MapShape:
         return {field.name: field_shape(field) for field in struct.fields.values()}
 
     def defaults() -> dict[str, Any]:
-        return {field.name: field.default for field in struct.fields.values() if field.default is not None}
+        found = {field.name: _default(field) for field in struct.fields.values()}
+        return {name: default for name, default in found.items() if default is not None}
 
     # A struct without fields is a free-form object to OpenAPI.
     element = None if struct.fields else _deduced
     return MapShape(load, element=element, defaults=defaults, atomic=struct.map_type == "atomic")
+
+
+_ZEROS: Final = {
+    "string": "", "bool": False, "int32": 0, "int64": 0, "uint64": 0, "uint8": 0, "float64": 0,
+}  # fmt: skip
+
+
+def _default(field: Field) -> Any:
+    """The default that OpenAPI shows for a field: its own, or the zero of what is always written."""
+    if field.default is not None or field.pointer or field.omit_empty or not isinstance(field.type, Scalar):
+        return field.default
+    return _ZEROS.get(field.type.kind)
 
 
 def field_shape(field: Field) -> Shape:

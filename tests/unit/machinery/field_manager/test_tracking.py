@@ -210,8 +210,8 @@ def test_entries_can_be_edited(config_map: Cluster) -> None:
 def test_an_object_that_cannot_be_followed_keeps_its_entries() -> None:
     pods = FieldManager(types.struct("core.v1.Pod"), GroupVersionKind("", "v1", "Pod"))
     entry = {"manager": "x", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}
-    live = {"metadata": {"uid": "u", "managedFields": [entry]}, "spec": {"containers": [{"image": "x"}]}}
-    new = {"metadata": {"uid": "u"}, "spec": {"containers": [{"image": "y"}]}}
+    live = {"metadata": {"uid": "u", "managedFields": [entry]}, "spec": {"containers": [None]}}
+    new = {"metadata": {"uid": "u"}, "spec": {"containers": [None, None]}}
     assert pods.update(live, new, "me", ONE)["metadata"]["managedFields"] == [entry]
 
 
@@ -375,3 +375,13 @@ def test_inputs_are_left_alone(config_map: Cluster) -> None:
     config_map.apply({"data": {"b": "1"}}, "you")
     config_map.update({"data": {"c": "1"}}, "them")
     assert json.dumps(live) == before
+
+
+def test_a_failing_conversion_fails_no_write() -> None:
+    def convert(value: dict[str, Any], have: str, want: str) -> tuple[Shape, dict[str, Any]]:
+        raise StatusError(500, "", "the webhook is away")
+
+    free = FieldManager(DEDUCED, GroupVersionKind("g", "v1", "K"), convert=convert)
+    entry = {"manager": "x", "operation": "Update", "apiVersion": "g/v2", "fieldsType": "FieldsV1", "fieldsV1": {}}
+    live = {"metadata": {"uid": "u", "managedFields": [entry]}, "spec": {"a": 1}}
+    assert free.update(live, {**live, "spec": {"a": 2}}, "me", ONE)["metadata"] == live["metadata"]

@@ -76,6 +76,19 @@ def test_has(a: FieldSet, path: Path) -> None:
     assert not sets.has(a, ())
 
 
+@given(SETS)
+def test_matching(a: FieldSet) -> None:
+    assert sets.matching(a, {}) == a
+    pattern = {"f:a": {"f:b": {}}, "f:b": {sets.ANY: {"f:c": {}}}}
+    found = members(sets.matching(a, pattern))
+
+    def matches(path: Path) -> bool:
+        ways = [("f:a", "f:b"), ("f:b", path[1] if len(path) > 1 else "", "f:c")]
+        return any(all(one == two for one, two in zip(path, way, strict=False)) for way in ways)
+
+    assert found == {path for path in members(a) if matches(path)}
+
+
 def test_nothing_is_changed_in_place() -> None:
     a, b = sets.from_paths(("f:a", "f:b")), sets.from_paths(("f:a",), ("f:a", "f:c"))
     before = json.dumps([a, b])

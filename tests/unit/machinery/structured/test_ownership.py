@@ -113,6 +113,12 @@ def test_ignored_fields_are_nobodys(thing: Shape) -> None:
     assert world.owned("b") == {"f:number": {}}
 
 
+def test_a_filter_instead_of_ignored_fields(thing: Shape) -> None:
+    world = World(thing, {"v1": lambda fields: sets.matching(fields, {"f:items": {sets.ANY: {"f:value": {}}}})})
+    world.update("a", {"text": "1", "items": [{"name": "i", "value": "1", "inner": {}}]})
+    assert world.owned("a") == {"f:items": {".": {}, 'k:{"name":"i"}': {".": {}, "f:value": {}}}}
+
+
 def test_managers_of_lost_versions_are_dropped(thing: Shape) -> None:
     world = World(thing)
     world.value = {"text": "1"}
