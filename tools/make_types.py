@@ -141,7 +141,8 @@ def tag(tags: str, key: str) -> str:
     return match.group(1) if match else ""
 
 
-def schema_flags(name: str, schema: dict[str, Any] | None) -> list[str]:
+def schema_flags(name: str, schema: dict[str, Any] | None, *, implied: bool) -> list[str]:
+    """What OpenAPI says about a field. ``implied``: a zero default goes without saying, as Go always writes it."""
     if schema is None:
         return []
     flags = []
@@ -153,7 +154,7 @@ def schema_flags(name: str, schema: dict[str, Any] | None) -> list[str]:
         flags.append("list=" + prop["x-kubernetes-list-type"] + (f":{keys}" if keys else ""))
     if "x-kubernetes-map-type" in prop:
         flags.append("map=" + prop["x-kubernetes-map-type"])
-    if prop.get("default") not in (None, {}, "", 0, False):
+    if prop.get("default") not in (None, {}, *(("", 0, False) if implied else ())):
         flags.append("def=" + json.dumps(prop["default"], separators=(",", ":")))
     return flags
 
@@ -175,11 +176,23 @@ def field_line(source: Source, package: Package, owner: str, match: re.Match[str
         flags.append("patch=" + tag(tags, "patchStrategy"))
     if tag(tags, "patchMergeKey"):
         flags.append("key=" + tag(tags, "patchMergeKey"))
-    flags += schema_flags(name, schema)
+    flags += schema_flags(name, schema, implied="omitempty" not in options and not expr.startswith("*"))
     proto_name = re.search(r"name=(\w+)", tag(tags, "protobuf"))
     if proto_name and proto_name.group(1) != name:
         flags.append("proto=" + proto_name.group(1))
     return " ".join([f"  {name}", source.resolve(package, owner, expr), where, *flags])
+
+
+def add_inlined(source: Source, schemas: dict[str, Any]) -> None:
+    """Types that are only ever inlined have no schema of their own: their fields are in their owner's."""
+    for path, package in source.packages.items():
+        for name, body in package.structs.items():
+            owner = schemas.get(openapi_name(path, name))
+            for match in FIELD.finditer(body):
+                go_name, expr, _ = match.groups()
+                if owner is not None and go_name is None and "." not in expr:
+                    known = {key: owner[key] for key in ("properties", "required") if key in owner}
+                    schemas.setdefault(openapi_name(path, expr.lstrip("*")), known)
 
 
 def main() -> None:
@@ -188,6 +201,7 @@ def main() -> None:
     for file in sorted(openapi.glob("*.json")):
         schemas.update(json.loads(file.read_text()).get("components", {}).get("schemas", {}))
     source = Source(staging)
+    add_inlined(source, schemas)
     blocks = []
     for path, package in sorted(source.packages.items()):
         for name, body in sorted(package.structs.items()):
