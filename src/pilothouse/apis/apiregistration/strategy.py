@@ -1,0 +1,147 @@
+"""API services: which server serves a group's version. Local ones are always available."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from pilothouse.apis.columns import AGE, NAME
+from pilothouse.apis.object_names import NameValidator
+from pilothouse.apis.status import StatusKeeper, keep
+from pilothouse.apis.strategy import Column, Context, Object, StatusStrategy, Strategy
+from pilothouse.apis.validating import well_formed
+from pilothouse.machinery import names
+from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, required
+from pilothouse.machinery.go_quote import quote
+
+_SPEC: Final = Path("spec")
+_STATUSES: Final = ("True", "False", "Unknown")
+
+
+def name_is_path_segment(name: str, prefix: bool) -> list[str]:
+    """Part of the rule; the rest depends on the spec."""
+    return names.check_path_segment_name(name)
+
+
+def validate_service(obj: Object) -> list[FieldError]:
+    """Faults of an API service. It is named after what it serves."""
+    errs: list[FieldError] = []
+    spec, metadata = obj["spec"], obj["metadata"]
+    group, version = spec.get("group", ""), spec.get("version", "")
+    wanted = f"{version}.{group}"
+    for key in ("generateName", "name"):
+        name = metadata.get(key)
+        if name and name != wanted and not names.check_path_segment_name(name):
+            why = f'must be `spec.version+"."+spec.group`: {quote(wanted)}'
+            errs.append(invalid(Path("metadata", key), name, why))
+    if not group and version != "v1":
+        why = "only v1 may have an empty group and it better be legacy kube"
+        errs.append(required(_SPEC.child("group"), why))
+    if group:
+        well_formed(group, names.check_dns1123_subdomain, _SPEC, "group", errs)
+    well_formed(version, names.check_dns1035_label, _SPEC, "version", errs)
+    for key, most in (("groupPriorityMinimum", 20000), ("versionPriority", 1000)):
+        if not 0 < spec.get(key, 0) <= most:
+            errs.append(invalid(_SPEC.child(key), spec.get(key, 0), f"must be positive and less than {most}"))
+    _validate_backend(spec, errs)
+    return errs
+
+
+def _validate_backend(spec: Object, errs: list[FieldError]) -> None:
+    service, insecure = spec.get("service"), spec.get("insecureSkipTLSVerify", False)
+    bundle = base64.b64decode(spec.get("caBundle") or "")
+    if service is None:
+        if bundle:
+            why = "local APIServices may not have a caBundle"
+            errs.append(invalid(_SPEC.child("caBundle"), f"{len(bundle)} bytes", why))
+        if insecure:
+            why = "local APIServices may not have insecureSkipTLSVerify"
+            errs.append(invalid(_SPEC.child("insecureSkipTLSVerify"), insecure, why))
+        return
+    path = _SPEC.child("service")
+    errs += (required(path.child(key)) for key in ("namespace", "name") if not service.get(key))
+    port = service.get("port", 0)
+    faults = names.check_port_number(port)
+    if faults:
+        errs.append(invalid(path.child("port"), port, "port is not valid: " + ", ".join(faults)))
+    if insecure and bundle:
+        why = "may not be true if caBundle is present"
+        errs.append(invalid(_SPEC.child("insecureSkipTLSVerify"), insecure, why))
+
+
+def validate_service_status(obj: Object) -> list[FieldError]:
+    """Faults of a status: conditions are true, false or unknown."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return [
+        not_supported(Path("status", "conditions").index(at).child("status"), condition.get("status", ""), _STATUSES)
+        for at, condition in enumerate(conditions)
+        if condition.get("status") not in _STATUSES
+    ]
+
+
+class APIServiceStatusStrategy(StatusStrategy):
+    """What the aggregator reports."""
+
+    allow_unconditional_update = False
+
+    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
+        super().prepare_for_update(ctx, obj, old)
+        keep(obj["metadata"], old["metadata"], "labels", "annotations", "finalizers", "ownerReferences")
+
+    def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
+        return validate_service_status(obj)
+
+
+def _service(obj: Object) -> str:
+    service = obj["spec"].get("service")
+    return "Local" if service is None else f"{service.get('namespace', '')}/{service.get('name', '')}"
+
+
+def _available(obj: Object) -> Any:
+    for condition in (obj.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "Available":
+            status, reason = condition.get("status", ""), condition.get("reason", "")
+            return f"{status} ({reason})" if reason and status != "True" else status
+    return "Unknown"
+
+
+class APIServiceStrategy(StatusKeeper):
+    """API services."""
+
+    type_name = "apiregistration.v1.APIService"
+    validate_name: ClassVar[NameValidator] = staticmethod(name_is_path_segment)
+    allow_unconditional_update = False
+    subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": APIServiceStatusStrategy}
+    columns = (
+        NAME,
+        Column("Service", "string", _service, description="The reference to the service that hosts this API endpoint."),
+        Column("Available", "string", _available, description="Whether this service is available."),
+        AGE,
+    )
+
+    def default(self, obj: Object) -> None:
+        service = obj["spec"].get("service")
+        if service is not None:
+            service.setdefault("port", 443)
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        super().prepare_for_create(ctx, obj)
+        if obj["spec"].get("service") is None:
+            condition = {
+                "type": "Available",
+                "status": "True",
+                "lastTransitionTime": ctx.now,
+                "reason": "Local",
+                "message": "Local APIServices are always available",
+            }
+            obj["status"] = {"conditions": [condition]}
+
+    def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
+        return validate_service(obj)
+
+    def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
+        return validate_service(obj)
+
+
+STRATEGIES: dict[str, type[Strategy]] = {"apiservices": APIServiceStrategy}
