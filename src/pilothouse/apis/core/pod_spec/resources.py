@@ -23,12 +23,10 @@ CheckName = Callable[[str, Path, list[FieldError]], None]
 
 HUGE_PAGES: Final = "hugepages-"
 _CONTAINER_RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
-_COUNTED: Final = frozenset(
-    [
-        "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
-        "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
-    ]  # fmt: skip
-)
+_COUNTED: Final = frozenset({
+    "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
+    "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
+})  # fmt: skip
 _STANDARD: Final = _CONTAINER_RESOURCES | _COUNTED | {"storage", "requests.storage"} | {
     f"{kind}.{name}" for kind in ("requests", "limits") for name in _CONTAINER_RESOURCES
 }

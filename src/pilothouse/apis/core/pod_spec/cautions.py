@@ -1,0 +1,268 @@
+"""Warnings about a pod spec that is valid but hardly meant: deprecated fields and labels, duplicates, overlaps.
+
+Paths are texts here, with ``prefix`` in front: empty for pods, ``spec.template.`` for a workload's template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pilothouse.apis.core.persistent_volume_claim import warn_about_claim_spec
+from pilothouse.apis.core.pod_spec.affinity import PREFERRED, REQUIRED
+from pilothouse.apis.core.pod_spec.annotations import APP_ARMOR_PREFIX, SECCOMP_POD, SECCOMP_PREFIX
+from pilothouse.apis.core.pod_spec.overlaps import warn_about_overlaps
+from pilothouse.apis.core.pod_spec.resources import amount
+from pilothouse.machinery.addresses import warn_about_ip
+from pilothouse.machinery.field_errors import Path
+from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.names import check_label_value
+
+Struct = dict[str, Any]
+
+_NODE_LABELS: Final = {
+    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
+    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
+    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
+    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
+    "app.kubernetes.io/created-by": "deprecated since v1.9",
+    "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
+    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
+}
+_ANNOTATIONS: Final = {
+    "scheduler.alpha.kubernetes.io/critical-pod": 'non-functional in v1.16+; use the "priorityClassName" field instead',
+    "security.alpha.kubernetes.io/sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
+    "security.alpha.kubernetes.io/unsafe-sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
+}
+_VOLUMES: Final = {
+    "photonPersistentDisk": ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    "gitRepo": ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+    "scaleIO": ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    "flocker": ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    "storageos": ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    "quobyte": ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    "glusterfs": ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    "cephfs": ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+}
+_SECCOMP: Final = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+_APP_ARMOR: Final = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+_BYTES: Final = ("memory", "ephemeral-storage")
+_CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
+
+
+def template_warnings(template: Struct | None, path: Path) -> list[str]:
+    """Warnings about a workload's template at this path."""
+    if template is None:
+        return []
+    return list(_warnings(template["spec"], template["metadata"], f"{path}.", is_template=True))
+
+
+def pod_warnings(pod: Struct) -> list[str]:
+    """Warnings about a pod."""
+    return list(_warnings(pod["spec"], pod["metadata"], "", is_template=False))
+
+
+def _warnings(spec: Struct, metadata: Struct, prefix: str, *, is_template: bool) -> Iterator[str]:
+    at = prefix + "spec"
+    if "nodeSelector" in spec or "affinity" in spec or "topologySpreadConstraints" in spec:
+        yield from _warn_about_nodes(spec, at)
+    annotations = metadata.get("annotations")
+    if annotations:
+        for key, message in _ANNOTATIONS.items():
+            if key in annotations:
+                yield f"{prefix}metadata.annotations[{key}]: {message}"
+    if "volumes" in spec:
+        yield from _warn_about_volumes(spec["volumes"], at)
+    yield from _warn_about_duplicates(spec, at)
+    yield from _warn_about_fractions(spec.get("overhead") or {}, f"{at}.overhead")
+    if annotations:
+        yield from _warn_about_profiles(spec, annotations, prefix)
+    yield from _warn_about_containers(spec, annotations or {}, prefix, is_template)
+    yield from _warn_about_ports(spec, at)
+    if spec.get("terminationGracePeriodSeconds", 0) < 0:
+        yield f"{at}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
+    for kind in ("podAffinity", "podAntiAffinity"):
+        if kind in spec.get("affinity", ()):
+            yield from _warn_about_null_selectors(spec["affinity"][kind], f"{at}.affinity.{kind}")
+    for position, server in enumerate(spec.get("dnsConfig", {}).get("nameservers") or ()):
+        yield from warn_about_ip(f"{at}.dnsConfig.nameservers[{position}]", server)
+    for position, alias in enumerate(spec.get("hostAliases") or ()):
+        yield from warn_about_ip(f"{at}.hostAliases[{position}].ip", alias.get("ip", ""))
+
+
+def _warn_about_nodes(spec: Struct, at: str) -> Iterator[str]:
+    for key in spec.get("nodeSelector") or ():
+        if key in _NODE_LABELS:
+            yield f"{at}.nodeSelector[{key}]: {_NODE_LABELS[key]}"
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    base = f"{at}.affinity.nodeAffinity"
+    for position, term in enumerate((affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()):
+        yield from _warn_about_term(term, f"{base}.{REQUIRED}.nodeSelectorTerms[{position}]", values=False)
+    for position, weighted in enumerate(affinity.get(PREFERRED) or ()):
+        term = weighted.get("preference") or {}
+        yield from _warn_about_term(term, f"{base}.{PREFERRED}[{position}].preference", values=True)
+    for position, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
+        where, key = f"{at}.topologySpreadConstraints[{position}]", constraint.get("topologyKey", "")
+        if key in _NODE_LABELS:
+            yield f"{where}.topologyKey: {key} is {_NODE_LABELS[key]}"
+        if constraint.get("labelSelector") is None:
+            yield f"{where}.labelSelector: a null labelSelector results in matching no pod"
+
+
+def _warn_about_term(term: Struct, at: str, *, values: bool) -> Iterator[str]:
+    for position, expression in enumerate(term.get("matchExpressions") or ()):
+        key, where = expression.get("key", ""), f"{at}.matchExpressions[{position}]"
+        if key in _NODE_LABELS:
+            yield f"{where}.key: {key} is {_NODE_LABELS[key]}"
+        if values:
+            for index, value in enumerate(expression.get("values") or ()):
+                for message in check_label_value(value):
+                    yield f"{where}.values[{index}]: {value} is invalid, {message}"
+
+
+def _warn_about_null_selectors(affinity: Struct, at: str) -> Iterator[str]:
+    why = "a null labelSelector results in matching no pod"
+    for position, term in enumerate(affinity.get(REQUIRED) or ()):
+        if term.get("labelSelector") is None:
+            yield f"{at}.{REQUIRED}[{position}].labelSelector: {why}"
+    for position, weighted in enumerate(affinity.get(PREFERRED) or ()):
+        if (weighted.get("podAffinityTerm") or {}).get("labelSelector") is None:
+            yield f"{at}.{PREFERRED}[{position}].podAffinityTerm.labelSelector: {why}"
+
+
+def _warn_about_volumes(volumes: list[Struct], at: str) -> Iterator[str]:
+    for position, volume in enumerate(volumes):
+        where = f"{at}.volumes[{position}]"
+        for key, (shown, message) in _VOLUMES.items():
+            if key in volume:
+                yield f"{where}.{shown}: {message}"
+        template = volume["ephemeral"].get("volumeClaimTemplate") if "ephemeral" in volume else None
+        if template:
+            yield from warn_about_claim_spec(f"{where}.ephemeral.volumeClaimTemplate.spec", template["spec"])
+    yield from warn_about_overlaps(volumes)
+
+
+def _warn_about_duplicates(spec: Struct, at: str) -> Iterator[str]:
+    for kind, field in (("hostAliases", "ip"), ("imagePullSecrets", "name")):
+        seen: set[str] = set()
+        for position, item in enumerate(spec.get(kind) or ()):
+            value = item.get(field, "")
+            if value in seen:
+                yield f"{at}.{kind}[{position}].{field}: duplicate {field} {quote(value)}"
+            seen.add(value)
+    for position, item in enumerate(spec.get("imagePullSecrets") or ()):
+        if not item.get("name"):
+            yield f'{at}.imagePullSecrets[{position}].name: invalid empty name ""'
+
+
+def _warn_about_fractions(amounts: dict[str, str], at: str) -> Iterator[str]:
+    for name in _BYTES:
+        text = amounts.get(name)
+        if text is not None and text[-1] == "m" and amount(text).milli_value() % 1000:
+            yield f"{at}[{name}]: fractional byte value {quote(text)} is invalid, must be an integer"
+
+
+def _warn_about_profiles(spec: Struct, annotations: dict[str, str], prefix: str) -> Iterator[str]:
+    if SECCOMP_POD in annotations and "seccompProfile" not in (spec.get("securityContext") or ()):
+        yield f"{prefix}metadata.annotations[{SECCOMP_POD}]: {_SECCOMP}"
+
+
+def _warn_about_containers(
+    spec: Struct, annotations: dict[str, str], prefix: str, is_template: bool
+) -> Iterator[str]:
+    of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
+    for kind in _CONTAINER_LISTS:
+        for position, container in enumerate(spec.get(kind) or ()):
+            if annotations:
+                yield from _warn_about_annotations(container, annotations, prefix, of_pod, is_template)
+            resources = container.get("resources")
+            if resources:
+                for name in _BYTES:
+                    for part in ("limits", "requests"):
+                        text = (resources.get(part) or {}).get(name)
+                        if text is not None:
+                            where = f"{prefix}spec.{kind}[{position}].resources.{part}"
+                            yield from _warn_about_fractions({name: text}, where)
+            if len(container.get("env") or ()) > 1:
+                yield from _warn_about_env(container["env"], f"{prefix}spec.{kind}[{position}].env")
+
+
+def _warn_about_annotations(
+    container: Struct, annotations: dict[str, str], prefix: str, of_pod: Struct | None, is_template: bool
+) -> Iterator[str]:
+    context, name = container.get("securityContext") or {}, container.get("name", "")
+    key = SECCOMP_PREFIX + name
+    if key in annotations and "seccompProfile" not in context:
+        yield f"{prefix}metadata.annotations[{key}]: {_SECCOMP}"
+    key = APP_ARMOR_PREFIX + name
+    if is_template and key in annotations and "appArmorProfile" not in context:
+        from_annotation = app_armor_of(annotations[key])
+        if of_pod is None or of_pod != from_annotation:
+            yield f"{prefix}metadata.annotations[{key}]: {_APP_ARMOR}"
+
+
+def app_armor_of(annotation: str) -> Struct | None:
+    """The profile that an old annotation means; None for nonsense."""
+    if annotation in ("unconfined", "runtime/default"):
+        return {"type": "Unconfined" if annotation == "unconfined" else "RuntimeDefault"}
+    name = annotation.removeprefix("localhost/")
+    return {"type": "Localhost", "localhostProfile": name} if name and name != annotation else None
+
+
+def _warn_about_env(variables: list[Struct], at: str) -> Iterator[str]:
+    """A second definition is fine only if it builds on the first."""
+    seen: set[str] = set()
+    for position, variable in enumerate(variables):
+        name = variable.get("name", "")
+        if name in seen:
+            value, reference = variable.get("value", ""), f"$({name})"
+            if "valueFrom" in variable or value == reference or reference not in value:
+                why = f"hides previous definition of {quote(name)}, which may be dropped when using apply"
+                yield f"{at}[{position}]: {why}"
+        seen.add(name)
+
+
+def _warn_about_ports(spec: Struct, at: str) -> Iterator[str]:
+    seen: dict[tuple[int, str], list[tuple[str, Struct]]] = {}
+    names: dict[str, str] = {}
+    late: list[str] = []
+    for kind in _CONTAINER_LISTS:
+        for of, container in enumerate(spec.get(kind) or ()):
+            for position, port in enumerate(container.get("ports") or ()):
+                where = f"{at}.{kind}[{of}].ports[{position}]"
+                if port.get("hostIP") and not port.get("hostPort"):
+                    yield f"{where}: hostIP set without hostPort: {_show_port(port)}"
+                others = seen.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
+                for other_place, other in others:
+                    what = _compare_ports(port, other)
+                    if what:
+                        yield f"{where}: {what} port definition with {other_place}"
+                others.append((where, port))
+                name = port.get("name")
+                if name and name in names:
+                    first = names[name]
+                    why = f"services and probes that select ports by name will use {first}"
+                    late.append(f"{where}: duplicate port name {quote(name)} with {first}, {why}")
+                elif name:
+                    names[name] = where
+    yield from late
+
+
+def _compare_ports(port: Struct, other: Struct) -> str:
+    (ip, number), (other_ip, other_number) = (
+        (each.get("hostIP", ""), each.get("hostPort", 0)) for each in (port, other)
+    )
+    if ip == other_ip and number == other_number:
+        return "duplicate"
+    if not number or not other_number:
+        return "overlapping"
+    return "dangerously ambiguous" if number == other_number and bool(ip) != bool(other_ip) else ""
+
+
+def _show_port(port: Struct) -> str:
+    return (
+        f"{{Name:{port.get('name', '')} HostPort:{port.get('hostPort', 0)} ContainerPort:{port.get('containerPort', 0)}"
+        f" Protocol:{port.get('protocol', '')} HostIP:{port.get('hostIP', '')}}}"
+    )

@@ -1,0 +1,72 @@
+"""PodTemplates: a template by itself, which no controller of this server uses."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from pilothouse.apis.columns import NAME
+from pilothouse.apis.core.pod_spec.cautions import template_warnings
+from pilothouse.apis.core.pod_spec.defaults import default_pod_template
+from pilothouse.apis.core.pod_spec.dropping import drop_disabled_template_fields
+from pilothouse.apis.core.pod_spec.options import options_for_template
+from pilothouse.apis.core.pod_spec.showing import container_images, container_names, format_labels
+from pilothouse.apis.core.pod_spec.templates import validate_pod_template
+from pilothouse.apis.strategy import Column, Context, Object, Strategy
+from pilothouse.machinery.field_errors import FieldError, Path
+
+_TEMPLATE: Final = Path("template")
+
+
+class PodTemplateStrategy(Strategy):
+    """Pod templates."""
+
+    generation: ClassVar[bool] = True
+    returns_deleted: ClassVar[bool] = True
+    columns: ClassVar[tuple[Column, ...]] = (
+        NAME,
+        Column(
+            "Containers",
+            "string",
+            lambda obj: container_names(obj["template"]),
+            description="Names of each container in the template.",
+        ),
+        Column(
+            "Images",
+            "string",
+            lambda obj: container_images(obj["template"]),
+            description="Images referenced by each container in the template.",
+        ),
+        Column(
+            "Pod Labels",
+            "string",
+            lambda obj: format_labels(obj["template"]["metadata"].get("labels")),
+            description="The labels for the pod template.",
+        ),
+    )
+
+    def default(self, obj: Object) -> None:
+        default_pod_template(obj["template"])
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        drop_disabled_template_fields(obj["template"], None)
+
+    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
+        drop_disabled_template_fields(obj["template"], old["template"])
+
+    def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
+        errs: list[FieldError] = []
+        validate_pod_template(obj["template"], _TEMPLATE, errs, options_for_template())
+        return errs
+
+    def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
+        errs: list[FieldError] = []
+        validate_pod_template(obj["template"], _TEMPLATE, errs, options_for_template(old["template"]))
+        return errs
+
+    def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
+        return template_warnings(obj["template"], _TEMPLATE)
+
+    def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:
+        if obj["metadata"].get("generation") == old["metadata"].get("generation"):
+            return []
+        return template_warnings(obj["template"], _TEMPLATE)

@@ -1,0 +1,115 @@
+"""What the server adds to a new pod: selectors from label keys, profiles from old annotations, totals of resources."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pilothouse.apis.core.pod_spec.affinity import pod_terms_of
+from pilothouse.apis.core.pod_spec.annotations import APP_ARMOR_PREFIX
+from pilothouse.apis.core.pod_spec.cautions import app_armor_of
+from pilothouse.apis.core.pod_spec.resources import aggregate, amount, is_huge_page, is_overcommit_allowed, is_pod_level
+from pilothouse.apis.core.pod_spec.security import validate_app_armor
+from pilothouse.machinery.field_errors import FieldError, Path
+
+Struct = dict[str, Any]
+
+_CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
+_NOWHERE: Final = Path()
+
+
+def gate_scheduling(pod: Struct, now: str) -> None:
+    """Say in the status that gates hold the pod back."""
+    if pod["spec"].get("schedulingGates"):
+        pod["status"]["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "lastProbeTime": None,
+                "lastTransitionTime": now,
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+            }
+        ]
+
+
+def extend_selectors(spec: Struct, labels: dict[str, str]) -> None:
+    """Turn label keys into selectors of the new pod's own values, in affinities and spread constraints."""
+    affinity = spec.get("affinity")
+    if affinity:
+        for term in pod_terms_of(affinity):
+            _extend(term, "matchLabelKeys", "In", labels)
+            _extend(term, "mismatchLabelKeys", "NotIn", labels)
+    for constraint in spec.get("topologySpreadConstraints") or ():
+        _extend(constraint, "matchLabelKeys", "In", labels)
+
+
+def _extend(holder: Struct, field: str, operator: str, labels: dict[str, str]) -> None:
+    keys, selector = holder.get(field), holder.get("labelSelector")
+    if keys and selector is not None:
+        added = [{"key": key, "operator": operator, "values": [labels[key]]} for key in keys if key in labels]
+        if added:
+            selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), *added]
+
+
+def adopt_app_armor(pod: Struct, warnings: list[str]) -> None:
+    """Copy AppArmor profiles from the annotations that older clients send, with a warning each."""
+    annotations, spec = pod["metadata"].get("annotations"), pod["spec"]
+    if not annotations or (spec.get("os") or {}).get("name") == "windows":
+        return
+    of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
+    for kind in _CONTAINER_LISTS:
+        for container in spec.get(kind) or ():
+            key = APP_ARMOR_PREFIX + container.get("name", "")
+            if key not in annotations or "appArmorProfile" in (container.get("securityContext") or ()):
+                continue
+            profile = app_armor_of(annotations[key])
+            if profile is not None and _is_refused(profile):
+                profile = None
+            if profile is not None and profile != of_pod:
+                container.setdefault("securityContext", {})["appArmorProfile"] = profile
+            if profile is None or profile != of_pod:
+                why = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+                warnings.append(f"metadata.annotations[{key}]: {why}")
+
+
+def _is_refused(profile: Struct) -> bool:
+    errs: list[FieldError] = []
+    validate_app_armor(profile, _NOWHERE, errs)
+    return bool(errs)
+
+
+def complete_pod_resources(spec: Struct) -> None:
+    """Fill in what resources of the pod as a whole leave open, from its containers.
+
+    The order matters: limits of huge pages, then requests (which also take over those limits), then limits where every
+    container has one, never below the request.
+    """
+    resources = spec.get("resources")
+    if not resources or not (resources.get("requests") or resources.get("limits")):
+        return
+    requests, limits = dict(resources.get("requests") or {}), dict(resources.get("limits") or {})
+    totals = aggregate(spec, "limits")
+    for name, total in totals.items():
+        if is_huge_page(name) and name not in requests:
+            limits.setdefault(name, str(total))
+    for name, total in aggregate(spec, "requests").items():
+        if is_pod_level(name) and is_overcommit_allowed(name):
+            requests.setdefault(name, str(total))
+    for name, limit in limits.items():
+        if is_pod_level(name):
+            requests.setdefault(name, limit)
+    for name in requests:
+        if name not in limits and is_pod_level(name) and name in totals and _all_limit(spec, name):
+            total = totals[name]
+            limits[name] = requests[name] if amount(requests[name]) > total else str(total)
+    for kind, amounts in (("requests", requests), ("limits", limits)):
+        if amounts:
+            resources[kind] = amounts
+
+
+def _all_limit(spec: Struct, name: str) -> bool:
+    return all(
+        name in ((container.get("resources") or {}).get("limits") or ())
+        for kind in _CONTAINER_LISTS
+        for container in spec.get(kind) or ()
+    )
