@@ -1,0 +1,182 @@
+"""Blocks of addresses and ranges of ports, and the order in which they are handed out.
+
+Both are split in two bands. What users ask for by number tends to be low, so random choices are made from the upper band
+first and from the lower one only when that is full:
+
+    10.0.0.0/16   │ .0.0 │ 256 addresses, for choices by hand │ the rest, for random choices │ .255.255 │
+    30000-32767          │ 86 ports                           │ the rest                     │
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from random import Random
+from typing import Final
+
+from pilothouse.machinery.addresses import Address, parse_cidr
+
+FULL: Final = "range is full"
+IPV6_SHORTEST_PREFIX: Final = 64
+_MAX_SIZE: Final = (1 << 64) - 1
+
+
+def _static_band(size: int, step: int, most: int) -> int:
+    """min(max(16, size/step), most); nothing for ranges too small to be split."""
+    return 0 if size <= 16 else min(max(16, size // step), most)
+
+
+def _scan(first: int, size: int, rng: Random) -> Iterator[int]:
+    """All numbers of a band once, from a random one on."""
+    if size > 0:
+        start = rng.randrange(size)
+        for step in range(size):
+            yield first + (start + step) % size
+
+
+@dataclass(frozen=True, slots=True)
+class AddressBlock:
+    """The addresses of a block that services may have: not the network's own nor, in IPv4, the broadcast address."""
+
+    text: str
+    family: str
+    network: int
+    first: int
+    last: int
+    bits: int
+    band: int
+
+    @classmethod
+    def parse(cls, text: str) -> AddressBlock | None:
+        """Read a block; None for one that addresses cannot be taken from."""
+        block = parse_cidr(text)
+        if block is None:
+            return None
+        bits, network = block.address.bits, block.network.number
+        if bits == 128 and block.prefix < IPV6_SHORTEST_PREFIX:
+            return None
+        size = 1 << (bits - block.prefix)
+        last = network + size - (2 if bits == 32 else 1)
+        band = _static_band(min(size, (1 << 63) - 1), 16, 256)
+        return cls(str(block), "IPv4" if bits == 32 else "IPv6", network, network + 1, last, bits, band)
+
+    def contains(self, address: Address) -> bool:
+        return address.is_ipv4 == (self.bits == 32) and self.first <= self._number(address) <= self.last
+
+    def _number(self, address: Address) -> int:
+        return address.number & 0xFFFFFFFF if self.bits == 32 else address.number
+
+    def candidates(self, rng: Random) -> Iterator[str]:
+        """Addresses in the order they should be tried."""
+        size = min(self.last - self.first + 1, _MAX_SIZE)
+        for number in _scan(self.first + self.band, size - self.band, rng):
+            yield self.show(number)
+        for number in _scan(self.first, min(self.band, size), rng):
+            yield self.show(number)
+
+    def show(self, number: int) -> str:
+        return str(Address(number, self.bits, False))
+
+    @property
+    def network_address(self) -> str:
+        return self.show(self.network)
+
+
+class RangeError(ValueError):
+    """Why a port cannot be had, as clients are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortRange:
+    """A range of ports."""
+
+    first: int
+    size: int
+
+    @classmethod
+    def parse(cls, text: str) -> PortRange:
+        """Read ``30000-32767``, as a stored range is written."""
+        first, _, last = text.partition("-")
+        return cls(int(first), int(last) - int(first) + 1)
+
+    def __str__(self) -> str:
+        return f"{self.first}-{self.first + self.size - 1}"
+
+    def __contains__(self, port: int) -> bool:
+        return self.first <= port < self.first + self.size
+
+
+class PortSet:
+    """The allocated ports of a range, as a bitmap that grows from its lowest port."""
+
+    __slots__ = ("bits", "range", "rng")
+
+    def __init__(self, range_: PortRange, bits: int = 0, rng: Random | None = None) -> None:
+        self.range = range_
+        self.bits = bits
+        self.rng = rng or Random()
+
+    def copy(self) -> PortSet:
+        return PortSet(self.range, self.bits, self.rng)
+
+    def __contains__(self, port: int) -> bool:
+        return port in self.range and bool(self.bits >> (port - self.range.first) & 1)
+
+    def __iter__(self) -> Iterator[int]:
+        bits, port = self.bits, self.range.first
+        while bits:
+            if bits & 1:
+                yield port
+            bits >>= 1
+            port += 1
+
+    def allocate(self, port: int) -> None:
+        """Take this port. Raises ``RangeError`` when that cannot be."""
+        if port not in self.range:
+            raise RangeError(
+                f"provided port is not in the valid range. The range of valid ports is {self.range}"
+            )
+        if port in self:
+            raise RangeError("provided port is already allocated")
+        self.bits |= 1 << (port - self.range.first)
+
+    def allocate_next(self) -> int:
+        """Take any free port. Raises ``RangeError`` when there is none."""
+        size = self.range.size
+        band = _static_band(size, 32, 128)
+        for offset in chain(_scan(band, size - band, self.rng), _scan(0, band, self.rng)):
+            if not self.bits >> offset & 1:
+                self.bits |= 1 << offset
+                return self.range.first + offset
+        raise RangeError(FULL)
+
+    def release(self, port: int) -> None:
+        """Give a port back; one that is not allocated does not matter."""
+        if port in self:
+            self.bits ^= 1 << (port - self.range.first)
+
+
+class DryPortSet(PortSet):
+    """Ports for a dry run: nothing is kept, and chosen ports are only examples of what could be."""
+
+    __slots__ = ("_chosen", "_taken")
+    _GUESS: Final = 32768
+
+    def __init__(self, taken: PortSet) -> None:
+        super().__init__(taken.range, taken.bits, taken.rng)
+        self._taken = taken.copy()
+        self._chosen: list[int] = []
+
+    def allocate(self, port: int) -> None:
+        if port in self._taken or port in self._chosen:
+            raise RangeError("provided port is already allocated")
+        self._chosen.append(port)
+
+    def allocate_next(self) -> int:
+        port = max(self._chosen, default=self._GUESS) + 1
+        self._chosen.append(port)
+        return port
+
+    def release(self, port: int) -> None:
+        """Nothing is kept, so nothing is given back."""
