@@ -40,5 +40,6 @@ def _plain(resource: Resource) -> type[Strategy]:
 
         subresources = {"status": StatusStrategy} if with_status else {}
         generation = with_status and "spec" in fields
+        reset_fields = ("status",) if with_status else ()
 
     return Plain

@@ -76,6 +76,8 @@ class Strategy:
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {}
     columns: ClassVar[tuple[Column, ...]] = ()
     status_field: ClassVar[str] = "status"
+    reset_fields: ClassVar[tuple[str, ...]] = ()
+    """Dotted paths that writes through this endpoint never change, so that nobody comes to own them through it."""
 
     def default(self, obj: Object) -> None:
         """Fill in what the user left open. Must be idempotent."""
@@ -135,6 +137,8 @@ class PlainStrategy(Strategy):
 
 class StatusStrategy(Strategy):
     """Writes through ``/status``: only the status may change, and managed metadata."""
+
+    reset_fields = ("spec",)
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         kept = obj.get(self.status_field)

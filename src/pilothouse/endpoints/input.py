@@ -83,22 +83,25 @@ async def read_object(request: APIRequest, expected: Expected, validation: str) 
     data = await read_body(request)
     if format == PROTOBUF:
         return _from_protobuf(data, expected)
-    value = _parse(data, format, expected)
+    value, repeated = _parse(data, format, expected)
     obj = _decode(value, expected, data)
-    report(request, validation, expected, value, data if format == JSON else b"", obj.pop("$unknown", False))
+    raw = data if format == JSON else b""
+    report(request, validation, expected, value, raw, obj.pop("$unknown", False), repeated)
     return obj
 
 
-def _parse(data: bytes, format: str, expected: Expected) -> Any:
+def _parse(data: bytes, format: str, expected: Expected) -> tuple[Any, str]:
+    """The value, and what YAML says about keys that stand twice."""
     if format == JSON:
-        return parse_json(data, lambda why: _unrecognized(expected, why, data))
+        value = parse_json(data, lambda why: _unrecognized(expected, why, data))
+        return {} if value is None else value, ""
     from pilothouse.machinery import yaml_codec
 
     try:
-        value = yaml_codec.load(data)
+        value, repeated = yaml_codec.load_reporting(data)
     except ValueError as error:
         raise _unrecognized(expected, str(error), data) from None
-    return {} if value is None else value
+    return {} if value is None else value, repeated
 
 
 def parse_json(data: bytes, refuse: Callable[[str], errors.StatusError]) -> Any:
@@ -194,14 +197,16 @@ def summarize(data: bytes) -> str:
 
 
 def report(
-    request: APIRequest, validation: str, expected: Expected, value: Any, raw: bytes, unknown: bool
+    request: APIRequest, validation: str, expected: Expected, value: Any, raw: bytes, unknown: bool, repeated: str = ""
 ) -> None:
     """Tell the client about fields that stand twice or that nobody knows, as it asked to be told."""
     if validation == "Ignore":
         return
     faults: list[str] = []
     if unknown:
-        faults += (f"unknown field {quote(path)}" for path in unknown_fields(expected.struct, value))
+        faults += strict_faults(expected, value)
+    if repeated:
+        faults[:0] = [repeated] if validation == "Strict" else _repeated_lines(repeated)
     if raw and raw.count(b'":') != orjson.dumps(value).count(b'":'):
         faults += (f"duplicate field {quote(path)}" for path in go_json.duplicate_fields(raw))
     if not faults:
@@ -210,6 +215,16 @@ def report(
         raise cannot_handle(expected.gvk, expected, "strict decoding error: " + ", ".join(faults))
     for fault in faults:
         request.warn(fault)
+
+
+def _repeated_lines(message: str) -> list[str]:
+    """YAML's report on repeated keys, one warning a line."""
+    return [line.strip() for line in message.splitlines()[1:]]
+
+
+def strict_faults(expected: Expected, value: Any) -> list[str]:
+    """What a strict decoder says about fields nobody knows."""
+    return [f"unknown field {quote(path)}" for path in unknown_fields(expected.struct, value)]
 
 
 def _from_protobuf(data: bytes, expected: Expected) -> dict[str, Any]:

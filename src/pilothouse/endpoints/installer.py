@@ -26,7 +26,8 @@ from pilothouse.endpoints.verbs.list import list_
 from pilothouse.endpoints.verbs.patch import patch
 from pilothouse.endpoints.verbs.update import update
 from pilothouse.endpoints.verbs.watch import watch
-from pilothouse.machinery.schema.decoding import decode
+from pilothouse.machinery.field_manager import FieldManager
+from pilothouse.machinery.structured.field_sets import from_paths
 from pilothouse.registry.store.store import Store
 
 VERBS: Mapping[str, Verb] = {
@@ -98,8 +99,6 @@ def make_scope(resource: Resource, sub: Subresource | None, store: Store, strate
     """The scope of a resource, or of a subresource that shows the same object."""
     struct = types.struct(resource.type_name)
     to_hub, from_hub = converters_for(resource)
-    empty, _ = decode(struct, {})
-    empty.pop("metadata", None)
     verbs = sub.verbs if sub is not None else resource.verbs
     return ResourceScope(
         resource=resource,
@@ -113,5 +112,17 @@ def make_scope(resource: Resource, sub: Subresource | None, store: Store, strate
         from_hub=from_hub,
         columns=store.strategy.columns,
         deprecation=deprecation_of(resource),
-        empty=empty,
+        make_field_manager=lambda: make_field_manager(resource, sub.name if sub is not None else "", strategy),
     )
+
+
+def make_field_manager(resource: Resource, subresource: str, strategy: Strategy) -> FieldManager:
+    """What tracks ownership at an endpoint. Fields that the endpoint never keeps are never owned through it."""
+    version = str(resource.group_version)
+    reset = {version: from_paths(*(_field_path(path) for path in strategy.reset_fields))}
+    struct = types.struct(resource.type_name)
+    return FieldManager(struct, resource.gvk, subresource=subresource, reset_fields=reset)
+
+
+def _field_path(dotted: str) -> tuple[str, ...]:
+    return tuple(f"f:{name}" for name in dotted.split("."))

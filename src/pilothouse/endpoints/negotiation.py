@@ -41,6 +41,7 @@ class Media:
 
 PLAIN_JSON: Final = Media()
 _readings: dict[tuple[bytes, tuple[str, ...], bool], Media | None] = {}
+_STREAMS: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 
 def negotiate(request: APIRequest, formats: tuple[str, ...] = ALL_FORMATS, *, transforms: bool = False) -> Media:
@@ -54,10 +55,23 @@ def negotiate(request: APIRequest, formats: tuple[str, ...] = ALL_FORMATS, *, tr
             _readings.clear()
         media = _readings[key] = _read(accept.decode("latin-1"), formats, transforms)
     if media is None:
-        raise errors.not_acceptable(formats)
+        raise _not_acceptable(request, accept.decode("latin-1"), formats)
     if wants_pretty(request):
         return Media(media.format, media.transform, media.version, True)
     return media
+
+
+def _not_acceptable(request: APIRequest, accept: str, formats: tuple[str, ...]) -> errors.StatusError:
+    """Two refusals: no known media type at all, or a known one with demands that cannot be met."""
+    if formats is not ALL_FORMATS or any(_media_type(clause) in (*formats, "*/*") for clause in accept.split(",")):
+        return errors.not_acceptable(formats)
+    listed = (*formats, *_STREAMS) if request.info.verb in ("list", "watch") else formats
+    message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(listed)}"
+    return errors.StatusError(406, "NotAcceptable", message, {})
+
+
+def _media_type(clause: str) -> str:
+    return clause.partition(";")[0].strip()
 
 
 def wants_pretty(request: APIRequest) -> bool:
@@ -71,9 +85,9 @@ def wants_pretty(request: APIRequest) -> bool:
 
 
 def _read(accept: str, formats: tuple[str, ...], transforms: bool) -> Media | None:
-    clauses = [clause for clause in map(_clause, accept.split(",")) if clause is not None]
-    if not clauses:
+    if not accept:
         return Media(formats[0])
+    clauses = [clause for clause in map(_clause, accept.split(",")) if clause is not None]
     for media_type, parameters, _ in sorted(clauses, key=lambda clause: -clause[2]):
         for format in formats:
             if media_type in (format, "*/*"):
@@ -106,7 +120,7 @@ def _with_parameters(format: str, parameters: dict[str, str], transforms: bool) 
     kind = parameters.get("as", "")
     if not kind:
         return Media(format)
-    if not transforms or kind not in _TRANSFORMS:
+    if not transforms or kind not in _TRANSFORMS or (kind == TABLE and format == PROTOBUF):
         return None
     if parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in _META_VERSIONS:
         return None

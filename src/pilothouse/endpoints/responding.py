@@ -39,9 +39,11 @@ def encode_protobuf(obj: dict[str, Any]) -> bytes:
     """The object in protobuf, by the type its kind and apiVersion name."""
     from pilothouse.machinery import protobuf
 
-    gv = parse_group_version(obj["apiVersion"])
+    # The oldest discovery documents carry no version of their own.
+    version = obj.get("apiVersion", "v1")
+    gv = parse_group_version(version)
     gvk = GroupVersionKind(gv.group, gv.version, obj["kind"])
-    return protobuf.encode(types.struct_of(obj["apiVersion"], obj["kind"]), obj, gvk)
+    return protobuf.encode(types.struct_of(version, obj["kind"]), obj, gvk)
 
 
 def error_response(request: APIRequest | None, error: StatusError) -> Response:

@@ -10,19 +10,29 @@ from __future__ import annotations
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Column, Context, Object, Strategy
+from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.input import Expected
 from pilothouse.endpoints.negotiation import ALL_FORMATS
 from pilothouse.endpoints.request import APIRequest
+from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.machinery.schema.decoding import decode
 from pilothouse.machinery.times import now
 from pilothouse.net.messages import Response
 from pilothouse.registry.store.store import Store
 
 Convert = Callable[[Object], Object]
+ALL_PATCHES: Final = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+    "application/apply-patch+cbor",
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,13 +81,16 @@ class ResourceScope(Endpoint):
     keeps_type: bool = False
     """Whether cached bytes carry kind and apiVersion themselves (custom resources)."""
     columns: tuple[Column, ...] = ()
+    make_field_manager: Callable[[], FieldManager] | None = None
+    admission: Admission | None = None
+    patch_types: tuple[str, ...] = ALL_PATCHES
     head: bytes = b""
     list_head: bytes = b""
     form: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Names this endpoint's version among the forms kept with an entry."""
 
-    empty: dict[str, Any] = field(default_factory=dict)
-    """What an object without content shows beyond its metadata; bookmarks are such objects."""
+    _field_manager: FieldManager | None = None
+    _empty: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         version = str(self.kind.group_version)
@@ -87,6 +100,20 @@ class ResourceScope(Endpoint):
             self.kind.kind.encode(),
             version.encode(),
         )
+
+    @property
+    def field_manager(self) -> FieldManager | None:
+        """Tracks who owns which field; made at the first write."""
+        if self._field_manager is None and self.make_field_manager is not None:
+            self._field_manager = self.make_field_manager()
+        return self._field_manager
+
+    @property
+    def empty(self) -> dict[str, Any]:
+        """What an object without content shows beyond its metadata; bookmarks are such objects."""
+        if self._empty is None:
+            self._empty = {k: v for k, v in decode(self.expected.struct, {})[0].items() if k != "metadata"}
+        return self._empty
 
     def hub_object(self, obj: Object) -> Object:
         """A decoded body as the store takes it: in the hub version and, for built-in kinds, without its type."""

@@ -20,6 +20,8 @@ class WriteOptions:
     dry_run: bool = False
     field_manager: str = ""
     validation: str = "Warn"
+    applied: bool = False
+    """Whether field management was already done, by an apply."""
 
 
 def read_write_options(request: APIRequest) -> WriteOptions:

@@ -127,7 +127,7 @@ class _Scanner:
         elif char in _ESCAPES:
             self.at += 1
         else:
-            raise self._unexpected("in string escape code")
+            raise SyntaxFault(f"invalid escape sequence `\\{char}` in string")
 
     def _number(self) -> None:
         if self._peek() == "-":

@@ -7,52 +7,68 @@ hub object back. It may be called again with a newer object when another write c
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
-from pilothouse.endpoints.input import report
+from pilothouse.endpoints.input import strict_faults
+from pilothouse.endpoints.patch.patch_schema import patch_schema
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
-from pilothouse.machinery import errors, go_json, json_patch, merge_patch
+from pilothouse.machinery import errors, go_json, go_quote, json_patch, merge_patch
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.gvk import GroupKind
+from pilothouse.machinery.merge import strategic
 from pilothouse.machinery.schema.decoding import DecodeError, decode, found
 
-Patcher = Callable[[dict[str, Any]], dict[str, Any]]
+Patcher = Callable[[dict[str, Any] | None], dict[str, Any]]
 Apply = Callable[[dict[str, Any]], Any]
-SUPPORTED: Final = ("application/json-patch+json", "application/merge-patch+json")
+_REJECTED = "the server rejected our request due to an error in our request"
 
 
-def patcher_for(
-    scope: ResourceScope, request: APIRequest, kind: str, body: bytes, options: WriteOptions
-) -> Patcher:
-    """The patcher for a media type; 415 for one that this endpoint does not take."""
+def patcher_for(scope: ResourceScope, request: APIRequest, kind: str, body: bytes, options: WriteOptions) -> Patcher:
+    """The patcher for a media type that the endpoint takes."""
     if kind == "application/json-patch+json":
-        apply = _json_patch(body)
+        apply, shown = _json_patch(body), ""
     elif kind == "application/merge-patch+json":
-        apply = _merge_patch(body)
+        apply, shown = _merge_patch(body), ""
     else:
-        raise errors.unsupported_media_type(SUPPORTED, kind)
-    return lambda old: finish(scope, request, options, apply(scope.served_object(old)))
+        patch = _parse(body, dict, "map[string]interface {}")
+        apply, shown = _strategic(scope, patch), go_quote.show(patch)
+
+    def patcher(old: dict[str, Any] | None) -> dict[str, Any]:
+        assert old is not None
+        return _finish(scope, request, options, apply(scope.served_object(old)), shown)
+
+    return patcher
 
 
-def finish(scope: ResourceScope, request: APIRequest, options: WriteOptions, result: Any) -> dict[str, Any]:
+def _finish(
+    scope: ResourceScope, request: APIRequest, options: WriteOptions, result: Any, shown: str
+) -> dict[str, Any]:
     """The patched object, decoded like a body, in the hub version and with defaults."""
     try:
         obj, unknown = decode(scope.expected.struct, result)
     except DecodeError as error:
-        raise undecodable(result, str(error)) from None
-    report(request, options.validation, scope.expected, result, b"", unknown)
+        raise undecodable(shown or _whole(result), str(error)) from None
+    if unknown and options.validation != "Ignore":
+        faults = strict_faults(scope.expected, result)
+        if options.validation == "Strict":
+            raise undecodable(shown or _whole(result), "strict decoding error: " + ", ".join(faults))
+        for fault in faults:
+            request.warn(fault)
     obj = scope.hub_object(obj)
     scope.strategy.default(obj)
     return obj
 
 
-def undecodable(result: Any, why: str) -> errors.StatusError:
-    """The 422 for a patch whose result is no object of the kind: it shows the whole result."""
-    shown = orjson.dumps(result, option=orjson.OPT_SORT_KEYS).decode()
+def _whole(result: Any) -> str:
+    return orjson.dumps(result, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def undecodable(shown: str, why: str) -> errors.StatusError:
+    """The 422 for a patch whose result is no object of the kind: it shows the whole result, or the patch."""
     return errors.invalid(GroupKind("", ""), "", [invalid(Path("patch"), shown, why)])
 
 
@@ -61,17 +77,44 @@ def _parse(body: bytes, want: type, go: str) -> Any:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
         raise errors.bad_request(f"error decoding patch: {go_json.explain(body)}") from None
-    if not isinstance(value, want):
+    if value is not None and not isinstance(value, want):
         why = f"json: cannot unmarshal {found(value)} into Go value of type {go}"
         raise errors.bad_request(f"error decoding patch: {why}")
-    return value
+    return want() if value is None else value
 
 
 def _json_patch(body: bytes) -> Apply:
-    operations = _parse(body, list, "[]handlers.jsonPatchOp")
-    return lambda document: json_patch.apply(document, operations)
+    operations = json_patch.decode(_parse(body, list, "[]handlers.jsonPatchOp"))
+
+    def apply(document: dict[str, Any]) -> Any:
+        try:
+            return json_patch.apply(document, operations)
+        except json_patch.JsonPatchError:
+            raise errors.StatusError(422, "Invalid", _REJECTED, {}) from None
+
+    return apply
 
 
 def _merge_patch(body: bytes) -> Apply:
     value = _parse(body, dict, "map[string]interface {}")
     return lambda document: merge_patch.apply(document, value)
+
+
+def _strategic(scope: ResourceScope, patch: dict[str, Any]) -> Apply:
+    schema = patch_schema(scope.expected.struct)
+
+    def apply(document: dict[str, Any]) -> Any:
+        try:
+            return strategic.apply(document, patch, schema)
+        except strategic.StrategicMergeError as error:
+            raise _strategic_refusal(error) from None
+
+    return apply
+
+
+def _strategic_refusal(error: strategic.StrategicMergeError) -> errors.StatusError:
+    if error.code == 400:
+        return errors.bad_request(str(error))
+    if error.code == 422:
+        return errors.StatusError(422, "Invalid", str(error), {})
+    return errors.generic(str(error))

@@ -8,6 +8,7 @@ from pilothouse.endpoints.output.objects import entry_response
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import read_write_options
+from pilothouse.endpoints.writing import Write
 from pilothouse.net.messages import Response
 
 
@@ -18,11 +19,9 @@ async def create(scope: ResourceScope, request: APIRequest) -> Response:
     obj = await read_object(request, scope.expected, options.validation)
     obj = scope.hub_object(obj)
     scope.strategy.default(obj)
-    ctx = scope.context(request)
-    ctx.dry_run = options.dry_run
+    write = Write(scope, request, options)
     try:
-        entry = await scope.store.create(ctx, obj)
+        entry = await write.create(obj)
     finally:
-        for warning in ctx.warnings:
-            request.warn(warning)
+        write.warn()
     return entry_response(scope, request, media, entry, 201)

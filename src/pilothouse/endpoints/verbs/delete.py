@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pilothouse.endpoints.input import content_format, parse_json, read_body
 from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PROTOBUF, negotiate
@@ -16,6 +16,9 @@ from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.net.messages import Response
 from pilothouse.registry.rest.deletion import DeleteOptions
 from pilothouse.registry.store.removal import delete as remove
+
+
+_OPTIONS_SCHEME: Final = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
 
 
 async def delete(scope: ResourceScope, request: APIRequest) -> Response:
@@ -81,6 +84,10 @@ def _from_body(request: APIRequest, body: bytes) -> DeleteOptions:
             value = yaml_codec.load(body)
         except ValueError as error:
             raise errors.bad_request(str(error)) from None
+    kind = value.get("kind") if isinstance(value, dict) else ""
+    if kind and kind != "DeleteOptions":
+        at = value.get("apiVersion", "")
+        raise errors.bad_request(f'no kind "{kind}" is registered for version "{at}" in scheme "{_OPTIONS_SCHEME}"')
     try:
         obj, _ = decode(struct, value)
     except DecodeError as error:

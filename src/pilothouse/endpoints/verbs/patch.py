@@ -7,39 +7,45 @@ from typing import Any, Final
 from pilothouse.endpoints.input import read_body
 from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.output.objects import entry_response
-from pilothouse.endpoints.patch.patchers import Patcher, patcher_for
+from pilothouse.endpoints.patch.applying import applier_for
+from pilothouse.endpoints.patch.patchers import patcher_for
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.verbs.update import check_uid
 from pilothouse.endpoints.write_options import read_write_options
+from pilothouse.endpoints.writing import Write
 from pilothouse.machinery import errors
 from pilothouse.net.messages import Response
 
-JSON_PATCH: Final = "application/json-patch+json"
-MERGE_PATCH: Final = "application/merge-patch+json"
-STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
-APPLY_PATCH: Final = "application/apply-patch+yaml"
+APPLY_TYPES: Final = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 
 
 async def patch(scope: ResourceScope, request: APIRequest) -> Response:
     """Apply the patch to the stored object until no other write comes between."""
+    kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip().decode("latin-1")
+    if kind not in scope.patch_types:
+        raise errors.unsupported_media_type(scope.patch_types, kind)
     media = negotiate(request, scope.formats, transforms=True)
-    kind = request.headers.get(b"content-type", b"").partition(b";")[0].decode("latin-1")
     options = read_write_options(request)
     body = await read_body(request)
-    patcher: Patcher = patcher_for(scope, request, kind, body, options)
-    ctx = scope.context(request)
-    ctx.dry_run = options.dry_run
+    write = Write(scope, request, options)
+    options.applied = kind in APPLY_TYPES
+    if options.applied:
+        patcher = applier_for(scope, request, body, options, write)
+    else:
+        patcher = patcher_for(scope, request, kind, body, options)
 
     async def change(old: dict[str, Any] | None) -> dict[str, Any]:
-        if old is None:
+        if old is None and not options.applied:
             raise errors.not_found(scope.resource.group_resource, request.info.name)
-        return patcher(old)
+        obj = patcher(old)
+        uid = obj["metadata"].get("uid")
+        if uid and old is not None and uid != old["metadata"].get("uid"):
+            check_uid(scope, request, uid, old)
+        return obj
 
     try:
-        entry, created = await scope.store.update(
-            ctx, request.info.name, change, strategy=scope.strategy, create=False
-        )
+        entry, created = await write.update(request.info.name, change, create=options.applied and not scope.subresource)
     finally:
-        for warning in ctx.warnings:
-            request.warn(warning)
+        write.warn()
     return entry_response(scope, request, media, entry, 201 if created else 200)

@@ -12,6 +12,7 @@ from pilothouse.endpoints.output.objects import entry_response
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import read_write_options
+from pilothouse.endpoints.writing import Write
 from pilothouse.machinery import errors
 from pilothouse.net.messages import Response
 
@@ -24,22 +25,20 @@ async def update(scope: ResourceScope, request: APIRequest) -> Response:
     check_identity(obj, request.info.name, request.info.namespace)
     obj = scope.hub_object(obj)
     scope.strategy.default(obj)
-    ctx = scope.context(request)
-    ctx.dry_run = options.dry_run
     uid = obj["metadata"].get("uid")
     pristine = orjson.dumps(obj)
 
     async def change(old: dict[str, Any] | None) -> dict[str, Any]:
-        wanted: dict[str, Any] = orjson.loads(pristine)
         if uid:
-            check_uid(scope, request.info.name, uid, old)
+            check_uid(scope, request, uid, old)
+        wanted: dict[str, Any] = orjson.loads(pristine)
         return wanted
 
+    write = Write(scope, request, options)
     try:
-        entry, created = await scope.store.update(ctx, request.info.name, change, strategy=scope.strategy)
+        entry, created = await write.update(request.info.name, change)
     finally:
-        for warning in ctx.warnings:
-            request.warn(warning)
+        write.warn()
     return entry_response(scope, request, media, entry, 201 if created else 200)
 
 
@@ -48,19 +47,22 @@ def check_identity(obj: dict[str, Any], name: str, namespace: str) -> None:
     metadata = obj["metadata"]
     given = metadata.get("name", "")
     if not given:
-        raise errors.bad_request(f"the name of the object ({given} based on URL) was undeterminable: name must be provided")
-    if given != name:
-        raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+        why = "name must be provided"
+        raise errors.bad_request(f"the name of the object ({name} based on URL) was undeterminable: {why}")
     place = metadata.get("namespace", "")
     if namespace and place and place != namespace:
-        raise errors.bad_request(
-            f"the namespace of the object ({place}) does not match the namespace on the URL ({namespace})"
-        )
+        raise errors.bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if given != name:
+        raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
 
 
-def check_uid(scope: ResourceScope, name: str, uid: str, old: dict[str, Any] | None) -> None:
+def check_uid(scope: ResourceScope, request: APIRequest, uid: str, old: dict[str, Any] | None) -> None:
     """A body with a uid means that very object and no successor of the same name."""
     have = "" if old is None else old["metadata"].get("uid", "")
     if have != uid:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {have}"
-        raise errors.conflict(scope.resource.group_resource, name, why)
+        key = scope.store.key(request.info.namespace, request.info.name)
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {have}"
+        )
+        raise errors.conflict(scope.resource.group_resource, request.info.name, why)

@@ -198,10 +198,7 @@ class Store:
         try:
             version = parse_version(metadata.get("resourceVersion", ""))
         except ValueError as error:
-            given = metadata["resourceVersion"]
-            errs = [invalid(Path("metadata", "resourceVersion"), given, str(error))]
-            kind = GroupKind(self.resource.group, self.resource.name)
-            raise errors.invalid(kind, name, errs) from None
+            raise errors.generic(str(error)) from None
         if version == 0:
             if not strategy.allow_unconditional_update:
                 errs = [invalid(Path("metadata", "resourceVersion"), 0, "must be specified for an update")]

@@ -1,0 +1,57 @@
+"""What a write shows to admission, and what admission must be able to do. The plug-ins live above this layer.
+
+    mutating     after decoding and defaulting, before validation: may change the object in place or replace it
+    validating   after validation, right before the write (again after every lost race): may only refuse
+
+Refusing is raising a StatusError.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from pilothouse.machinery.gvk import GroupVersionKind, GroupVersionResource
+
+CREATE: Final = "CREATE"
+UPDATE: Final = "UPDATE"
+DELETE: Final = "DELETE"
+CONNECT: Final = "CONNECT"
+
+
+@dataclass(slots=True)
+class Attributes:
+    """One write, as plug-ins see it. Objects are in the hub version."""
+
+    operation: str
+    kind: GroupVersionKind
+    resource: GroupVersionResource
+    subresource: str
+    namespace: str
+    name: str
+    user: Any
+    object: dict[str, Any] | None
+    old_object: dict[str, Any] | None
+    options: dict[str, Any]
+    dry_run: bool
+    warnings: list[str] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
+    """Audit annotations."""
+    scope: Any = None
+    """The endpoint, for plug-ins that convert or decode."""
+
+
+class Admission(Protocol):
+    """The chain of plug-ins."""
+
+    def handles(self, operation: str) -> bool:
+        """Whether any plug-in cares for this operation."""
+        ...
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Run the mutating plug-ins."""
+        ...
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Run the validating plug-ins."""
+        ...

@@ -1,0 +1,75 @@
+"""Server-side apply: the patch is what its manager wants the object to be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pilothouse.endpoints.input import strict_faults
+from pilothouse.endpoints.patch.patchers import Patcher
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.write_options import WriteOptions
+from pilothouse.machinery import errors, yaml_codec
+from pilothouse.machinery.field_errors import Path, required
+from pilothouse.machinery.gvk import GroupKind
+from pilothouse.machinery.schema.decoding import DecodeError, decode, found
+
+if TYPE_CHECKING:
+    from pilothouse.endpoints.writing import Write
+
+
+def applier_for(
+    scope: ResourceScope, request: APIRequest, body: bytes, options: WriteOptions, write: Write
+) -> Patcher:
+    """The patcher of an apply: it merges, settles ownership, and notes it in managedFields."""
+    if not options.field_manager:
+        errs = [required(Path("fieldManager"), "is required for apply patch")]
+        raise errors.invalid(GroupKind("meta.k8s.io", "PatchOptions"), "", errs)
+    patch = _read(body, options)
+    force = request.options.boolean("force")
+    fields = scope.field_manager
+    if fields is None:
+        raise errors.generic("FieldManager must be installed to run apply")
+
+    def apply(old: dict[str, Any] | None) -> dict[str, Any]:
+        live = None if old is None else scope.served_object(old)
+        if live is not None:
+            _check_version(scope, patch, live)
+        merged = fields.apply(live, patch, write.manager, force=force, now=write.ctx.now)
+        try:
+            obj, unknown = decode(scope.expected.struct, merged)
+        except DecodeError as error:
+            raise errors.generic(str(error)) from None
+        if unknown and options.validation == "Warn":
+            for fault in strict_faults(scope.expected, merged):
+                request.warn(fault)
+        if old is None:
+            obj["metadata"].setdefault("name", request.info.name)
+        obj = scope.hub_object(obj)
+        scope.strategy.default(obj)
+        return obj
+
+    return apply
+
+
+def _read(body: bytes, options: WriteOptions) -> dict[str, Any]:
+    try:
+        value, repeated = yaml_codec.load_reporting(body)
+    except ValueError as error:
+        raise errors.bad_request(f"error decoding YAML: {error}") from None
+    if repeated and options.validation == "Strict":
+        raise errors.bad_request(f"error strict decoding patch: error converting YAML to JSON: {repeated}")
+    if not isinstance(value, dict):
+        why = f"json: cannot unmarshal {found(value)} into Go value of type map[string]interface {{}}"
+        raise errors.bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {why}")
+    return value
+
+
+def _check_version(scope: ResourceScope, patch: dict[str, Any], live: dict[str, Any]) -> None:
+    """An apply that names a resourceVersion means that very state."""
+    metadata = patch.get("metadata")
+    given = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+    if given and given != live["metadata"].get("resourceVersion"):
+        name = live["metadata"].get("name", "")
+        why = "the object has been modified; please apply your changes to the latest version and try again"
+        raise errors.conflict(scope.resource.group_resource, name, why)

@@ -1,0 +1,130 @@
+"""The way of a write from the decoded object to the store, shared by create, update, patch and apply.
+
+    decoded, defaulted → field management → mutating admission → store (rules, validation) → validating admission → stored
+
+``Write`` holds what all steps of one request need. Its hooks may run several times, once for every lost race.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from pilothouse.apis.strategy import Context, Object
+from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.write_options import WriteOptions
+from pilothouse.machinery.field_manager import keep_times, manager_of
+from pilothouse.machinery.gvk import GroupVersionResource
+from pilothouse.storage.cacher import Entry
+
+
+class Write:
+    """One writing request."""
+
+    __slots__ = ("_options", "_request", "_scope", "ctx", "manager")
+
+    def __init__(self, scope: ResourceScope, request: APIRequest, options: WriteOptions) -> None:
+        self._scope = scope
+        self._request = request
+        self._options = options
+        self.ctx: Context = scope.context(request)
+        self.ctx.dry_run = options.dry_run
+        agent = request.headers.get(b"user-agent", b"").decode("latin-1")
+        self.manager = manager_of(options.field_manager, agent)
+
+    async def create(self, obj: Object) -> Entry:
+        """Store a new object."""
+        scope = self._scope
+        obj = await self._prepare(CREATE, obj, None)
+        return await scope.store.create(self.ctx, obj, self._validator(CREATE))
+
+    async def update(
+        self, name: str, change: Callable[[Object | None], Awaitable[Object]], *, create: bool | None = None
+    ) -> tuple[Entry, bool]:
+        """Change a stored object; ``change`` makes the wanted one, defaulted, from it. (entry, created)."""
+
+        async def wanted(old: Object | None) -> Object:
+            obj = await change(old)
+            return await self._prepare(CREATE if old is None else UPDATE, obj, old)
+
+        return await self._scope.store.update(
+            self.ctx,
+            name,
+            wanted,
+            self._validator(UPDATE),
+            strategy=self._scope.strategy,
+            create=create,
+            admit_create=self._validator(CREATE),
+        )
+
+    def warn(self) -> None:
+        """Hand warnings of the strategy and of admission to the answer."""
+        for warning in self.ctx.warnings:
+            self._request.warn(warning)
+
+    async def _prepare(self, operation: str, obj: Object, old: Object | None) -> Object:
+        obj = self._track(obj, old)
+        admission = self._scope.admission
+        if admission is not None and admission.handles(operation):
+            attributes = self._attributes(operation, obj, old)
+            await admission.admit(attributes)
+            obj = attributes.object if attributes.object is not None else obj
+        return obj
+
+    def _track(self, obj: Object, old: Object | None) -> Object:
+        """Note in managedFields what this manager changed; apply has done so already."""
+        scope = self._scope
+        fields = scope.field_manager
+        if fields is None or self._options.applied:
+            return obj if old is None else keep_times(obj, old)
+        if scope.from_hub is None:
+            obj = fields.update(old, obj, self.manager, self.ctx.now)
+        else:
+            live = None if old is None else scope.from_hub(old)
+            tracked = fields.update(live, scope.from_hub(obj), self.manager, self.ctx.now)
+            obj["metadata"] = {**obj["metadata"], "managedFields": tracked["metadata"].get("managedFields", [])}
+        return obj if old is None else keep_times(obj, old)
+
+    def _validator(self, operation: str) -> Callable[[Object, Object | None], Awaitable[None]] | None:
+        admission = self._scope.admission
+        if admission is None or not admission.handles(operation):
+            return None
+
+        async def validate(obj: Object, old: Object | None) -> None:
+            await admission.validate(self._attributes(operation, obj, old))
+
+        return validate
+
+    def _attributes(self, operation: str, obj: Object, old: Object | None) -> Attributes:
+        return attributes_of(self._scope, self._request, self.ctx, operation, obj, old)
+
+
+def attributes_of(
+    scope: ResourceScope,
+    request: APIRequest,
+    ctx: Context,
+    operation: str,
+    obj: Object | None,
+    old: Object | None,
+    options: dict[str, Any] | None = None,
+) -> Attributes:
+    """The admission attributes of a write."""
+    resource = scope.resource
+    named = obj if obj is not None else old
+    return Attributes(
+        operation=operation,
+        kind=scope.kind,
+        resource=GroupVersionResource(resource.group, resource.version, resource.name),
+        subresource=scope.subresource,
+        namespace=ctx.namespace,
+        name=request.info.name or (named["metadata"].get("name", "") if named is not None else ""),
+        user=request.user,
+        object=obj,
+        old_object=old,
+        options=options or {},
+        dry_run=ctx.dry_run,
+        warnings=ctx.warnings,
+        scope=scope,
+    )
