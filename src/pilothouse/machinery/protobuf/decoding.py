@@ -183,11 +183,14 @@ def _read(plan: _Plan, data: bytes, position: int, end: int, depth: int, out: di
         elif act == _MESSAGE:
             out[name] = _read(argument, data, position, stop, depth + 1, out.get(name) or {})
         elif act == _ENTRY:
-            argument(data, position, stop, depth + 1, out.get(name) or out.setdefault(name, {}))
+            entries = out.get(name)
+            if entries is None:
+                entries = out[name] = {}
+            argument(data, position, stop, depth + 1, entries)
         elif act == _TEXTS:
-            out.setdefault(name, []).append(data[position:stop].decode())
+            _items(out, name).append(data[position:stop].decode())
         elif act == _MESSAGES:
-            out.setdefault(name, []).append(_read(argument, data, position, stop, depth + 1, {}))
+            _items(out, name).append(_read(argument, data, position, stop, depth + 1, {}))
         elif act == _INLINE:
             _read(argument, data, position, stop, depth + 1, out)
         else:
@@ -197,6 +200,14 @@ def _read(plan: _Plan, data: bytes, position: int, end: int, depth: int, out: di
         if name not in out:
             out[name] = zero()
     return out
+
+
+def _items(out: dict[str, Any], name: str) -> list[Any]:
+    """The list so far. An earlier piece of the same message may have left null there."""
+    items: list[Any] | None = out.get(name)
+    if items is None:
+        items = out[name] = []
+    return items
 
 
 def _too_long(length: int) -> ProtobufError:
@@ -236,7 +247,7 @@ def _read_number(act: int, name: str, argument: Any, data: bytes, start: int, en
         out[name] = int(number) if number == int(number) and abs(number) < 1e21 else number
         return position + 8
     value, position = read_varint(data, position, end)
-    out.setdefault(name, []).append(argument(value))
+    _items(out, name).append(argument(value))
     return position
 
 
@@ -248,9 +259,9 @@ def _read_value(act: int, name: str, argument: Any, keep: bool, body: bytes, dep
         else:
             out.pop(name, None)
     elif act == _VALUES:
-        out.setdefault(name, []).append(argument(body, depth))
+        _items(out, name).append(argument(body, depth))
     else:
-        numbers = out.setdefault(name, [])
+        numbers = _items(out, name)
         position = 0
         while position < len(body):
             value, position = read_varint(body, position, len(body))

@@ -1,14 +1,14 @@
 """Values that are one thing in JSON and a message of their own in protobuf: times, quantities, raw JSON and the like.
 
 Each has a writer from its JSON form to the message's bytes, and a reader back to the canonical JSON form. Times and
-quantities repeat a lot within a list, so their writers and readers remember recent ones.
+quantities repeat a lot within a list, so their writers and readers remember recent ones, as long as they are short.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 
@@ -21,6 +21,20 @@ from pilothouse.machinery.protobuf.wire import (
     read_varint,
     skip,
 )
+
+Short = TypeVar("Short", str | None, bytes)
+Result = TypeVar("Result")
+
+
+def _remember(convert: Callable[[Short], Result]) -> Callable[[Short], Result]:
+    """Keep recent results. What is longer than any honest value is converted each time and never kept."""
+    remembered = lru_cache(4096)(convert)
+
+    def call(value: Short) -> Result:
+        return remembered(value) if value is None or len(value) < 40 else convert(value)
+
+    return call
+
 
 ZERO_QUANTITY: Final = b"\n\x010"
 ZERO_INT_OR_STRING: Final = b"\x08\x00\x10\x00\x1a\x00"
@@ -63,14 +77,14 @@ def _bytes(fields: dict[int, Any], number: int, name: str) -> bytes:
     return value
 
 
-@lru_cache(4096)
+@_remember
 def write_time(text: str | None) -> bytes:
     if text is None:
         return b""
     return b"\x08" + encode_varint(times.parse_time(text).seconds) + b"\x10\x00"
 
 
-@lru_cache(4096)
+@_remember
 def write_micro_time(text: str | None) -> bytes:
     if text is None:
         return b""
@@ -90,7 +104,7 @@ def _seconds(fields: dict[int, Any]) -> int:
     return seconds
 
 
-@lru_cache(4096)
+@_remember
 def read_time(data: bytes) -> str | None:
     fields = read_fields(data)
     _number(fields, 2, "Nanos")
@@ -98,7 +112,7 @@ def read_time(data: bytes) -> str | None:
     return times.format_time(times.Instant(seconds)) if data and seconds != _FIRST_SECOND else None
 
 
-@lru_cache(1024)
+@_remember
 def read_micro_time(data: bytes) -> str | None:
     fields = read_fields(data)
     micros = int(signed(_number(fields, 2, "Nanos"), 32) / 1000)
@@ -108,12 +122,12 @@ def read_micro_time(data: bytes) -> str | None:
     return times.format_micro_time(instant)
 
 
-@lru_cache(4096)
-def write_quantity(text: str) -> bytes:
-    return delimited(b"\n", text.encode())
+@_remember
+def write_quantity(text: str | None) -> bytes:
+    return delimited(b"\n", (text or "0").encode())
 
 
-@lru_cache(4096)
+@_remember
 def read_quantity(data: bytes) -> str:
     text = _bytes(read_fields(data), 1, "String_").decode()
     try:

@@ -18,6 +18,9 @@ from pilothouse.machinery.go_quote import format_float, quote
 
 Path = tuple[str, ...]
 
+_SHORT = 200
+"""Longer texts are not remembered: they come from clients, and would be kept."""
+
 _ESCAPED = {
     "<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\N{LINE SEPARATOR}": "\\u2028",
     "\N{PARAGRAPH SEPARATOR}": "\\u2029",
@@ -43,15 +46,19 @@ def key_step(fields: Iterable[tuple[str, Any]]) -> str:
     return "k:{" + ",".join(f'"{name}":{write_json(value)}' for name, value in fields) + "}"
 
 
-@lru_cache(8192)
 def name_step(name: str, text: str) -> str:
     """The step to a list item by one key field that is a string: the usual case."""
+    return _name_step(name, text) if len(text) < _SHORT else _name_step.__wrapped__(name, text)
+
+
+@lru_cache(8192)
+def _name_step(name: str, text: str) -> str:
     return f'k:{{"{name}":{write_json(text)}}}'
 
 
 def value_step(value: Any) -> str:
     """The step to a member of a set."""
-    return _text_step(value) if value.__class__ is str else "v:" + write_json(value)
+    return _text_step(value) if value.__class__ is str and len(value) < _SHORT else "v:" + write_json(value)
 
 
 @lru_cache(4096)
@@ -63,7 +70,7 @@ def read_step(text: str) -> str | None:
     """The canonical form of a step; None for a kind of step that this version does not know."""
     if text.startswith("f:"):
         return text
-    return _read_other_step(text)
+    return _read_other_step(text) if len(text) < _SHORT else _read_other_step.__wrapped__(text)
 
 
 @lru_cache(4096)
@@ -126,7 +133,7 @@ def order(step: str) -> tuple[Any, ...]:
     """What steps are sorted by: fields by name, then keys, then values by type and value, then indexes."""
     if step.startswith("f:"):
         return 0, step
-    return _other_order(step)
+    return _other_order(step) if len(step) < _SHORT else _other_order.__wrapped__(step)
 
 
 @lru_cache(4096)

@@ -95,6 +95,16 @@ def test_the_last_scalar_wins_and_messages_merge() -> None:
     assert protobuf.decode_message(THING, twice) == {"inner": {}, "pointed": {"text": "x"}, "flag": True}
 
 
+def test_lists_and_maps_grow_over_pieces_of_a_message() -> None:
+    spec = types.struct("core.v1.PodSpec")
+    piece = protobuf.encode_message(types.struct("core.v1.Container"), {"name": "a"})
+    container = b"\x12" + _varint(len(piece)) + piece
+    pod = b"\x12\x00" + b"\x12" + _varint(len(container)) + container
+    assert spec.fields["containers"].number == 2
+    decoded = protobuf.decode_message(types.struct("core.v1.Pod"), pod)
+    assert [item["name"] for item in decoded["spec"]["containers"]] == ["a"]
+
+
 @pytest.mark.parametrize(
     "unknown",
     [b"\xf8\x07\x05", b"\xf9\x07" + bytes(8), b"\xfa\x07\x02ab", b"\xfd\x07" + bytes(4), b"\xfb\x07\x08\x01\xfc\x07"],
