@@ -2,7 +2,8 @@
 
     {"key": "a", "effect": "NoSchedule"}  →  {"Key":"a","Value":"","Effect":"NoSchedule","TimeAdded":null}
 
-Every field appears under its Go name, empty ones with their zero. Types of ``meta`` keep their JSON names.
+Every field appears under its Go name, empty ones with their zero. Types of ``meta`` keep their JSON names; an object's
+metadata is embedded, so that its fields show as the object's own.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ _ACRONYMS: Final = {
     "fc": "FC", "csi": "CSI", "cephfs": "CephFS", "ipMode": "IPMode", "ipBlock": "IPBlock", "tls": "TLS", "http": "HTTP",
     "gcePersistentDisk": "GCEPersistentDisk", "awsElasticBlockStore": "AWSElasticBlockStore", "fsType": "FSType",
     "pdName": "PDName", "volumeID": "VolumeID", "scaleIO": "ScaleIO", "storageos": "StorageOS", "iqn": "IQN",
-    "targetWWNs": "TargetWWNs", "wwids": "WWIDs", "lun": "Lun", "sslEnabled": "SSLEnabled",
+    "targetWWNs": "TargetWWNs", "wwids": "WWIDs", "lun": "Lun", "sslEnabled": "SSLEnabled", "dnsPolicy": "DNSPolicy",
+    "dnsConfig": "DNSConfig", "os": "OS", "tty": "TTY", "seLinuxOptions": "SELinuxOptions", "fsGroup": "FSGroup",
+    "fsGroupChangePolicy": "FSGroupChangePolicy", "seLinuxChangePolicy": "SELinuxChangePolicy", "diskURI": "DataDiskURI",
+    "gmsaCredentialSpecName": "GMSACredentialSpecName", "gmsaCredentialSpec": "GMSACredentialSpec", "grpc": "GRPC",
+    "httpGet": "HTTPGet", "tcpSocket": "TCPSocket", "httpHeaders": "HTTPHeaders", "iscsiInterface": "ISCSIInterface",
+    "chapAuthDiscovery": "DiscoveryCHAPAuth", "chapAuthSession": "SessionCHAPAuth",
+    "serviceAccount": "DeprecatedServiceAccount", "ttlSecondsAfterFinished": "TTLSecondsAfterFinished",
 }  # fmt: skip
 _RENAMED: Final = {
     "core.v1.RBDPersistentVolumeSource": {
@@ -29,6 +36,10 @@ _RENAMED: Final = {
     "core.v1.ISCSIPersistentVolumeSource": {
         "chapAuthDiscovery": "DiscoveryCHAPAuth", "chapAuthSession": "SessionCHAPAuth", "iscsiInterface": "ISCSIInterface",
     },
+    "core.v1.RBDVolumeSource": {
+        "monitors": "CephMonitors", "image": "RBDImage", "pool": "RBDPool", "user": "RadosUser", "fsType": "FSType",
+    },
+    "core.v1.GlusterfsVolumeSource": {"endpoints": "EndpointsName"},
     "core.v1.GlusterfsPersistentVolumeSource": {"endpoints": "EndpointsName"},
     "core.v1.AzureDiskVolumeSource": {"diskURI": "DataDiskURI"},
 }  # fmt: skip
@@ -54,11 +65,13 @@ def show_change(type_name: str, old: Any, new: Any) -> str:
 
 def _struct(struct: Struct, value: dict[str, Any]) -> dict[str, Any]:
     if struct.name.startswith("meta."):
-        return value
+        return {name: _value(field.type, value[name]) for name, field in struct.fields.items() if name in value}
     renamed = _RENAMED.get(struct.name, _ACRONYMS)
-    shown = {}
+    shown: dict[str, Any] = {}
     for name, field in struct.fields.items():
-        if (struct.name, name) not in _HIDDEN:
+        if name == "metadata" and isinstance(field.type, Struct):
+            shown.update(_struct(field.type, value.get(name) or {}))
+        elif (struct.name, name) not in _HIDDEN and not (struct.is_object and name in ("kind", "apiVersion")):
             shown[renamed.get(name) or _go_name(name)] = _field(field, value.get(name))
     return shown
 
@@ -89,5 +102,5 @@ def _value(node: Type, value: Any) -> Any:
     if isinstance(node, ListOf):
         return [_value(node.item, item) for item in value]
     if isinstance(node, MapOf):
-        return {key: _value(node.value, item) for key, item in value.items()}
+        return {key: _value(node.value, value[key]) for key in sorted(value)}
     return value

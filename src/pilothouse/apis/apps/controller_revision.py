@@ -1,0 +1,38 @@
+"""Controller revisions: snapshots of what a workload once was. Their data never changes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pilothouse.apis.apps.columns import CONTROLLER_REVISION_COLUMNS
+from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.apis.validating import IMMUTABLE, NEGATIVE
+from pilothouse.machinery.field_errors import FieldError, Path, invalid, required
+
+_DATA: Final = Path("data")
+
+
+class ControllerRevisionStrategy(Strategy):
+    """Controller revisions."""
+
+    columns = CONTROLLER_REVISION_COLUMNS
+
+    def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
+        errs = _check_number(obj)
+        data = obj.get("data")
+        if data is None:
+            errs.append(required(_DATA, "data is mandatory"))
+        elif not isinstance(data, dict):
+            errs.append(required(_DATA, "data must be a valid JSON object"))
+        return errs
+
+    def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
+        errs = _check_number(obj)
+        if obj.get("data") != old.get("data"):
+            errs.append(invalid(_DATA, obj.get("data"), IMMUTABLE))
+        return errs
+
+
+def _check_number(obj: Object) -> list[FieldError]:
+    revision = obj.get("revision", 0)
+    return [invalid(Path("revision"), revision, NEGATIVE)] if revision < 0 else []
