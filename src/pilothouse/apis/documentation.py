@@ -17,6 +17,7 @@ of paragraphs for which that was seen. The wrapping of types' descriptions keeps
 from __future__ import annotations
 
 from functools import cache, lru_cache
+from importlib import metadata
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -33,6 +34,14 @@ _OPENINGS: Final = (
     "Known condition", "Max (if", "Must be a DNS", "Must not", "References using", "Signer implementations",
     "Signers should", "The check can", "The maximum", "The total", "This field was immutable", "When the",
 )  # fmt: skip
+
+
+def edition() -> str:
+    """Which edition of the texts is installed, or nothing."""
+    try:
+        return metadata.version("lightkube-models")
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 @lru_cache(maxsize=2048)

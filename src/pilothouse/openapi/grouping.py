@@ -21,6 +21,6 @@ def split_shared(operations: list[Operation]) -> tuple[list[Parameter], list[lis
     """What all operations share by name and place, and what each has of its own, sorted."""
     counts = Counter(parameter[:2] for operation in operations for parameter in operation.parameters)
     common = {key for key, count in counts.items() if count == len(operations)}
-    shared = {parameter[:2]: parameter for each in operations for parameter in each.parameters if parameter[:2] in common}
+    shared = {p[:2]: p for operation in operations for p in operation.parameters if p[:2] in common}
     own = [sorted(p for p in operation.parameters if p[:2] not in common) for operation in operations]
     return sorted(shared.values()), own

@@ -29,13 +29,14 @@ _PROXY: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 _CONNECTIONS: Final = {"attach": _STREAMS, "exec": _STREAMS, "portforward": _STREAMS, "proxy": _PROXY}
 # Kinds whose DELETE is documented to answer with the object. Namespaces answer so too, but are not documented to.
 _RETURNS_DELETED: Final = {
-    "": frozenset(
-        "persistentvolumeclaims persistentvolumes pods podtemplates resourcequotas serviceaccounts services".split()
-    ),
-    "storage.k8s.io": frozenset(
-        "csidrivers csinodes storageclasses volumeattachments volumeattributesclasses".split()
-    ),
-}
+    "": frozenset({
+        "persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "resourcequotas", "serviceaccounts",
+        "services",
+    }),
+    "storage.k8s.io": frozenset({
+        "csidrivers", "csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses",
+    }),
+}  # fmt: skip
 
 
 @dataclass(slots=True, frozen=True)

@@ -71,8 +71,8 @@ def _describe(type_name: str, field: str) -> str:
 _TEXTS: Final = {
     "dryRun": "With 'All' the request is carried out in every respect but persisted nowhere.",
     "fieldManager": "The name under which the changed fields are recorded: at most 128 printable characters.",
-    "PatchOptions.fieldManager": "The name under which the changed fields are recorded: at most 128 printable characters."
-    " Apply requests must give one; for other patches it is optional.",
+    "PatchOptions.fieldManager": "The name under which the changed fields are recorded: at most 128 printable"
+    " characters. Apply requests must give one; for other patches it is optional.",
     "fieldValidation": "What to do about unknown and duplicate fields in the request: 'Ignore' drops them, 'Warn' (the"
     " default) drops them and sends a warning for each, 'Strict' refuses the request with all of them listed.",
     "force": "Whether an apply request takes over fields that other managers own instead of reporting conflicts. Only"
@@ -89,14 +89,14 @@ _TEXTS: Final = {
     " https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions.",
     "timeoutSeconds": "Ends the list or watch after this many seconds, busy or not.",
     "limit": "The most objects to return at once. If there are more, the answer's metadata has a `continue` value for"
-    " the next request, which otherwise must be the same. An answer may hold fewer objects than the limit, even none, and"
-    " still be continued. All parts together show the objects as they were at the time of the first. Not for watches.",
+    " the next request, which otherwise must be the same. An answer may hold fewer objects than the limit, even none,"
+    " and still be continued. All parts together show the objects as they were at the first. Not for watches.",
     "continue": "The `continue` value of the previous answer to the same list request, to get the next part. Values"
-    " expire after some minutes; the server then answers 410 ResourceExpired with a fresh value, from which the list goes"
-    " on with the objects as they are by then. Clients that need one consistent view start again instead. Not for"
+    " expire after some minutes; the server then answers 410 ResourceExpired with a fresh value, from which the list"
+    " goes on with the objects as they are by then. Clients that need one consistent view start again instead. Not for"
     " watches.",
-    "sendInitialEvents": "Whether a watch begins with an event for each existing object, followed by a bookmark with the"
-    ' annotation `"k8s.io/initial-events-end": "true"`. It needs `resourceVersionMatch=NotOlderThan`.',
+    "sendInitialEvents": "Whether a watch begins with an event for each existing object, followed by a bookmark with"
+    ' the annotation `"k8s.io/initial-events-end": "true"`. It needs `resourceVersionMatch=NotOlderThan`.',
     "shardSelector": "Restricts the answer to objects whose hashed field lies in one of the given ranges:"
     " `shardRange(object.metadata.uid, '0x0', '0x8000000000000000')`, several of them joined by `||`. Fields are"
     " object.metadata.uid and object.metadata.namespace. Alpha; needs the feature gate ShardedListAndWatch.",

@@ -37,7 +37,8 @@ def plain_operations(groups: Iterable[str], media: MediaTypes, *, logs: bool = F
         path = f"/apis/{group}/"
         found[f"apis/{group}"] = [_discovery(path, "getAPIGroup", "get information of a group", "APIGroup", media)]
     if logs:
-        found["logs"] = [_log("/logs/", "logFileListHandler", []), _log("/logs/{logpath}", "logFileHandler", [_LOG_PATH])]
+        listing = _log("/logs/", "logFileListHandler", [])
+        found["logs"] = [listing, _log("/logs/{logpath}", "logFileHandler", [_LOG_PATH])]
     return found
 
 

@@ -1,8 +1,8 @@
 """The models of built-in types: catalogue structs as JSON schemas, in the dialect of either OpenAPI version.
 
-The two dialects differ in three ways. Version 3 has defaults, wraps a reference that has siblings in ``allOf``, and says
-``oneOf`` for values of several types; version 2 has none of these. Defaults are those of the Go types: a field that is
-neither a pointer nor left out when empty has its type's zero value, a struct always has ``{}``.
+The two dialects differ in three ways. Version 3 has defaults, wraps a reference that has siblings in ``allOf``, and
+says ``oneOf`` for values of several types; version 2 has none of these. Defaults are those of the Go types: a field
+that is neither a pointer nor left out when empty has its type's zero value, a struct always has ``{}``.
 """
 
 from __future__ import annotations
@@ -54,27 +54,6 @@ _ALIASES: Final = {
         "io.k8s.api.admissionregistration.v1alpha1.MatchCondition"
     )
 }
-# Declared zero defaults of fields that are left out when empty; the catalogue has only defaults that change something.
-_DECLARED_ZEROS: Final[dict[str, Any]] = {
-    "autoscaling.v1.ScaleSpec.replicas": 0,
-    "core.v1.AzureDiskVolumeSource.readOnly": False,
-    "core.v1.FileKeySelector.optional": False,
-    "core.v1.GRPCAction.service": "",
-    "core.v1.ReplicationControllerSpec.minReadySeconds": 0,
-    **dict.fromkeys(
-        (
-            f"core.v1.{name}.name"
-            for name in (
-                "ConfigMapEnvSource", "ConfigMapKeySelector", "ConfigMapProjection", "ConfigMapVolumeSource",
-                "LocalObjectReference", "SecretEnvSource", "SecretKeySelector", "SecretProjection",
-            )
-        ),
-        "",
-    ),
-}  # fmt: skip
-# Types that inline another one without a model of its own: what models alone know is found in a type like it.
-_FIELDS_AS_IN: Final = {"core.v1.EphemeralContainer": "core.v1.Container"}
-_ATOMIC_IN_RULES: Final = frozenset({"apiGroups", "apiVersions", "resources"})
 _CROSS_REGISTERED: Final = frozenset({"meta.v1.DeleteOptions", "meta.v1.WatchEvent"})
 
 
@@ -106,7 +85,7 @@ def definition(model: str, dialect: Dialect, scope: GroupVersion | None = None) 
     if description := documentation.describe_type(name):
         schema["description"] = description
     schema["type"] = "object"
-    if required := [field.name for field in struct.fields.values() if _like(field, name).required]:
+    if required := [field.name for field in struct.fields.values() if field.required]:
         schema["required"] = required
     if struct.fields:
         schema["properties"] = _properties(name, struct, dialect)
@@ -134,16 +113,16 @@ def _properties(name: str, struct: Struct, dialect: Dialect) -> Schema:
     texts = documentation.descriptions(name)
     fields = sorted(struct.fields.items())
     return {
-        key: _property(field, texts.get(key, ""), _value(field.type, package, dialect), dialect, name)
+        key: _property(field, texts.get(key, ""), _value(field.type, package, dialect), dialect)
         for key, field in fields
     }
 
 
-def _property(field: Field, description: str, value: Schema, dialect: Dialect, owner: str) -> Schema:
+def _property(field: Field, description: str, value: Schema, dialect: Dialect) -> Schema:
     schema: Schema = {"description": description} if description else {}
-    if dialect is V3 and (default := _default(field, owner)) is not None:
+    if dialect is V3 and (default := _default(field)) is not None:
         schema["default"] = default
-    extensions = _extensions(field, owner)
+    extensions = _extensions(field)
     if dialect is V3 and "$ref" in value and (schema or extensions):
         schema["allOf"] = [value]
     else:
@@ -168,10 +147,9 @@ def _value(kind: Type, package: str, dialect: Dialect) -> Schema:
     raise TypeError(f"no schema for {kind!r}")
 
 
-def _default(field: Field, owner: str) -> Any:
-    declared = _DECLARED_ZEROS.get(f"{owner}.{field.name}", field.default)
-    if declared is not None:
-        return declared
+def _default(field: Field) -> Any:
+    if field.default is not None:
+        return field.default
     if field.pointer:
         return None
     match field.type:
@@ -182,13 +160,12 @@ def _default(field: Field, owner: str) -> Any:
     return None
 
 
-def _extensions(field: Field, owner: str) -> Schema:
+def _extensions(field: Field) -> Schema:
     found: Schema = {}
-    list_type, list_keys = _list_kind(field, owner)
-    if list_keys:
-        found["x-kubernetes-list-map-keys"] = list(list_keys)
-    if list_type:
-        found["x-kubernetes-list-type"] = list_type
+    if field.list_keys:
+        found["x-kubernetes-list-map-keys"] = list(field.list_keys)
+    if field.list_type:
+        found["x-kubernetes-list-type"] = field.list_type
     if field.map_type:
         found["x-kubernetes-map-type"] = field.map_type
     if field.merge_key:
@@ -196,19 +173,6 @@ def _extensions(field: Field, owner: str) -> Schema:
     if field.patch:
         found["x-kubernetes-patch-strategy"] = ",".join(sorted(field.patch))
     return found
-
-
-def _list_kind(field: Field, owner: str) -> tuple[str, tuple[str, ...]]:
-    if field.list_type or not isinstance(field.type, ListOf):
-        return field.list_type, field.list_keys
-    if owner.endswith("RuleWithOperations") and field.name in _ATOMIC_IN_RULES:
-        return "atomic", ()
-    like = _like(field, owner)
-    return like.list_type, like.list_keys
-
-
-def _like(field: Field, owner: str) -> Field:
-    return types.struct(_FIELDS_AS_IN[owner]).fields.get(field.name, field) if owner in _FIELDS_AS_IN else field
 
 
 def _kinds(struct: Struct, scope: GroupVersion | None) -> list[Schema]:
@@ -247,7 +211,9 @@ def _fixed_definition(model: str, dialect: Dialect) -> Schema | None:
 
 
 def _version_info(dialect: Dialect) -> Schema:
-    always = ("major", "minor", "gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform")
+    always = (
+        "major", "minor", "gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform",
+    )  # fmt: skip
     sometimes = ("emulationMajor", "emulationMinor", "minCompatibilityMajor", "minCompatibilityMinor")
     properties: Schema = {}
     for name in sorted((*always, *sometimes)):
@@ -264,8 +230,8 @@ def _version_info(dialect: Dialect) -> Schema:
 _FIXED: Final[dict[str, tuple[str, Schema]]] = {
     _PATCH: ("The body of a PATCH request, in the form its content type names.", {"type": "object"}),
     _SPECIALS["Quantity"]: (
-        "A number with an optional suffix: decimal (m, k, M, G, T, P, E), binary (Ki, Mi, Gi, Ti, Pi, Ei) or an exponent"
-        " (1e3). At most three decimal places; more are rounded up.",
+        "A number with an optional suffix: decimal (m, k, M, G, T, P, E), binary (Ki, Mi, Gi, Ti, Pi, Ei) or an"
+        " exponent (1e3). At most three decimal places; more are rounded up.",
         {"oneOf": [{"type": "string"}, {"type": "number"}]},
     ),
     _SPECIALS["IntOrString"]: (

@@ -1,8 +1,8 @@
 """The OpenAPI 2.0 (Swagger) document: one for the whole server.
 
 Parameters that many operations have in common stand once, under ``#/parameters/NAME-HASH``. The hash is of the
-parameter's JSON as the original writes it, so equal parameters have equal names wherever they come from. Parameters that
-clients look for in place (``dryRun``, ``fieldValidation``), names and bodies of particular kinds are never shared.
+parameter's JSON as the original writes it, so equal parameters have equal names wherever they come from. Parameters
+that clients look for in place (``dryRun``, ``fieldValidation``), names and bodies of particular kinds are never shared.
 """
 
 from __future__ import annotations
