@@ -23,6 +23,7 @@ from pilothouse.net.tls import ServerTls, SniCertificate, TlsFiles
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.store.store import Store
 from pilothouse.server.lifecycle import Lifecycle
+from pilothouse.server.openapi_routes import install_openapi
 from pilothouse.server.standard_routes import install_standard_routes
 from pilothouse.storage.backends.sqlite import Retention, SQLiteBackend
 from pilothouse.storage.cacher import Cacher
@@ -53,6 +54,7 @@ class Assembly:
         self._install_hooks()
         front = self.chain.aggregator
         install_standard_routes(front, self.metrics)
+        self.openapi = install_openapi(front)
         front.checks.install(front.routes)
         self.handler = build_filters(front.handle, self._filter_config())
         self.http: HttpServer | None = None
