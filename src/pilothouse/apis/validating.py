@@ -19,6 +19,7 @@ from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_sup
 NEGATIVE: Final = "must be greater than or equal to 0"
 NOT_POSITIVE: Final = "must be greater than zero"
 IMMUTABLE: Final = "field is immutable"
+_FINALIZERS: Final = ("kubernetes", "orphan", "foregroundDeletion")
 
 Check = Callable[[str], list[str]]
 
@@ -66,6 +67,14 @@ def unchanged(new: Any, old: Any, path: Path, name: str, errs: list[FieldError])
     """A field that is set once and for all."""
     if new != old:
         errs.append(invalid(path.child(name), new, IMMUTABLE))
+
+
+def standard_finalizers(metadata: dict[str, Any], errs: list[FieldError]) -> None:
+    """Finalizers are qualified or the system's own: a rule of most built-in kinds on top of those for all objects."""
+    for position, name in enumerate(metadata.get("finalizers") or ()):
+        if "/" not in name and name not in _FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            errs.append(invalid(Path("metadata").child("finalizers").index(position), name, why))
 
 
 def in_range(value: int, least: int, most: int, path: Path, name: str, errs: list[FieldError]) -> None:

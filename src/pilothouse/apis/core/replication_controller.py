@@ -13,7 +13,7 @@ from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_
 from pilothouse.apis.core.pod_spec.showing import container_images, container_names, format_labels
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
 from pilothouse.apis.strategy import Column, Context, Doc, Object, PlainStrategy, StatusStrategy, Strategy
-from pilothouse.apis.validating import NEGATIVE, non_negative
+from pilothouse.apis.validating import NEGATIVE, non_negative, standard_finalizers
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_found, not_supported, required
 from pilothouse.machinery.names import check_dns1123_label
 
@@ -63,12 +63,14 @@ class ReplicationControllerStatusStrategy(StatusStrategy):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
+        standard_finalizers(obj["metadata"], errs)
         status = obj.get("status") or {}
         for name in _COUNTS:
             non_negative(status.get(name, 0), _STATUS, name, errs)
         total, ready = status.get("replicas", 0), status.get("readyReplicas", 0)
         why = "cannot be greater than status.replicas"
-        errs += [invalid(_STATUS.child(name), status[name], why) for name in _COUNTS[1:4] if status.get(name, 0) > total]
+        over = [name for name in _COUNTS[1:4] if status.get(name, 0) > total]
+        errs += (invalid(_STATUS.child(name), status[name], why) for name in over)
         available = status.get("availableReplicas", 0)
         if available > ready:
             errs.append(invalid(_STATUS.child("availableReplicas"), available, "cannot be greater than readyReplicas"))
@@ -156,11 +158,13 @@ class ReplicationControllerStrategy(PlainStrategy):
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs: list[FieldError] = []
+        standard_finalizers(obj["metadata"], errs)
         _validate_spec(obj["spec"], errs, options_for_template(), None)
         return errs
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
+        standard_finalizers(obj["metadata"], errs)
         spec, before = obj["spec"], old["spec"]
         _validate_spec(spec, errs, options_for_template(before.get("template")), before)
         for key, value in (old["metadata"].get("annotations") or {}).items():

@@ -7,7 +7,7 @@ from typing import Any, Final
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 from pilothouse.apis.core.pod_spec.resources import amount
 from pilothouse.apis.core.pods.validation import validate_annotations_of_update
-from pilothouse.apis.validating import IMMUTABLE, in_range, well_formed
+from pilothouse.apis.validating import IMMUTABLE, in_range, standard_finalizers, well_formed
 from pilothouse.machinery.addresses import check_legacy_ip, parse_ip
 from pilothouse.machinery.field_errors import (
     FieldError,
@@ -53,6 +53,7 @@ def keep_reported_fields(status: Struct, old: Struct) -> None:
 
 def validate_status_update(pod: Struct, old: Struct, errs: list[FieldError], options: PodValidationOptions) -> None:
     """Faults of a changed status."""
+    standard_finalizers(pod["metadata"], errs)
     validate_annotations_of_update(pod, old, errs, options)
     status, before, spec = pod.get("status") or {}, old.get("status") or {}, pod["spec"]
     for position, condition in enumerate(status.get("conditions") or ()):
