@@ -109,6 +109,14 @@ class Strategy:
         """The grace period to delete with, or None where the kind knows no graceful deletion."""
         return None
 
+    def begin_deletion(self, ctx: Context, obj: Object) -> bool:
+        """Mark an object that is to go for the first time; True when that is all that happens now (namespaces)."""
+        return False
+
+    def is_held(self, obj: Object) -> bool:
+        """Whether the object itself, beyond its finalizers, says that it may not be removed yet."""
+        return False
+
     def fields(self, obj: Object) -> dict[str, str]:
         """Values for field selectors, beyond metadata.name and metadata.namespace."""
         return {}
@@ -127,8 +135,8 @@ class PlainStrategy(Strategy):
     """For resources with nothing special but a spec that counts generations and a status of its own."""
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        if "status" in self.subresources:
-            obj.pop(self.status_field, None)
+        if "status" in self.subresources and self.status_field in obj:
+            obj[self.status_field] = {}
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         if "status" in self.subresources:

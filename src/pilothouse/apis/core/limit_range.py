@@ -30,7 +30,10 @@ class LimitRangeStrategy(Strategy):
     allow_create_on_update = True
 
     def default(self, obj: Object) -> None:
-        for limit in obj.get("spec", {}).get("limits") or ():
+        spec = obj.get("spec", {})
+        if "limits" in spec and not spec["limits"]:
+            spec["limits"] = None
+        for limit in spec.get("limits") or ():
             for key in _AMOUNTS:
                 round_up_resources(limit.get(key))
             if limit.get("type") == "Container":

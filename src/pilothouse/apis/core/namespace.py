@@ -73,6 +73,14 @@ class NamespaceStrategy(Strategy):
     def canonicalize(self, obj: Object) -> None:
         _set_name_label(obj["metadata"])
 
+    def begin_deletion(self, ctx: Context, obj: Object) -> bool:
+        obj["metadata"]["deletionTimestamp"] = ctx.now
+        obj["status"] = {**obj.get("status", {}), "phase": TERMINATING}
+        return True
+
+    def is_held(self, obj: Object) -> bool:
+        return bool(spec_finalizers(obj))
+
     def fields(self, obj: Object) -> dict[str, str]:
         return {"status.phase": _phase(obj)}
 

@@ -73,6 +73,10 @@ class EndpointSliceStrategy(Strategy):
     )
 
     def default(self, obj: Object) -> None:
+        for key in ("endpoints", "ports"):
+            # An empty list is stored as none at all.
+            if key in obj and not obj[key]:
+                obj[key] = None
         for port in obj.get("ports") or ():
             if port.get("name") is None:
                 port["name"] = ""

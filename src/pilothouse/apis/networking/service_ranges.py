@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from pilothouse.apis.columns import AGE, NAME
+from pilothouse.apis.columns import AGE, NAME, age_cell
 from pilothouse.apis.core.checks import check_dns_subdomain, refusals
 from pilothouse.apis.core.internal_form import internal_form
 from pilothouse.apis.faults import Faults
@@ -41,7 +41,8 @@ class IPAddressStrategy(Strategy):
     columns = (
         NAME,
         Column("ParentRef", "string", _parent_cell, description=Doc("networking.v1.IPAddressSpec", "parentRef")),
-        AGE,
+        # The original fills a third cell but declares no column for it.
+        Column("", "string", age_cell),
     )
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:

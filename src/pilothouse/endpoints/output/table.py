@@ -37,7 +37,7 @@ def table_of(
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{media.version}",
         "metadata": metadata,
-        "columnDefinitions": [definition_of(column) for column in columns],
+        "columnDefinitions": [definition_of(column) for column in columns if column.name],
         "rows": rows,
     }
 

@@ -22,6 +22,8 @@ from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_sup
 from pilothouse.machinery.gvk import GroupKind, GroupResource
 from pilothouse.machinery.times import Instant, format_time, parse_time
 
+_NAMESPACES = GroupResource("", "namespaces")
+
 
 @dataclass(slots=True)
 class DeleteOptions:
@@ -77,6 +79,8 @@ def check_preconditions(resource: Resource, metadata: dict[str, Any], options: D
     """Refuse with 409 when the object is not the one the client meant."""
     where = GroupResource(resource.group, resource.kind)
     uid, version = options.precondition_uid, options.precondition_version
+    if resource.group_resource == _NAMESPACES:
+        _check_namespace(metadata, uid, version)
     if uid is not None and uid != metadata.get("uid"):
         why = (
             f"the UID in the precondition ({uid}) does not match the UID in record ({metadata.get('uid', '')}). "
@@ -91,6 +95,15 @@ def check_preconditions(resource: Resource, metadata: dict[str, Any], options: D
         raise errors.conflict(where, metadata["name"], why)
 
 
+def _check_namespace(metadata: dict[str, Any], uid: str | None, version: str | None) -> None:
+    """Namespaces have words of their own."""
+    for title, wanted, key in (("UID", uid, "uid"), ("ResourceVersion", version, "resourceVersion")):
+        found = metadata.get(key, "")
+        if wanted is not None and wanted != found:
+            why = f"Precondition failed: {title} in precondition: {wanted}, {title} in object meta: {found}"
+            raise errors.conflict(_NAMESPACES, metadata["name"], why)
+
+
 def plan_deletion(
     resource: Resource, strategy: Strategy, ctx: Context, stored: Object, options: DeleteOptions
 ) -> Plan:
@@ -98,6 +111,12 @@ def plan_deletion(
     check_preconditions(resource, stored["metadata"], options)
     obj = {**stored, "metadata": dict(stored["metadata"])}
     metadata = obj["metadata"]
+    if metadata.get("deletionTimestamp"):
+        if strategy.is_held(stored):
+            return Plan(Outcome.PENDING, stored)
+    elif strategy.begin_deletion(ctx, obj):
+        _set_finalizers(metadata, _stated_finalizers(metadata, options))
+        return Plan(Outcome.MARKED, obj)
     grace = options.grace_period_seconds
     if grace is not None and grace < 0:
         grace = 1
@@ -105,17 +124,34 @@ def plan_deletion(
     if pending:
         return Plan(Outcome.PENDING, stored)
     finalizers = cascading_finalizers(strategy, metadata, options)
-    changed = set(finalizers) != set(metadata.get("finalizers") or ())
-    if changed and finalizers:
-        metadata["finalizers"] = finalizers
-    elif changed:
-        metadata.pop("finalizers", None)
+    _set_finalizers(metadata, finalizers)
     if graceful:
         return Plan(Outcome.MARKED, obj, then_remove=not finalizers and not grace)
     if finalizers:
         _mark(metadata, ctx.now)
         return Plan(Outcome.MARKED, obj)
     return Plan(Outcome.GONE, stored)
+
+
+def _set_finalizers(metadata: dict[str, Any], finalizers: list[str]) -> None:
+    if set(finalizers) == set(metadata.get("finalizers") or ()):
+        return
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)
+
+
+def _stated_finalizers(metadata: dict[str, Any], options: DeleteOptions) -> list[str]:
+    """The finalizers of an object that begins its deletion itself: not to orphan means to delete in the foreground."""
+    present = metadata.get("finalizers") or []
+    others = [name for name in present if name not in (ORPHAN_DEPENDENTS, DELETE_DEPENDENTS)]
+    if options.orphan_dependents is not None:
+        return [*others, ORPHAN_DEPENDENTS if options.orphan_dependents else DELETE_DEPENDENTS]
+    if options.propagation_policy is None:
+        return list(present)
+    wanted = {"Orphan": [ORPHAN_DEPENDENTS], "Foreground": [DELETE_DEPENDENTS]}
+    return others + wanted.get(options.propagation_policy, [])
 
 
 def _graceful(

@@ -211,8 +211,10 @@ class Store:
 
     async def _replace(self, ctx: Context, key: str, obj: Object, old: Object, entry: Entry) -> Entry:
         """Write the changed object, unless nothing changed; remove it when its last finalizer went."""
-        if _is_finished(obj["metadata"]):
-            return entry if ctx.dry_run else await self.cache.delete(key, entry.revision)
+        if _is_finished(obj["metadata"]) and not self.strategy.is_held(obj):
+            if not ctx.dry_run:
+                await self.cache.delete(key, entry.revision)
+            return self.codec.entry_of(key, obj, self.codec.encode(obj), entry.revision)
         if same_object(obj, old):
             return entry
         data = self.codec.encode(obj)
