@@ -1,7 +1,8 @@
-"""Following all objects of a resource: what there is, then every change, for as long as the server runs.
+"""Following objects of a resource: what there is, then every change, for as long as the server runs.
 
-A follower hears of each object at least once with its newest state. When a watch breaks off (it fell behind, or the store was
-reset) it starts again with what there is, and objects that went meanwhile are reported as gone.
+A follower watches the whole resource, or only what lies below a prefix: one namespace, or one object. It hears
+of each object at least once with its newest state. When a watch breaks off (it fell behind, or the store was reset) it
+starts again with what there is, and objects that went meanwhile are reported as gone.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ OnRemove = Callable[[str, str], None]
 class Follower:
     """Calls back for the objects of one store. ``synced`` is set when all that existed at the start were reported."""
 
-    def __init__(self, store: Store, on_put: OnPut, on_remove: OnRemove) -> None:
+    def __init__(self, store: Store, on_put: OnPut, on_remove: OnRemove, prefix: str | None = None) -> None:
         self._store = store
+        self._prefix = prefix
         self._on_put = on_put
         self._on_remove = on_remove
         self._known: set[tuple[str, str]] = set()
@@ -57,9 +59,9 @@ class Follower:
         if not cache.ready:
             await cache.wait_ready()
         await cache.wait_fresh()
-        watcher = await cache.watch()
+        watcher = await cache.watch(self._prefix)
         seen: set[tuple[str, str]] = set()
-        for entry in cache.entries():
+        for entry in cache.entries(self._prefix):
             seen.add((entry.namespace, entry.name))
             self._on_put(self._store.decode(entry))
         for namespace, name in self._known - seen:
