@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from pilothouse.app.authentication import build_authenticator
 from pilothouse.app.authorization import Authorization
 from pilothouse.app.chain import Chain, build_chain
-from pilothouse.controlplane.bootstrap.namespaces import create_system_namespaces
-from pilothouse.controlplane.bootstrap.policy import reconcile_policy
+from pilothouse.app.hooks import ServerHooks
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.chain import ChainConfig
 from pilothouse.filters.chain import build_chain as build_filters
@@ -21,7 +20,6 @@ from pilothouse.net.listener import Listener, bind
 from pilothouse.net.server import HttpServer
 from pilothouse.net.tls import ServerTls, SniCertificate, TlsFiles
 from pilothouse.registry.storage import StorageFactory
-from pilothouse.registry.store.store import Store
 from pilothouse.server.lifecycle import Lifecycle
 from pilothouse.server.openapi_routes import install_openapi
 from pilothouse.server.standard_routes import install_standard_routes
@@ -51,7 +49,9 @@ class Assembly:
         self.authorization = Authorization(options, self.storage)
         self.metrics = RequestMetrics()
         self._install_checks()
-        self._install_hooks()
+        self.hooks = ServerHooks(options, self.chain, self.storage, self.cacher, self.lifecycle)
+        self.hooks.install()
+        self.chain.aggregator.checks.add("shutdown", self._stopping_fault, ("readyz",))
         front = self.chain.aggregator
         install_standard_routes(front, self.metrics)
         self.openapi = install_openapi(front)
@@ -85,18 +85,8 @@ class Assembly:
     def _store_fault(self) -> str:
         return "" if self.backend.is_open else "the store is not open"
 
-    def _install_hooks(self) -> None:
-        hooks = self.chain.aggregator.hooks
-        namespaces = self.storage.store("", "v1", "namespaces")
-        hooks.add_post_start("start-system-namespaces-controller", lambda: create_system_namespaces(namespaces))
-        if "RBAC" in self.options.authorization.mode:
-            hooks.add_post_start("rbac/bootstrap-roles", lambda: reconcile_policy(self._rbac_store))
-        self.chain.aggregator.checks.add(
-            "shutdown", lambda: "process is shutting down" if self.lifecycle.stopping.is_set() else "", ("readyz",)
-        )
-
-    def _rbac_store(self, resource: str) -> Store:
-        return self.storage.store("rbac.authorization.k8s.io", "v1", resource)
+    def _stopping_fault(self) -> str:
+        return "process is shutting down" if self.lifecycle.stopping.is_set() else ""
 
     async def start(self) -> None:
         """Open the store, listen, and run the post-start hooks."""
@@ -146,6 +136,7 @@ class Assembly:
             self._listener.stop()
         if self.http is not None:
             self.http.begin_drain()
+        await self.hooks.background.stop()
         await self.authorization.stop()
         await self.cacher.close()
         if self.http is not None:
@@ -163,6 +154,7 @@ class Assembly:
             await self._listener.wait_stopped()
         if self.http is not None:
             await self.http.close()
+        await self.hooks.background.stop()
         await self.cacher.close()
         await self.backend.close()
 

@@ -1,14 +1,15 @@
-"""The namespaces that every cluster has."""
+"""The namespaces that every cluster has. They come back when somebody removes them, within a minute."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Final
 
-from pilothouse.controlplane.bootstrap.own_objects import create_missing
+from pilothouse.controllers.own_objects import create_missing
 from pilothouse.registry.store.store import Store
 
 SYSTEM_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
+INTERVAL_SECONDS: Final = 60.0
 
 
 async def create_system_namespaces(store: Store) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from pilothouse.authz.rbac import bootstrap_policy
-from pilothouse.controlplane.bootstrap.own_objects import create, existing, server_context
+from pilothouse.controllers.own_objects import create, existing, server_context
 from pilothouse.registry.rest.deletion import DeleteOptions
 from pilothouse.registry.store.removal import delete
 from pilothouse.registry.store.store import Store

@@ -1,0 +1,150 @@
+"""A fresh server ends with the objects that a fresh kube-apiserver 1.37 has, as recorded in ``bootstrap_objects.json``.
+
+Equal but for uids, times, managed fields, certificates, and what the host's name and the port decide.
+"""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilothouse.app.assembly import Assembly, assemble
+from pilothouse.machinery.gvk import parse_group_version
+from pilothouse.options import complete, parse, provision, validate
+from pilothouse.registry.storage import find_resource
+from pilothouse.registry.store.store import Store
+
+Object = dict[str, Any]
+RECORDED: dict[str, list[Object]] = json.loads(Path(__file__).with_name("bootstrap_objects.json").read_text())
+RECORDED_PORT = 16443
+OF_ONE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
+PATIENCE_SECONDS = 20.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@asynccontextmanager
+async def running(folder: Path, port: int, *flags: str) -> AsyncIterator[Assembly]:
+    words = [
+        f"--data-dir={folder}",
+        f"--secure-port={port}",
+        "--bind-address=127.0.0.1",
+        "--advertise-address=192.0.2.2",
+        "--service-cluster-ip-range=10.0.0.0/16",
+        "--requestheader-allowed-names=aggregator",
+        *flags,
+    ]
+    options = complete(parse(words))
+    assert validate(options) == []
+    await asyncio.to_thread(provision, options)
+    assembly = assemble(options)
+    await assembly.start()
+    try:
+        yield assembly
+    finally:
+        await assembly.stop()
+
+
+def store_of(assembly: Assembly, resource: str) -> Store:
+    gv = parse_group_version(RECORDED[resource][0]["apiVersion"])
+    return assembly.storage.store(gv.group, gv.version, resource)
+
+
+async def until(store: Store, right: Callable[[Object], bool]) -> None:
+    """Wait until all objects of the store, at least one, are as they should be."""
+    watcher = await store.cache.watch(initial=True)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not (objects := served(store)) or not all(map(right, objects)):
+            assert await watcher.next_batch()
+    watcher.stop()
+
+
+def served(store: Store) -> list[Object]:
+    resource = find_resource(store.resource.group_version, store.resource.name)
+    head = {"apiVersion": str(resource.group_version), "kind": resource.kind}
+    return [{**head, **store.decode(entry)} for entry in store.cache.entries()]
+
+
+async def settle(assembly: Assembly) -> None:
+    """Wait for what comes after the server is ready."""
+    await until(store_of(assembly, "endpointslices"), lambda obj: bool(obj["endpoints"]))
+    await until(store_of(assembly, "flowschemas"), lambda obj: bool(obj.get("status", {}).get("conditions")))
+
+
+def comparable(resource: str, obj: Object, port: int) -> Object:
+    result: Object = json.loads(json.dumps(obj).replace(str(port), str(RECORDED_PORT)))
+    metadata = {key: value for key, value in result["metadata"].items() if key not in OF_ONE_SERVER}
+    result["metadata"] = metadata
+    for condition in result.get("status", {}).get("conditions", ()):
+        condition.pop("lastTransitionTime", None)
+    if resource == "configmaps":
+        result["data"] = {k: "" if "-ca-file" in k or k == "since" else v for k, v in result["data"].items()}
+    if resource == "leases":
+        metadata["name"] = metadata["labels"]["kubernetes.io/hostname"] = "of this host"
+        result["spec"] = {**result["spec"], "holderIdentity": "", "renewTime": ""}
+    return result
+
+
+def by_name(objects: list[Object]) -> dict[tuple[str, str], Object]:
+    return {(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj for obj in objects}
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Object]]:
+    """All recorded resources as a fresh server has them."""
+    folder, port = tmp_path_factory.mktemp("fresh"), free_port()
+
+    async def gather() -> dict[str, list[Object]]:
+        async with running(folder, port) as assembly:
+            await settle(assembly)
+            return {
+                resource: [comparable(resource, obj, port) for obj in served(store_of(assembly, resource))]
+                for resource in RECORDED
+            }
+
+    return asyncio.run(gather())
+
+
+@pytest.mark.parametrize("resource", RECORDED)
+def test_a_fresh_server_has_the_recorded_objects(resource: str, fresh: dict[str, list[Object]]) -> None:
+    expected = by_name([comparable(resource, obj, RECORDED_PORT) for obj in RECORDED[resource]])
+    found = by_name(fresh[resource])
+    assert sorted(found) == sorted(expected)
+    for name, obj in expected.items():
+        assert found[name] == obj
+
+
+async def test_a_second_start_writes_no_more_than_leases_and_endpoints(tmp_path: Path) -> None:
+    port = free_port()
+    async with running(tmp_path, port) as assembly:
+        await settle(assembly)
+    async with running(tmp_path, port) as assembly:
+        before = assembly.backend
+        await settle(assembly)
+        page = await before.list("/registry/")
+        first = await before.compacted_revision()
+        events = (await before.history("/registry/", max(first, 1), limit=100_000)).events
+    last_stop = max(event.revision for event in events if event.value is None)
+    written = {event.key.split("/")[2] for event in events if event.revision > last_stop}
+    assert page.items
+    assert written <= {"leases", "masterleases", "peerserverleases", "services", "endpointslices"}
+
+
+async def test_an_address_leaves_the_endpoints_with_its_server(tmp_path: Path) -> None:
+    async with running(tmp_path, free_port()) as assembly:
+        await settle(assembly)
+        await assembly.chain.aggregator.hooks.run_pre_shutdown()
+        (endpoints,) = served(store_of(assembly, "endpoints"))
+        (piece,) = served(store_of(assembly, "endpointslices"))
+        assert "subsets" not in endpoints
+        assert not piece["endpoints"]
+        assert served(store_of(assembly, "leases")) == []
