@@ -146,7 +146,7 @@ class PlainStrategy(Strategy):
 class StatusStrategy(Strategy):
     """Writes through ``/status``: only the status may change, and managed metadata."""
 
-    reset_fields = ("spec",)
+    reset_fields: ClassVar[tuple[str, ...]] = ("spec",)
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         kept = obj.get(self.status_field)

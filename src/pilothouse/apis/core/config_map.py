@@ -56,7 +56,6 @@ class ConfigMapStrategy(Strategy):
         if old.get("immutable"):
             if not obj.get("immutable"):
                 errs.append(forbidden(Path("immutable"), FROZEN))
-            for key in ("data", "binaryData"):
-                if (obj.get(key) or {}) != (old.get(key) or {}):
-                    errs.append(forbidden(Path(key), FROZEN))
+            changed = (key for key in ("data", "binaryData") if (obj.get(key) or {}) != (old.get(key) or {}))
+            errs += (forbidden(Path(key), FROZEN) for key in changed)
         return errs + self.validate(ctx, obj)

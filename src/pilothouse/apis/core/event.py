@@ -1,7 +1,7 @@
 """Events: two generations of one kind.
 
-An event with an ``eventTime`` is of the new generation and must name who reported it, the action and the reason, whichever group
-it came through. Writers through ``events.k8s.io`` are held to more: see ``apis/events``.
+An event with an ``eventTime`` is of the new generation and must name who reported it, the action and the reason,
+whichever group it came through. Writers through ``events.k8s.io`` are held to more: see ``apis/events``.
 """
 
 from __future__ import annotations

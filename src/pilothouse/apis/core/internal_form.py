@@ -17,8 +17,8 @@ from pilothouse.machinery.schema.types import Field, ListOf, MapOf, Scalar, Spec
 
 _ACRONYMS: Final = {
     "ip": "IP", "ips": "IPs", "uid": "UID", "cidr": "CIDR", "cidrs": "CIDRs", "apiVersion": "APIVersion",
-    "apiGroup": "APIGroup", "clusterIP": "ClusterIP", "podCIDR": "PodCIDR", "nfs": "NFS", "rbd": "RBD", "iscsi": "ISCSI",
-    "fc": "FC", "csi": "CSI", "cephfs": "CephFS", "ipMode": "IPMode", "ipBlock": "IPBlock", "tls": "TLS", "http": "HTTP",
+    "apiGroup": "APIGroup", "nfs": "NFS", "rbd": "RBD", "iscsi": "ISCSI", "fc": "FC", "csi": "CSI", "cephfs": "CephFS",
+    "ipMode": "IPMode", "ipBlock": "IPBlock", "tls": "TLS", "http": "HTTP",
     "gcePersistentDisk": "GCEPersistentDisk", "awsElasticBlockStore": "AWSElasticBlockStore", "fsType": "FSType",
     "pdName": "PDName", "volumeID": "VolumeID", "scaleIO": "ScaleIO", "storageos": "StorageOS", "iqn": "IQN",
     "targetWWNs": "TargetWWNs", "wwids": "WWIDs", "lun": "Lun", "sslEnabled": "SSLEnabled", "dnsPolicy": "DNSPolicy",
@@ -34,7 +34,8 @@ _RENAMED: Final = {
         "monitors": "CephMonitors", "image": "RBDImage", "pool": "RBDPool", "user": "RadosUser",
     },
     "core.v1.ISCSIPersistentVolumeSource": {
-        "chapAuthDiscovery": "DiscoveryCHAPAuth", "chapAuthSession": "SessionCHAPAuth", "iscsiInterface": "ISCSIInterface",
+        "chapAuthDiscovery": "DiscoveryCHAPAuth", "chapAuthSession": "SessionCHAPAuth",
+        "iscsiInterface": "ISCSIInterface",
     },
     "core.v1.RBDVolumeSource": {
         "monitors": "CephMonitors", "image": "RBDImage", "pool": "RBDPool", "user": "RadosUser", "fsType": "FSType",

@@ -120,7 +120,8 @@ def _check_amounts(path: Path, name: str, found: dict[str, Quantity]) -> list[Fi
     if request is not None and most is not None and request > most:
         refuse("defaultRequest", request, f"default request value {request} is greater than max value {most}")
     if request is not None and limit is not None and request > limit:
-        refuse("defaultRequest", request, f"default request value {request} is greater than default limit value {limit}")
+        why = f"default request value {request} is greater than default limit value {limit}"
+        refuse("defaultRequest", request, why)
     if limit is not None and least is not None and least > limit:
         refuse("default", least, f"min value {least} is greater than default value {limit}")
     if limit is not None and most is not None and limit > most:
@@ -132,7 +133,8 @@ def _check_amounts(path: Path, name: str, found: dict[str, Quantity]) -> list[Fi
         if allowed is not None:
             refuse("maxLimitRequestRatio", ratio, f"ratio {ratio} is greater than max/min = {allowed}")
     if not may_overcommit(name) and limit is not None and request is not None and limit != request:
-        refuse("defaultRequest", request, f"default value {limit} must equal to defaultRequest value {request} in {name}")
+        why = f"default value {limit} must equal to defaultRequest value {request} in {name}"
+        refuse("defaultRequest", request, why)
     return errs
 
 

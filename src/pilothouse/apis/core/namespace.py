@@ -40,6 +40,7 @@ class NamespaceStrategy(Strategy):
     validate_name = staticmethod(name_is_dns_label)
     field_labels = frozenset({"status.phase"})
     returns_deleted = True
+    reset_fields = ("status",)
     columns = (
         NAME,
         Column("Status", "string", lambda obj: _phase(obj), description="The status of the namespace"),
@@ -115,6 +116,7 @@ class NamespaceFinalizeStrategy(Strategy):
     """``/finalize``: the only way to change ``spec.finalizers``."""
 
     validate_name = staticmethod(name_is_dns_label)
+    reset_fields = ("status",)
 
     def default(self, obj: Object) -> None:
         NamespaceStrategy.default(NamespaceStrategy(), obj)

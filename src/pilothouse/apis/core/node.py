@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.node_validation import validate_node, validate_node_update
@@ -17,7 +18,7 @@ _INFO: Final = "core.v1.NodeSystemInfo"
 
 
 def default_node(obj: Object) -> None:
-    """One block and the list of blocks agree, the single one wins; what can be allocated is the capacity unless told."""
+    """The block and the list of blocks agree, the single one wins; what is allocatable is the capacity unless told."""
     spec = obj.setdefault("spec", {})
     block, blocks = spec.get("podCIDR"), spec.get("podCIDRs")
     if block and (not blocks or blocks[0] != block):
@@ -110,7 +111,8 @@ class NodeStatusStrategy(StatusStrategy):
 class NodeStrategy(Strategy):
     """A node may be created with a status; afterwards that changes through ``/status`` only."""
 
-    subresources = {"status": NodeStatusStrategy}
+    subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": NodeStatusStrategy}
+    reset_fields = ("status",)
     field_labels = frozenset({"spec.unschedulable"})
     columns = COLUMNS
 

@@ -187,8 +187,9 @@ def _refuse_feature(name: str) -> str:
     if _FEATURE.fullmatch(name):
         return ""
     return (
-        f"invalid feature name {quote(name)}: must start with an UpperCamelCase segment, with subsequent segments separated "
-        "by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+        f"invalid feature name {quote(name)}: must start with an UpperCamelCase segment, with subsequent segments "
+        "separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters "
+        "and slashes"
     )
 
 

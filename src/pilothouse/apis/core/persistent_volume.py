@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.persistent_volume_validation import validate_volume, validate_volume_update
@@ -173,7 +174,8 @@ class PersistentVolumeStatusStrategy(StatusStrategy):
 class PersistentVolumeStrategy(Strategy):
     """Volumes are cluster-scoped; they may be selected by name as ``name`` too."""
 
-    subresources = {"status": PersistentVolumeStatusStrategy}
+    subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": PersistentVolumeStatusStrategy}
+    reset_fields = ("status",)
     returns_deleted = True
     columns = COLUMNS
 

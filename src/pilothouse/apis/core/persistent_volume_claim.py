@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.persistent_volume import (
@@ -51,8 +52,8 @@ def default_claim(obj: Object) -> None:
 def settle_sources(spec: dict[str, Any], old: dict[str, Any] | None = None) -> None:
     """Make the two ways to name a data source agree.
 
-    A reference into another namespace needs a feature that is off. Sources other than claims and snapshots never worked in the
-    older field and are dropped there.
+    A reference into another namespace needs a feature that is off. Sources other than claims and snapshots never
+    worked in the older field and are dropped there.
     """
     before = old or {}
     reference = spec.get("dataSourceRef")
@@ -60,9 +61,9 @@ def settle_sources(spec: dict[str, Any], old: dict[str, Any] | None = None) -> N
         del spec["dataSourceRef"]
     used = before.get("dataSource") is not None or before.get("dataSourceRef") is not None
     source = spec.get("dataSource")
-    if not used and spec.get("dataSourceRef") is None and source is not None:
-        if (source.get("apiGroup") or "", source.get("kind", "")) not in _OLD_SOURCES:
-            del spec["dataSource"]
+    by_older_field_only = not used and spec.get("dataSourceRef") is None and source is not None
+    if by_older_field_only and (source.get("apiGroup") or "", source.get("kind", "")) not in _OLD_SOURCES:
+        del spec["dataSource"]
     mirror_sources(spec)
 
 
@@ -144,7 +145,8 @@ class PersistentVolumeClaimStatusStrategy(StatusStrategy):
 class PersistentVolumeClaimStrategy(Strategy):
     """A claim starts pending; its spec is fixed but for what a bound claim may grow into."""
 
-    subresources = {"status": PersistentVolumeClaimStatusStrategy}
+    subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": PersistentVolumeClaimStatusStrategy}
+    reset_fields = ("status",)
     returns_deleted = True
     columns = COLUMNS
 

@@ -25,7 +25,9 @@ from pilothouse.machinery.field_errors import FieldError, Path, forbidden, inval
 Spec = dict[str, Any]
 _SPEC: Final = Path("spec")
 _DEFAULT_GROUP: Final = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
-_FIXED: Final = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+_FIXED: Final = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
 _RESIZE_STATUSES: Final = (
     "ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible",
     "NodeResizePending",

@@ -1,4 +1,4 @@
-"""What makes a persistent volume valid. The spec's rules also hold for volumes inside VolumeAttachments (``inline``)."""
+"""What makes a persistent volume valid. The spec's rules hold for volumes inside VolumeAttachments too (``inline``)."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from pilothouse.machinery.field_errors import FieldError, Path, invalid
 _CONTAINER: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _COUNTED: Final = frozenset(
     {
-        "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps", "persistentvolumeclaims",
-        "services.nodeports", "services.loadbalancers",
+        "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
+        "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
     }
 )  # fmt: skip
 _QUOTA: Final = _CONTAINER | _COUNTED | {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.internal_form import internal_form
@@ -71,7 +72,8 @@ class ResourceQuotaStatusStrategy(StatusStrategy):
 class ResourceQuotaStrategy(Strategy):
     """Scopes are fixed when the quota is made."""
 
-    subresources = {"status": ResourceQuotaStatusStrategy}
+    subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": ResourceQuotaStatusStrategy}
+    reset_fields = ("status",)
     returns_deleted = True
     columns = (
         NAME,
@@ -107,7 +109,8 @@ class ResourceQuotaStrategy(Strategy):
             if request not in hard and name in ("cpu", "memory"):
                 request = name
             if request in hard and limit in hard and quantity.parse(hard[request]) > quantity.parse(hard[limit]):
-                warnings.append(f"ResourceQuota {request} ({hard[request]}) should be less than {limit} ({hard[limit]})")
+                less, more = f"{request} ({hard[request]})", f"{limit} ({hard[limit]})"
+                warnings.append(f"ResourceQuota {less} should be less than {more}")
         return warnings
 
 

@@ -1,8 +1,9 @@
-"""Services: their strategies, columns and warnings. Addresses and node ports are allocated elsewhere, before these hooks."""
+"""Services: their strategies, columns and warnings. Addresses and node ports are allocated before these hooks run."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.service_fields import default_service, drop_unneeded, spec_of
@@ -100,7 +101,8 @@ class ServiceStrategy(Strategy):
     validate_name = staticmethod(name_is_dns_label)
     allow_create_on_update = True
     returns_deleted = True
-    subresources = {"status": ServiceStatusStrategy}
+    subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": ServiceStatusStrategy}
+    reset_fields = ("status",)
     field_labels = frozenset({"spec.clusterIP", "spec.type"})
     columns = COLUMNS
 

@@ -1,8 +1,8 @@
 """How a service's fields hang together: what its type needs, and what follows when only some of them are given.
 
-These rules need no allocator. ``patch_allocated`` and ``normalize_cluster_ips`` run before allocation on every write, so that a client
-may send its own manifest again without the values that were allocated for it; ``drop_unneeded`` takes away what a change of type
-leaves without meaning, unless the client changed it in the same breath.
+These rules need no allocator. ``patch_allocated`` and ``normalize_cluster_ips`` run before allocation on every write,
+so that a client may send its own manifest again without the values that were allocated for it; ``drop_unneeded`` takes
+away what a change of type leaves without meaning, unless the client changed it in the same breath.
 """
 
 from __future__ import annotations
@@ -113,9 +113,9 @@ def patch_allocated(spec: Spec, before: Spec) -> None:
             spec["clusterIPs"] = list(before["clusterIPs"])
     if allocates_node_ports(before) and allocates_node_ports(spec):
         _patch_node_ports(spec, before)
-    if needs_health_check(before) and needs_health_check(spec):
-        if not spec.get("healthCheckNodePort") and before.get("healthCheckNodePort"):
-            spec["healthCheckNodePort"] = before["healthCheckNodePort"]
+    checked = needs_health_check(before) and needs_health_check(spec)
+    if checked and not spec.get("healthCheckNodePort") and before.get("healthCheckNodePort"):
+        spec["healthCheckNodePort"] = before["healthCheckNodePort"]
 
 
 def _patch_node_ports(spec: Spec, before: Spec) -> None:

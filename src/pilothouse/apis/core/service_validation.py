@@ -65,14 +65,14 @@ def validate_service_update(obj: Object, old: Object) -> list[FieldError]:
     """Faults of a changed service."""
     spec, before = spec_of(obj), spec_of(old)
     errs = validate_address_change(spec, before)
-    if spec.get("type") == before.get("type") == "LoadBalancer":
-        if spec.get("loadBalancerClass") != before.get("loadBalancerClass"):
-            where = _SPEC.child("loadBalancerClass")
-            errs.append(invalid(where, spec.get("loadBalancerClass"), "may not change once set"))
+    balanced = spec.get("type") == before.get("type") == "LoadBalancer"
+    if balanced and spec.get("loadBalancerClass") != before.get("loadBalancerClass"):
+        where = _SPEC.child("loadBalancerClass")
+        errs.append(invalid(where, spec.get("loadBalancerClass"), "may not change once set"))
     errs += _check_class(spec)
-    if needs_health_check(before) and needs_health_check(spec):
-        if spec.get("healthCheckNodePort", 0) != before.get("healthCheckNodePort", 0):
-            errs.append(forbidden(_SPEC.child("healthCheckNodePort"), "field is immutable"))
+    checked = needs_health_check(before) and needs_health_check(spec)
+    if checked and spec.get("healthCheckNodePort", 0) != before.get("healthCheckNodePort", 0):
+        errs.append(forbidden(_SPEC.child("healthCheckNodePort"), "field is immutable"))
     return errs + validate_service(obj, old)
 
 
@@ -206,7 +206,9 @@ def _check_class(spec: Spec) -> list[FieldError]:
     if name is None:
         return []
     where = _SPEC.child("loadBalancerClass")
-    return check_qualified_name(where, name) if spec.get("type") == "LoadBalancer" else [forbidden(where, _LOAD_BALANCER_ONLY)]
+    if spec.get("type") == "LoadBalancer":
+        return check_qualified_name(where, name)
+    return [forbidden(where, _LOAD_BALANCER_ONLY)]
 
 
 def _check_traffic(spec: Spec) -> list[FieldError]:

@@ -1,7 +1,7 @@
 """Events written through events.k8s.io/v1: of the new generation only, and fixed once written.
 
-Objects have the core/v1 form here too, so messages name the core fields, as in the original; only the reporting controller goes
-by its new name.
+Objects have the core/v1 form here too, so messages name the core fields, as in the original; only the reporting
+controller goes by its new name.
 """
 
 from __future__ import annotations
@@ -92,9 +92,8 @@ def _check_new_only(obj: Object) -> list[FieldError]:
     type_ = obj.get("type", "")
     if type_ not in ("Normal", "Warning"):
         errs.append(invalid(Path("type"), "", f"has invalid value: {type_}"))
-    for key in ("firstTimestamp", "lastTimestamp", "count"):
-        if obj.get(key):
-            errs.append(invalid(Path(key), "", "needs to be unset"))
+    old_fields = (key for key in ("firstTimestamp", "lastTimestamp", "count") if obj.get(key))
+    errs += (invalid(Path(key), "", "needs to be unset") for key in old_fields)
     source = obj.get("source") or {}
     if source.get("component") or source.get("host"):
         errs.append(invalid(Path("source"), "", "needs to be unset"))

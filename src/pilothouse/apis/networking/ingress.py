@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.checks import check_dns_label, check_unchanged
@@ -65,7 +66,8 @@ class IngressStrategy(Strategy):
     """Rules that send requests from outside to services."""
 
     generation = True
-    subresources = {"status": IngressStatusStrategy}
+    subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": IngressStatusStrategy}
+    reset_fields = ("status",)
     columns = (
         NAME,
         Column(

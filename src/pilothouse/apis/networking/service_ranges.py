@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from pilothouse.apis.columns import AGE, NAME, age_cell
@@ -84,11 +85,14 @@ def refusals_of_parent(reference: dict[str, Any]) -> list[FieldError]:
 class ServiceCIDRStatusStrategy(ResettingStatusStrategy):
     """``/status``: conditions only; metadata stays as it is."""
 
+    reset_fields = ("metadata", "spec")
+
 
 class ServiceCIDRStrategy(Strategy):
     """One block, or one for each family; a second family may be added later."""
 
-    subresources = {"status": ServiceCIDRStatusStrategy}
+    subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": ServiceCIDRStatusStrategy}
+    reset_fields = ("status",)
     columns = (
         NAME,
         Column(

@@ -1,7 +1,7 @@
 """Cluster addresses, each held by an IPAddress object named after it.
 
 The object is created only if absent, so two servers, or two requests of one, never hand out the same address: who loses
-the race tries the next candidate. The blocks that addresses are taken from are the ServiceCIDRs as they are at the time.
+the race tries the next candidate. The blocks that addresses are taken from are the ServiceCIDRs as they are then.
 """
 
 from __future__ import annotations

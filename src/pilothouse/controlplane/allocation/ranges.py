@@ -1,7 +1,7 @@
 """Blocks of addresses and ranges of ports, and the order in which they are handed out.
 
-Both are split in two bands. What users ask for by number tends to be low, so random choices are made from the upper band
-first and from the lower one only when that is full:
+Both are split in two bands. What users ask for by number tends to be low, so random choices are made from the upper
+band first and from the lower one only when that is full:
 
     10.0.0.0/16   │ .0.0 │ 256 addresses, for choices by hand │ the rest, for random choices │ .255.255 │
     30000-32767          │ 86 ports                           │ the rest                     │

@@ -1,7 +1,7 @@
 """What is wrong between services and what is allocated for them, and how to right it.
 
-Pure functions: the state in, fixes out. A loop that applies them, and the events they give rise to, is somebody else's. Young
-objects get time: an address exists before the service it is for, and a port may be allocated for a service being written.
+Pure functions: the state in, fixes out. A loop that applies them, and the events they give rise to, is somebody else's.
+Young objects get time: an address exists before the service it is for, and a port before its service is written.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Note:
 
 @dataclass(slots=True)
 class AddressRepair:
-    """IPAddresses to delete by name, then to create, and what to say about it. ``again_in`` names those still too young."""
+    """IPAddresses to delete, then to create, and what to say about it. ``again_in`` names those still too young."""
 
     delete: list[str] = field(default_factory=list)
     create: list[Object] = field(default_factory=list)

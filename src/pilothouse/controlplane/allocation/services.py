@@ -9,8 +9,7 @@
     await allocation.commit()                                         # gives back what the service no longer has
 
 What is taken is kept before the service is written, and what is given back is given back after: a server that dies in
-between leaks, which the repair loops mend, but never hands out anything twice. ``release`` is for services that have been
-removed.
+between leaks, which the repair loops mend, but never hands out anything twice. ``release`` is for removed services.
 """
 
 from __future__ import annotations
