@@ -17,7 +17,6 @@ of paragraphs for which that was seen. The wrapping of types' descriptions keeps
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from importlib import metadata
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -38,6 +37,8 @@ _OPENINGS: Final = (
 
 def edition() -> str:
     """Which edition of the texts is installed, or nothing."""
+    from importlib import metadata
+
     try:
         return metadata.version("lightkube-models")
     except metadata.PackageNotFoundError:

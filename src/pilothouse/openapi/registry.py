@@ -19,7 +19,6 @@ import orjson
 from pilothouse import KUBERNETES_VERSION, __version__
 from pilothouse.apis import documentation
 from pilothouse.machinery.gvk import GroupVersion
-from pilothouse.openapi import gnostic, version2, version3
 from pilothouse.openapi.operations import root_of
 from pilothouse.openapi.schemas import V2, V3, Schema, definition
 from pilothouse.openapi.sources import Source
@@ -116,7 +115,7 @@ class OpenApi:
             return None
         kept = self._documents.get(name)
         if kept is None:
-            kept = self._documents[name] = _Document(self._etag(name), lambda: _build_v3(source), gnostic.encode_v3)
+            kept = self._documents[name] = _Document(self._etag(name), lambda: _build_v3(source), _encode_v3)
         return await kept.get(form)
 
     async def swagger(self, form: str) -> Encoded:
@@ -124,18 +123,37 @@ class OpenApi:
         if self._whole is None:
             sources = [source for _, source in sorted(self._sources.items())]
             etag = _hash(" ".join(self._etag(name) for name in sorted(self._sources)).encode())
-            self._whole = _Document(etag, lambda: _build_v2(sources), gnostic.encode_v2)
+            self._whole = _Document(etag, lambda: _build_v2(sources), _encode_v2)
         return await self._whole.get(form)
 
     def _etag(self, name: str) -> str:
         return _hash(f"{self._edition}\n{name}\n{self._sources[name].version}".encode())
 
 
+# The writers are imported when the first document is made: a server that is never asked for one does without them.
+
+
+def _encode_v3(document: Tree) -> bytes:
+    from pilothouse.openapi import gnostic
+
+    return gnostic.encode_v3(document)
+
+
+def _encode_v2(document: Tree) -> bytes:
+    from pilothouse.openapi import gnostic
+
+    return gnostic.encode_v2(document)
+
+
 def _build_v3(source: Source) -> Tree:
+    from pilothouse.openapi import version3
+
     return version3.build(source.operations(), lambda model: source.definition(model, V3))
 
 
 def _build_v2(sources: list[Source]) -> Tree:
+    from pilothouse.openapi import version2
+
     owners = {model: source for source in sources for model in source.models}
 
     def define(model: str) -> Schema | None:

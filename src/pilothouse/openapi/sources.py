@@ -38,7 +38,7 @@ class BuiltInVersion:
     models: Collection[str] = ()
 
     def __init__(self, row: Version, media: MediaTypes) -> None:
-        self.version = f"{media.cbor} {len(row.resources)}"
+        self.version = " ".join((str(media.cbor), *(resource.name for resource in row.resources)))
         self._row = row
         self._media = media
 
