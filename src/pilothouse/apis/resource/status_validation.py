@@ -1,0 +1,206 @@
+"""What makes the status of a resource claim wrong: what was allocated, who uses it, and how the devices are."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pilothouse.apis.conditions import validate_conditions
+from pilothouse.apis.core.pod_spec.affinity import validate_node_selector
+from pilothouse.apis.faults import Faults
+from pilothouse.apis.resource.claim_validation import (
+    RequestNames,
+    request_names,
+    validate_configuration,
+    validate_raw,
+    validate_request_ref,
+    validate_request_refs,
+    validate_toleration,
+)
+from pilothouse.apis.resource.formats import (
+    check_declared_driver,
+    check_declared_pool,
+    check_driver,
+    check_label,
+    check_pool,
+    check_uuid,
+    declare_limit,
+    declare_unique,
+)
+from pilothouse.machinery import addresses, names
+from pilothouse.machinery.field_errors import (
+    FieldError,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+    too_many,
+)
+
+Object = dict[str, Any]
+_STATUS: Final = Path("status")
+_CONSUMERS_LIMIT: Final = 256
+_RESULTS_LIMIT: Final = 32
+_CONFIG_LIMIT: Final = 64
+_CONDITIONS_LIMIT: Final = 8
+_DATA_LIMIT: Final = 10 * 1024
+_BINDING_LIMIT: Final = 4
+_ADDRESSES_LIMIT: Final = 16
+
+
+def device_key(device: Object) -> tuple[str, str, str, str]:
+    """What identifies an allocated device, or a share of one."""
+    driver, pool, name = (device.get(key, "") for key in ("driver", "pool", "device"))
+    return driver, pool, name, device.get("shareID") or ""
+
+
+def allocated_devices(status: Object) -> set[tuple[str, str, str, str]]:
+    """The devices that a claim holds."""
+    devices = (status.get("allocation") or {}).get("devices") or {}
+    return {device_key(result) for result in devices.get("results") or ()}
+
+
+def validate_claim_status(obj: Object, old: Object) -> list[FieldError]:
+    """Faults of a changed status: an allocation is made and dropped, never changed."""
+    faults = Faults()
+    status, before = obj.get("status") or {}, old.get("status") or {}
+    allocation, had = status.get("allocation"), before.get("allocation")
+    _validate_allocation(allocation, had, request_names(obj["spec"]), faults)
+    later, faults.errors = faults.errors, []
+    consumers = status.get("reservedFor") or []
+    _validate_consumers(consumers, _STATUS.child("reservedFor"), faults)
+    _validate_devices(status, faults)
+    if consumers:
+        where = _STATUS.child("reservedFor")
+        if allocation is None:
+            faults.errors.append(forbidden(where, "may not be specified when `allocated` is not set"))
+        elif obj["metadata"].get("deletionTimestamp") and any(
+            c not in (before.get("reservedFor") or ()) for c in consumers
+        ):
+            why = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
+            faults.errors.append(forbidden(where, why))
+    faults.errors += later
+    return faults.listed()
+
+
+def _validate_allocation(allocation: Object | None, had: Object | None, known: RequestNames, faults: Faults) -> None:
+    path = _STATUS.child("allocation")
+    if allocation is None or allocation == had:
+        return
+    if had is not None:
+        faults.declared.append(invalid(path, None, "field cannot be modified once set"))
+        return
+    devices, where = allocation.get("devices") or {}, path.child("devices")
+    results = devices.get("results") or []
+    if declare_limit(results, _RESULTS_LIMIT, where.child("results"), faults):
+        for position, result in enumerate(results):
+            _validate_result(result, known, where.child("results").index(position), faults)
+    config = devices.get("config") or []
+    if declare_limit(config, _CONFIG_LIMIT, where.child("config"), faults):
+        for position, one in enumerate(config):
+            _validate_config(one, known, where.child("config").index(position), faults)
+    if allocation.get("nodeSelector") is not None:
+        validate_node_selector(allocation["nodeSelector"], path.child("nodeSelector"), faults.errors)
+
+
+def _validate_config(config: Object, known: RequestNames, path: Path, faults: Faults) -> None:
+    source = config.get("source", "")
+    if not source:
+        faults.declared.append(required(path.child("source")))
+    elif source not in ("FromClaim", "FromClass"):
+        faults.declared.append(not_supported(path.child("source"), source, ("FromClaim", "FromClass")))
+    validate_request_refs(config.get("requests") or [], known, path.child("requests"), faults)
+    validate_configuration(config, path, faults)
+
+
+def _validate_result(result: Object, known: RequestNames, path: Path, faults: Faults) -> None:
+    validate_request_ref(result.get("request", ""), known, path.child("request"), faults.errors)
+    check_declared_driver(result.get("driver", ""), path.child("driver"), faults.declared)
+    check_declared_pool(result.get("pool", ""), path.child("pool"), faults.declared)
+    check_label(result.get("device", ""), path.child("device"), faults.errors)
+    tolerations = Faults()
+    for position, toleration in enumerate(result.get("tolerations") or ()):
+        validate_toleration(toleration, path.child("tolerations").index(position), tolerations)
+    faults.declared += tolerations.declared
+    validate_binding(result, path, faults)
+    faults.errors += tolerations.errors
+    if result.get("shareID") is not None:
+        check_uuid(result["shareID"], path.child("shareID"), faults.declared)
+
+
+def validate_binding(device: Object, path: Path, faults: Faults) -> None:
+    """Conditions that must hold, and those that must not, before a pod is bound to a node."""
+    wanted, feared = device.get("bindingConditions") or [], device.get("bindingFailureConditions") or []
+    for name, items in (("bindingConditions", wanted), ("bindingFailureConditions", feared)):
+        if declare_limit(items, _BINDING_LIMIT, path.child(name), faults):
+            for at, item in enumerate(items):
+                place = path.child(name).index(at)
+                faults.errors += (invalid(place, item, message) for message in names.check_label_key(item))
+    where = path.child("bindingConditions")
+    faults.errors += (duplicate(where.index(at), item) for at, item in enumerate(wanted) if item in wanted[:at])
+    where = path.child("bindingFailureConditions")
+    for at, item in enumerate(feared):
+        if item in feared[:at]:
+            faults.errors.append(duplicate(where.index(at), item))
+        if item in wanted:
+            why = "bindingFailureConditions must not overlap with bindingConditions"
+            faults.errors.append(invalid(where.index(at), item, why))
+    if not wanted and feared:
+        why = "bindingConditions are required to use bindingFailureConditions"
+        faults.errors.append(invalid(path.child("bindingConditions"), device.get("bindingConditions"), why))
+    if wanted and not feared:
+        why = "bindingFailureConditions are required to use bindingConditions"
+        faults.errors.append(invalid(where, device.get("bindingFailureConditions"), why))
+
+
+def _validate_consumers(consumers: list[Object], path: Path, faults: Faults) -> None:
+    if not declare_limit(consumers, _CONSUMERS_LIMIT, path, faults):
+        return
+    kind = "resource.v1.ResourceClaimConsumerReference"
+    declare_unique(consumers, lambda consumer: consumer.get("uid", ""), path, kind, faults)
+    for position, consumer in enumerate(consumers):
+        missing = [key for key in ("resource", "name", "uid") if not consumer.get(key)]
+        faults.errors += (required(path.index(position).child(key)) for key in missing)
+
+
+def _validate_devices(status: Object, faults: Faults) -> None:
+    path, devices = _STATUS.child("devices"), status.get("devices") or []
+    held = allocated_devices(status)
+    declare_unique(devices, device_key, path, "resource.v1.AllocatedDeviceStatus", faults)
+    for position, device in enumerate(devices):
+        _validate_device(device, held, path.index(position), faults)
+
+
+def _validate_device(device: Object, held: set[tuple[str, str, str, str]], path: Path, faults: Faults) -> None:
+    check_driver(device.get("driver", ""), path.child("driver"), faults.errors)
+    check_pool(device.get("pool", ""), path.child("pool"), faults.errors)
+    check_label(device.get("device", ""), path.child("device"), faults.errors)
+    if device.get("shareID") is not None:
+        check_uuid(device["shareID"], path.child("shareID"), faults.declared)
+    if device_key(device) not in held:
+        # The original's identifier has no visible fields.
+        shown: Object = {"Driver": {}, "Pool": {}, "Device": {}, "ShareID": {}}
+        faults.errors.append(invalid(path, shown, "must be an allocated device in the claim"))
+    conditions = device.get("conditions") or ()
+    if len(conditions) > _CONDITIONS_LIMIT:
+        faults.errors.append(too_many(path.child("conditions"), len(conditions), _CONDITIONS_LIMIT))
+    validate_conditions(conditions, path.child("conditions"), faults.errors)
+    if device.get("data") is not None:
+        validate_raw(device["data"], path.child("data"), _DATA_LIMIT, faults.errors)
+    if device.get("networkData") is not None:
+        _validate_network(device["networkData"], path.child("networkData"), faults)
+
+
+def _validate_network(data: Object, path: Path, faults: Faults) -> None:
+    if len(data.get("interfaceName", "").encode()) > 256:
+        faults.declared.append(too_long(path.child("interfaceName"), "", 256))
+    ips = data.get("ips") or []
+    if declare_limit(ips, _ADDRESSES_LIMIT, path.child("ips"), faults):
+        declare_unique(ips, str, path.child("ips"), "", faults)
+        for position, ip in enumerate(ips):
+            place = path.child("ips").index(position)
+            faults.errors += (invalid(place, ip, message) for message in addresses.check_interface_address(ip))
+    if len(data.get("hardwareAddress", "").encode()) > 128:
+        faults.declared.append(too_long(path.child("hardwareAddress"), "", 128))
