@@ -26,12 +26,12 @@ _YAML: Final = encode_tag(2, BYTES)
 
 def encode_v2(document: dict[str, Any]) -> bytes:
     """The OpenAPI 2.0 document as ``openapi.v2.Document``."""
-    return _Table(V2_TABLE, _V2_CHOICES).message("Document")(document)
+    return _Table(V2_TABLE, _V2_CHOICES).write(document)
 
 
 def encode_v3(document: dict[str, Any]) -> bytes:
     """The OpenAPI 3.0 document as ``openapi.v3.Document``."""
-    return _Table(V3_TABLE, _V3_CHOICES).message("Document")(document)
+    return _Table(V3_TABLE, _V3_CHOICES).write(document)
 
 
 class _Table:
@@ -46,7 +46,14 @@ class _Table:
         self._choices = choices
         self._messages: dict[str, Writer] = {}
 
-    def message(self, name: str) -> Writer:
+    def write(self, document: dict[str, Any]) -> bytes:
+        try:
+            return self._message("Document")(document)
+        finally:
+            # Writers know the table and the table them: without this, what they keep waits for the garbage collector.
+            self._messages.clear()
+
+    def _message(self, name: str) -> Writer:
         made = self._messages.get(name)
         if made is None:
             # Messages contain themselves: the name is taken before its fields are made.
@@ -102,7 +109,7 @@ class _Table:
         if kind.startswith("{"):
             entry = _named(1, self._content(kind[1:-1]))
             return lambda value: b"".join([entry(item) for item in value.items()])
-        return _CONTENTS.get(kind) or self.message(kind)
+        return _CONTENTS.get(kind) or self._message(kind)
 
 
 def _cell(text: str) -> tuple[str, int, str]:
