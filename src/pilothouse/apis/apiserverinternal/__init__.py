@@ -1,0 +1,1 @@
+"""The kinds of internal.apiserver.k8s.io."""
