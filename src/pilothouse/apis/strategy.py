@@ -102,6 +102,10 @@ class Strategy:
     def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:
         return []
 
+    def warnings_on_delete(self, ctx: Context, policy_given: bool) -> list[str]:
+        """Told before anything is deleted; ``policy_given`` says whether the client chose what becomes of dependents."""
+        return []
+
     def canonicalize(self, obj: Object) -> None:
         """Bring a valid object into its one stored form."""
 

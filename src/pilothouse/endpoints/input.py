@@ -206,7 +206,7 @@ def report(
     if unknown:
         faults += strict_faults(expected, value)
     if repeated:
-        faults[:0] = [repeated] if validation == "Strict" else _repeated_lines(repeated)
+        faults[:0] = [repeated] if validation == "Strict" else repeated_lines(repeated)
     if raw and raw.count(b'":') != orjson.dumps(value).count(b'":'):
         faults += (f"duplicate field {quote(path)}" for path in go_json.duplicate_fields(raw))
     if not faults:
@@ -217,7 +217,7 @@ def report(
         request.warn(fault)
 
 
-def _repeated_lines(message: str) -> list[str]:
+def repeated_lines(message: str) -> list[str]:
     """YAML's report on repeated keys, one warning a line."""
     return [line.strip() for line in message.splitlines()[1:]]
 

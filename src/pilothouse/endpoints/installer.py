@@ -119,7 +119,10 @@ def make_scope(resource: Resource, sub: Subresource | None, store: Store, strate
 def make_field_manager(resource: Resource, subresource: str, strategy: Strategy) -> FieldManager:
     """What tracks ownership at an endpoint. Fields that the endpoint never keeps are never owned through it."""
     version = str(resource.group_version)
-    reset = {version: from_paths(*(_field_path(path) for path in strategy.reset_fields))}
+    dropped = strategy.reset_fields
+    if not dropped and not subresource and any(sub.name == "status" for sub in resource.subresources):
+        dropped = ("status",)
+    reset = {version: from_paths(*(_field_path(path) for path in dropped))}
     struct = types.struct(resource.type_name)
     return FieldManager(struct, resource.gvk, subresource=subresource, reset_fields=reset)
 

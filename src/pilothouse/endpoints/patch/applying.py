@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pilothouse.endpoints.input import strict_faults
+from pilothouse.endpoints.identity import check_identity
+from pilothouse.endpoints.input import repeated_lines, strict_faults
 from pilothouse.endpoints.patch.patchers import Patcher
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
@@ -25,7 +26,7 @@ def applier_for(
     if not options.field_manager:
         errs = [required(Path("fieldManager"), "is required for apply patch")]
         raise errors.invalid(GroupKind("meta.k8s.io", "PatchOptions"), "", errs)
-    patch = _read(body, options)
+    patch = _read(request, body, options)
     force = request.options.boolean("force")
     fields = scope.field_manager
     if fields is None:
@@ -43,8 +44,7 @@ def applier_for(
         if unknown and options.validation == "Warn":
             for fault in strict_faults(scope.expected, merged):
                 request.warn(fault)
-        if old is None:
-            obj["metadata"].setdefault("name", request.info.name)
+        check_identity(obj, request.info.name, request.info.namespace)
         obj = scope.hub_object(obj)
         scope.strategy.default(obj)
         return obj
@@ -52,13 +52,18 @@ def applier_for(
     return apply
 
 
-def _read(body: bytes, options: WriteOptions) -> dict[str, Any]:
+def _read(request: APIRequest, body: bytes, options: WriteOptions) -> dict[str, Any]:
     try:
         value, repeated = yaml_codec.load_reporting(body)
     except ValueError as error:
-        raise errors.bad_request(f"error decoding YAML: {error}") from None
+        raise errors.bad_request(f"error encoding patch: {error}") from None
     if repeated and options.validation == "Strict":
         raise errors.bad_request(f"error strict decoding patch: error converting YAML to JSON: {repeated}")
+    if repeated and options.validation == "Warn":
+        for line in repeated_lines(repeated):
+            request.warn(line)
+    if value is None:
+        return {}
     if not isinstance(value, dict):
         why = f"json: cannot unmarshal {found(value)} into Go value of type map[string]interface {{}}"
         raise errors.bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {why}")

@@ -6,17 +6,18 @@ hub object back. It may be called again with a newer object when another write c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import orjson
 
+from pilothouse.endpoints.identity import check_identity
 from pilothouse.endpoints.input import strict_faults
 from pilothouse.endpoints.patch.patch_schema import patch_schema
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
-from pilothouse.machinery import errors, go_json, go_quote, json_patch, merge_patch
+from pilothouse.machinery import errors, go_quote, json_patch, merge_patch
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.merge import strategic
@@ -24,47 +25,78 @@ from pilothouse.machinery.schema.decoding import DecodeError, decode, found
 
 Patcher = Callable[[dict[str, Any] | None], dict[str, Any]]
 Apply = Callable[[dict[str, Any]], Any]
+Show = Callable[[Any], str]
 _REJECTED = "the server rejected our request due to an error in our request"
 
 
 def patcher_for(scope: ResourceScope, request: APIRequest, kind: str, body: bytes, options: WriteOptions) -> Patcher:
     """The patcher for a media type that the endpoint takes."""
+    show: Show
     if kind == "application/json-patch+json":
-        apply, shown = _json_patch(body), ""
+        operations = json_patch.decode(_parse(body, list, "[]handlers.jsonPatchOp"))
+        apply = _json_patch(operations)
+        touched = [str(operation.get("path", "")).split("/")[1:] for operation in operations]
+        show = lambda result: show_document(result, touched)  # noqa: E731
     elif kind == "application/merge-patch+json":
-        apply, shown = _merge_patch(body), ""
+        patch = _parse(body, dict, "map[string]interface {}")
+        apply = lambda document: merge_patch.apply(document, patch)  # noqa: E731
+        show = lambda result: show_document(result, list(_paths(patch)))  # noqa: E731
     else:
         patch = _parse(body, dict, "map[string]interface {}")
-        apply, shown = _strategic(scope, patch), go_quote.show(patch)
+        apply = _strategic(scope, patch)
+        show = lambda result: go_quote.show(patch)  # noqa: E731
 
     def patcher(old: dict[str, Any] | None) -> dict[str, Any]:
         assert old is not None
-        return _finish(scope, request, options, apply(scope.served_object(old)), shown)
+        return _finish(scope, request, options, apply(scope.served_object(old)), show)
 
     return patcher
 
 
 def _finish(
-    scope: ResourceScope, request: APIRequest, options: WriteOptions, result: Any, shown: str
+    scope: ResourceScope, request: APIRequest, options: WriteOptions, result: Any, show: Show
 ) -> dict[str, Any]:
     """The patched object, decoded like a body, in the hub version and with defaults."""
     try:
         obj, unknown = decode(scope.expected.struct, result)
     except DecodeError as error:
-        raise undecodable(shown or _whole(result), str(error)) from None
+        raise undecodable(show(result), str(error)) from None
     if unknown and options.validation != "Ignore":
         faults = strict_faults(scope.expected, result)
         if options.validation == "Strict":
-            raise undecodable(shown or _whole(result), "strict decoding error: " + ", ".join(faults))
+            raise undecodable(show(result), "strict decoding error: " + ", ".join(faults))
         for fault in faults:
             request.warn(fault)
+    check_identity(obj, request.info.name, request.info.namespace)
     obj = scope.hub_object(obj)
     scope.strategy.default(obj)
     return obj
 
 
-def _whole(result: Any) -> str:
-    return orjson.dumps(result, option=orjson.OPT_SORT_KEYS).decode()
+def show_document(result: Any, touched: list[list[str]]) -> str:
+    """The patched document as the original prints it: objects that the patch went through have their keys sorted."""
+    return orjson.dumps(_sort_along(result, [path for path in touched if path])).decode()
+
+
+def _sort_along(value: Any, paths: list[list[str]]) -> Any:
+    if isinstance(value, list):
+        return [_sort_along(v, below) if (below := _below(paths, str(i))) else v for i, v in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    return {k: _sort_along(value[k], below) if (below := _below(paths, k)) else value[k] for k in sorted(value)}
+
+
+def _below(paths: list[list[str]], key: str) -> list[list[str]]:
+    return [path[1:] for path in paths if len(path) > 1 and path[0] == key]
+
+
+def _paths(patch: Any) -> Iterator[list[str]]:
+    """Every path that a merge patch goes through."""
+    for key, value in patch.items():
+        yield [key]
+        if isinstance(value, dict):
+            yield from ([key, *path] for path in _paths(value))
+            yield [key, ""]
 
 
 def undecodable(shown: str, why: str) -> errors.StatusError:
@@ -76,16 +108,16 @@ def _parse(body: bytes, want: type, go: str) -> Any:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise errors.bad_request(f"error decoding patch: {go_json.explain(body)}") from None
-    if value is not None and not isinstance(value, want):
+        raise errors.bad_request("invalid JSON patch") from None
+    if value is None:
+        raise errors.bad_request("Invalid JSON Patch")
+    if not isinstance(value, want):
         why = f"json: cannot unmarshal {found(value)} into Go value of type {go}"
         raise errors.bad_request(f"error decoding patch: {why}")
-    return want() if value is None else value
+    return value
 
 
-def _json_patch(body: bytes) -> Apply:
-    operations = json_patch.decode(_parse(body, list, "[]handlers.jsonPatchOp"))
-
+def _json_patch(operations: list[dict[str, Any]]) -> Apply:
     def apply(document: dict[str, Any]) -> Any:
         try:
             return json_patch.apply(document, operations)
@@ -93,11 +125,6 @@ def _json_patch(body: bytes) -> Apply:
             raise errors.StatusError(422, "Invalid", _REJECTED, {}) from None
 
     return apply
-
-
-def _merge_patch(body: bytes) -> Apply:
-    value = _parse(body, dict, "map[string]interface {}")
-    return lambda document: merge_patch.apply(document, value)
 
 
 def _strategic(scope: ResourceScope, patch: dict[str, Any]) -> Apply:

@@ -26,6 +26,8 @@ async def delete(scope: ResourceScope, request: APIRequest) -> Response:
     media = negotiate(request, scope.formats, transforms=True)
     options = await read_delete_options(request)
     ctx = scope.context(request)
+    for warning in scope.strategy.warnings_on_delete(ctx, options.has_policy):
+        request.warn(warning)
     entry, gone = await remove(scope.store, ctx, request.info.name, options)
     for warning in ctx.warnings:
         request.warn(warning)

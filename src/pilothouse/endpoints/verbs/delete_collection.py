@@ -20,6 +20,8 @@ async def delete_collection(scope: ResourceScope, request: APIRequest) -> Respon
     options, _ = read_list_options(scope, request)
     deletion = await read_delete_options(request)
     validate_delete_options(deletion)
+    for warning in scope.strategy.warnings_on_delete(scope.context(request), deletion.has_policy):
+        request.warn(warning)
     page = await list_entries(scope.store, request.info.namespace, options)
     ctx = scope.context(request)
     await delete_all(scope.store, ctx, page.entries, deletion)

@@ -11,7 +11,6 @@ from pilothouse.endpoints.patch.applying import applier_for
 from pilothouse.endpoints.patch.patchers import patcher_for
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.endpoints.verbs.update import check_uid
 from pilothouse.endpoints.write_options import read_write_options
 from pilothouse.endpoints.writing import Write
 from pilothouse.machinery import errors
@@ -24,7 +23,9 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
     """Apply the patch to the stored object until no other write comes between."""
     kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip().decode("latin-1")
     if kind not in scope.patch_types:
-        raise errors.unsupported_media_type(scope.patch_types, kind)
+        if scope.keeps_type:
+            raise errors.unsupported_media_type(scope.patch_types, kind)
+        raise errors.StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     media = negotiate(request, scope.formats, transforms=True)
     options = read_write_options(request)
     body = await read_body(request)
@@ -40,8 +41,9 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
             raise errors.not_found(scope.resource.group_resource, request.info.name)
         obj = patcher(old)
         uid = obj["metadata"].get("uid")
-        if uid and old is not None and uid != old["metadata"].get("uid"):
-            check_uid(scope, request, uid, old)
+        if uid and old is None:
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise errors.conflict(scope.resource.group_resource, request.info.name, why)
         return obj
 
     try:

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from pilothouse.endpoints.identity import check_identity, check_uid
 from pilothouse.endpoints.input import read_object
 from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.output.objects import entry_response
@@ -13,7 +14,6 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import read_write_options
 from pilothouse.endpoints.writing import Write
-from pilothouse.machinery import errors
 from pilothouse.net.messages import Response
 
 
@@ -40,29 +40,3 @@ async def update(scope: ResourceScope, request: APIRequest) -> Response:
     finally:
         write.warn()
     return entry_response(scope, request, media, entry, 201 if created else 200)
-
-
-def check_identity(obj: dict[str, Any], name: str, namespace: str) -> None:
-    """Body and URL speak of the same object."""
-    metadata = obj["metadata"]
-    given = metadata.get("name", "")
-    if not given:
-        why = "name must be provided"
-        raise errors.bad_request(f"the name of the object ({name} based on URL) was undeterminable: {why}")
-    place = metadata.get("namespace", "")
-    if namespace and place and place != namespace:
-        raise errors.bad_request("the namespace of the provided object does not match the namespace sent on the request")
-    if given != name:
-        raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
-
-
-def check_uid(scope: ResourceScope, request: APIRequest, uid: str, old: dict[str, Any] | None) -> None:
-    """A body with a uid means that very object and no successor of the same name."""
-    have = "" if old is None else old["metadata"].get("uid", "")
-    if have != uid:
-        key = scope.store.key(request.info.namespace, request.info.name)
-        why = (
-            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {have}"
-        )
-        raise errors.conflict(scope.resource.group_resource, request.info.name, why)

@@ -1,8 +1,8 @@
 """What happens to a new object before it is stored.
 
     1. the namespace of object and request agree
-    2. strategy.prepare_for_create drops what creators may not set
-    3. system metadata is set: uid, creationTimestamp, no deletion marks
+    2. system metadata is set: uid, creationTimestamp, no deletion marks
+    3. strategy.prepare_for_create drops what creators may not set
     4. metadata, then strategy.validate; every fault in one 422
     5. strategy.warnings_on_create, strategy.canonicalize
 """
@@ -24,11 +24,11 @@ def before_create(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
     """Make the object ready to be stored, or raise the Status that refuses it."""
     metadata: dict[str, Any] = obj["metadata"]
     ensure_namespace(resource, ctx, metadata)
-    strategy.prepare_for_create(ctx, obj)
     for key in _CLEARED:
         metadata.pop(key, None)
     metadata["creationTimestamp"] = ctx.now
     metadata["uid"] = str(uuid.uuid4())
+    strategy.prepare_for_create(ctx, obj)
     if strategy.generation:
         metadata["generation"] = 1
     errs = validate_metadata(metadata, namespaced=resource.namespaced, validate_name=strategy.validate_name)

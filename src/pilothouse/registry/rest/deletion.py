@@ -38,6 +38,11 @@ class DeleteOptions:
     ignore_store_read_error: bool = False
 
     @property
+    def has_policy(self) -> bool:
+        """Whether the client said what shall become of dependents."""
+        return self.propagation_policy is not None or self.orphan_dependents is not None
+
+    @property
     def is_dry_run(self) -> bool:
         return bool(self.dry_run)
 

@@ -1,0 +1,35 @@
+"""Body and URL must speak of the same object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.machinery import errors
+
+
+def check_identity(obj: dict[str, Any], name: str, namespace: str) -> None:
+    """Body and URL speak of the same object."""
+    metadata = obj["metadata"]
+    given = metadata.get("name", "")
+    if not given:
+        why = "name must be provided"
+        raise errors.bad_request(f"the name of the object ({name} based on URL) was undeterminable: {why}")
+    place = metadata.get("namespace", "")
+    if namespace and place and place != namespace:
+        raise errors.bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if given != name:
+        raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+
+
+def check_uid(scope: ResourceScope, request: APIRequest, uid: str, old: dict[str, Any] | None) -> None:
+    """A body with a uid means that very object and no successor of the same name."""
+    have = "" if old is None else old["metadata"].get("uid", "")
+    if have != uid:
+        key = scope.store.key(request.info.namespace, request.info.name)
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {have}"
+        )
+        raise errors.conflict(scope.resource.group_resource, request.info.name, why)

@@ -1,0 +1,168 @@
+"""Fixtures shared by tests that talk to a real server: one process for the whole run, found by every test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.client import HTTPSConnection
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+ROOT = Path(__file__).parent.parent
+READY_WITHIN = 30.0
+
+
+@dataclass
+class Server:
+    """A running server and how to reach it as its administrator."""
+
+    port: int
+    data: Path
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.data / "admin.kubeconfig"
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.port}"
+
+    def tls(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=str(self.data / "pki" / "ca.crt"))
+        context.load_cert_chain(self.data / "pki" / "admin.crt", self.data / "pki" / "admin.key")
+        return context
+
+    def call(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, dict[str, str], Any]:
+        """One request on a connection of its own: status, headers, decoded body."""
+        connection = HTTPSConnection("127.0.0.1", self.port, timeout=30, context=self.tls())
+        sent = {"Accept": "application/json", **(headers or {})}
+        if isinstance(body, dict | list):
+            body = orjson.dumps(body)
+            sent.setdefault("Content-Type", "application/json")
+        try:
+            connection.request(method, path, body, sent)
+            answer = connection.getresponse()
+            data = answer.read()
+        finally:
+            connection.close()
+        kind = answer.getheader("Content-Type", "")
+        decoded: Any = orjson.loads(data) if kind.startswith("application/json") and data else data
+        joined: dict[str, str] = {}
+        for name, value in answer.getheaders():
+            joined[name.lower()] = f"{joined[name.lower()]}, {value}" if name.lower() in joined else value
+        return answer.status, joined, decoded
+
+    def namespace(self, name: str) -> str:
+        """A namespace of the test's own, with the service account that pods need."""
+        self.call("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+        self.call("POST", f"/api/v1/namespaces/{name}/serviceaccounts", account)
+        return name
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start_server(data: Path, *flags: str) -> Server:
+    """Start the real command and wait until it is ready."""
+    port = free_port()
+    log = data.with_suffix(".log")
+    command = [sys.executable, "-m", "pilothouse", "serve", "--data-dir", str(data), "--secure-port", str(port)]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, "--bind-address", "127.0.0.1", *flags], stdout=output, stderr=subprocess.STDOUT
+        )
+    server = Server(port, data, process, log)
+    deadline = time.monotonic() + READY_WITHIN
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            if server.call("GET", "/readyz")[0] == 200:
+                return server
+        except OSError:
+            time.sleep(0.02)
+    stop_server(server)
+    raise RuntimeError(f"the server did not get ready:\n{log.read_text(errors='replace')[-4000:]}")
+
+
+def stop_server(server: Server) -> int:
+    """Stop gracefully; the exit code."""
+    if server.process.poll() is None:
+        server.process.send_signal(signal.SIGTERM)
+    try:
+        return server.process.wait(20)
+    except subprocess.TimeoutExpired:
+        server.process.kill()
+        return server.process.wait()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all tests that do not need one of their own."""
+    running = start_server(tmp_path_factory.mktemp("server") / "data")
+    yield running
+    code = stop_server(running)
+    log = running.log.read_text(errors="replace")
+    assert code == 0, log[-4000:]
+    assert "Traceback" not in log, log[-4000:]
+
+
+@pytest.fixture(scope="session")
+def kubectl(server: Server) -> Kubectl:
+    """The real kubectl, pointed at the shared server."""
+    return Kubectl(find_client("kubectl", "KUBECTL"), server.kubeconfig)
+
+
+def find_client(name: str, variable: str) -> str:
+    """A client's path: named by the environment, installed by ``make clients``, or on the PATH."""
+    for candidate in (os.environ.get(variable), str(ROOT / ".tools" / name), shutil.which(name)):
+        if candidate and Path(candidate).exists():
+            return candidate
+    raise RuntimeError(f"{name} is missing: run `make clients`")
+
+
+@dataclass
+class Kubectl:
+    """Runs kubectl and gives its output; a failure is the test's failure."""
+
+    path: str
+    kubeconfig: Path
+
+    def __call__(self, *words: str, stdin: str | None = None, fails: bool = False) -> str:
+        done = subprocess.run(
+            [self.path, "--kubeconfig", str(self.kubeconfig), *words],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={"HOME": str(self.kubeconfig.parent), "PATH": os.environ.get("PATH", "")},
+        )
+        if fails:
+            assert done.returncode != 0, done.stdout
+            return done.stderr
+        assert done.returncode == 0, f"kubectl {' '.join(words)}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def popen(self, *words: str) -> subprocess.Popen[str]:
+        """Start a kubectl that goes on, such as ``get -w``."""
+        return subprocess.Popen(
+            [self.path, "--kubeconfig", str(self.kubeconfig), *words], stdout=subprocess.PIPE, text=True
+        )
