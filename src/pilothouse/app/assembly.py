@@ -20,6 +20,7 @@ from pilothouse.net.listener import Listener, bind
 from pilothouse.net.server import HttpServer
 from pilothouse.net.tls import ServerTls, SniCertificate, TlsFiles
 from pilothouse.registry.storage import StorageFactory
+from pilothouse.server.debugging_pages import install_debugging_pages
 from pilothouse.server.lifecycle import Lifecycle
 from pilothouse.server.openapi_routes import install_openapi
 from pilothouse.server.standard_routes import install_standard_routes
@@ -55,6 +56,7 @@ class Assembly:
         front = self.chain.aggregator
         install_standard_routes(front, self.metrics)
         self.openapi = install_openapi(front)
+        install_debugging_pages(front, options.shown)
         front.checks.install(front.routes)
         self.handler = build_filters(front.handle, self._filter_config())
         self.http: HttpServer | None = None
@@ -90,6 +92,7 @@ class Assembly:
 
     async def start(self) -> None:
         """Open the store, listen, and run the post-start hooks."""
+        gc.freeze()  # nothing made so far goes before the process does: the hooks need not pay for looking at it
         await self.backend.open()
         await self.cacher.open()
         await self.authorization.start()

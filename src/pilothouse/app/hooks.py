@@ -142,7 +142,7 @@ class ServerHooks:
             USERNAME_HEADERS: flags.requestheader_username_headers,
         }
         trust = Trust(flags.client_ca_file, flags.requestheader_client_ca_file, lists)
-        keeper = AuthenticationTrust(self._store("", "configmaps"), trust)
+        keeper = AuthenticationTrust(self._store("", "configmaps"), trust, self._lifecycle.ready)
         self.background.add(keeper)
         await keeper.start()
 

@@ -34,15 +34,18 @@ class Controller(Generic[K]):
         reconcile: Callable[[K], Awaitable[None]],
         queue: WorkQueue[K] | None = None,
         workers: int = 1,
+        *,
+        wait_for: asyncio.Event | None = None,
     ) -> None:
         self.name = name
         self.queue: WorkQueue[K] = WorkQueue() if queue is None else queue
         self._reconcile = reconcile
         self._workers = workers
+        self._wait_for = wait_for
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to work."""
+        """Begin to work, when the awaited event has come."""
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._work(), name=self.name) for _ in range(self._workers)]
 
@@ -53,6 +56,8 @@ class Controller(Generic[K]):
         await end_tasks(tasks)
 
     async def _work(self) -> None:
+        if self._wait_for is not None:
+            await self._wait_for.wait()
         while True:
             try:
                 key = await self.queue.get()

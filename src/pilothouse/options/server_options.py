@@ -81,6 +81,11 @@ class ServerOptions:
         assert isinstance(found, FlagGroup)
         return found
 
+    def shown(self) -> dict[str, str]:
+        """Every flag and its present value as text."""
+        values = {f.name: (f, getattr(self.group(group), f.attribute)) for group, f in declared_flags().values()}
+        return {name: v if isinstance(v, str) else f.kind.show(v) for name, (f, v) in values.items()}
+
     def ineffective(self) -> list[str]:
         """The flags on the command line that have no effect yet, sorted."""
         flags = declared_flags()

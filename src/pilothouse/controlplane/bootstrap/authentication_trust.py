@@ -53,14 +53,18 @@ class Trust:
 
 
 class AuthenticationTrust:
-    """Keeps the config map."""
+    """Keeps the config map, from the time that ``ready`` is set: reading certificates takes a while at first."""
 
-    def __init__(self, config_maps: Store, trust: Trust, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, config_maps: Store, trust: Trust, ready: asyncio.Event, clock: Callable[[], float] = time.time
+    ) -> None:
         self._store = config_maps
         self._trust = trust
         self._clock = clock
-        self.controller: Controller[str] = Controller("cluster authentication trust", self.reconcile)
-        self._periodic = Periodic("cluster authentication trust", self._ask, INTERVAL_SECONDS)
+        self.controller: Controller[str] = Controller(
+            "cluster authentication trust", self.reconcile, wait_for=ready
+        )
+        self._periodic = Periodic("cluster authentication trust", self._ask, INTERVAL_SECONDS, wait_for=ready)
         self._follower = Follower(
             config_maps,
             lambda obj: self.controller.queue.add(NAME),
@@ -69,12 +73,11 @@ class AuthenticationTrust:
         )
 
     async def start(self) -> None:
-        """Put the config map right now, after every change and every minute."""
+        """Put the config map right once ready, after every change and every minute."""
         self._follower.start()
         await self._follower.synced.wait()
-        await self.controller.reconcile(NAME)
         self.controller.start()
-        self._periodic.start(at_once=False)
+        self._periodic.start()
 
     async def stop(self) -> None:
         """Stop following."""
@@ -132,7 +135,9 @@ def _read_list(text: str) -> Sequence[str]:
 
 def combine_bundles(known: str, own: str, at: float) -> str:
     """All certificates of both texts in PEM, each once, without those that expired some time ago."""
-    from cryptography import x509
+    if not known and not own:
+        return ""
+    from cryptography import x509  # slow to load, and many servers have no authorities
     from cryptography.hazmat.primitives.serialization import Encoding
 
     certificates = [

@@ -16,10 +16,15 @@ from pilothouse.registry.store.store import Store
 
 
 async def reconcile_policy(store_for: Callable[[str], Store]) -> None:
-    """Bring all four kinds in line, each kind at once: writes of one batch share one commit."""
-    for resource in bootstrap_policy.RESOURCES:
-        store = store_for(resource)
-        await asyncio.gather(*(_reconcile(store, wanted) for wanted in bootstrap_policy.load(resource)))
+    """Bring all four kinds in line, all objects at once: writes of one batch share one commit."""
+    await asyncio.gather(
+        *(
+            _reconcile(store, wanted)
+            for resource in bootstrap_policy.RESOURCES
+            for store in (store_for(resource),)
+            for wanted in bootstrap_policy.load(resource)
+        )
+    )
 
 
 async def _reconcile(store: Store, wanted: dict[str, Any]) -> None:
