@@ -1,0 +1,1 @@
+"""Jobs, and the cron jobs that make them on a schedule."""
