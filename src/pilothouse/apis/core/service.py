@@ -135,6 +135,10 @@ class ServiceStrategy(Strategy):
     def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:
         return self.warnings_on_create(ctx, obj)
 
+    def canonicalize(self, obj: Object) -> None:
+        if obj["spec"].get("type") == "ExternalName":
+            obj["spec"].pop("internalTrafficPolicy", None)
+
     def fields(self, obj: Object) -> dict[str, str]:
         spec = spec_of(obj)
         return {"spec.clusterIP": spec.get("clusterIP", ""), "spec.type": spec.get("type", "")}

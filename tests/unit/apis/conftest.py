@@ -1,0 +1,100 @@
+"""A small driver for built-in kinds: what a write makes of an object, or the faults it is refused for."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from pilothouse.apis import types
+from pilothouse.apis.resources import Resource, table
+from pilothouse.apis.strategies import strategy_for
+from pilothouse.apis.strategy import Context, Strategy
+from pilothouse.machinery.errors import StatusError
+from pilothouse.machinery.gvk import parse_group_version
+from pilothouse.machinery.schema.decoding import decode
+from pilothouse.registry.rest.before_create import before_create
+from pilothouse.registry.rest.before_update import before_update
+
+Object = dict[str, Any]
+NOW = "2026-01-02T03:04:05Z"
+
+
+class Kind:
+    """One resource: ``create``, ``update`` and ``faults`` work as the server would, without storing anything."""
+
+    def __init__(self, resource: Resource) -> None:
+        self.resource = resource
+        self.struct = types.struct(resource.type_name)
+        self.strategy = strategy_for(resource)
+        self.warnings: list[str] = []
+
+    def decode(self, body: Object) -> Object:
+        obj, _ = decode(self.struct, {"metadata": {"name": "a"}, **copy.deepcopy(body)})
+        return obj
+
+    def create(self, body: Object) -> Object:
+        obj = self.decode(body)
+        ctx = self._context()
+        self.strategy.default(obj)
+        before_create(self.resource, self.strategy, ctx, obj)
+        self._check_form(obj)
+        self.warnings = ctx.warnings
+        return obj
+
+    def update(self, stored: Object, body: Object, subresource: str = "") -> Object:
+        """``body`` is merged over the stored object, two levels deep."""
+        obj = copy.deepcopy(stored)
+        for key, value in body.items():
+            if value is None:
+                obj.pop(key, None)
+            else:
+                obj[key] = {**obj.get(key, {}), **value} if isinstance(value, dict) else value
+        obj["metadata"]["resourceVersion"] = "1"
+        obj, _ = decode(self.struct, obj)
+        strategy: Strategy = self.strategy.subresources[subresource]() if subresource else self.strategy
+        ctx = self._context()
+        old = copy.deepcopy(stored)
+        strategy.default(obj)
+        before_update(self.resource, strategy, ctx, obj, old)
+        assert old == stored, "an update must not change the old object"
+        self._check_form(obj)
+        self.warnings = ctx.warnings
+        return obj
+
+    def faults(self, body: Object, stored: Object | None = None, subresource: str = "") -> list[str]:
+        """``field: message`` of every fault; nothing when the write is accepted."""
+        try:
+            if stored is None:
+                self.create(body)
+            else:
+                self.update(stored, body, subresource)
+        except StatusError as error:
+            return [f"{cause['field']}: {cause['message']}" for cause in (error.details or {})["causes"]]
+        return []
+
+    def row(self, obj: Object) -> list[Any]:
+        return [column.cell(obj) for column in self.strategy.columns]
+
+    def _context(self) -> Context:
+        return Context(namespace="ns" if self.resource.namespaced else "", now=NOW)
+
+    def _check_form(self, obj: Object) -> None:
+        """What is stored must be what Go would write, and defaulting it again must change nothing."""
+        again, _ = decode(self.struct, obj)
+        assert again == obj
+        again = copy.deepcopy(obj)
+        self.strategy.default(again)
+        assert again == obj
+
+
+@pytest.fixture
+def kind() -> Any:
+    """``kind("v1", "services")``."""
+
+    def find(group_version: str, name: str) -> Kind:
+        rows = table()[parse_group_version(group_version)].resources
+        return Kind(next(row for row in rows if row.name == name))
+
+    return find

@@ -1,0 +1,212 @@
+"""PersistentVolumes and their claims."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+VOLUME: dict[str, Any] = {
+    "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
+}
+CLAIM: dict[str, Any] = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+
+
+def spec(base: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    merged = {**base["spec"], **changes}
+    return {"spec": {key: value for key, value in merged.items() if value is not None}}
+
+
+def test_a_new_volume(kind: Any) -> None:
+    made = kind("v1", "persistentvolumes").create(VOLUME)
+    assert made["status"] == {"phase": "Pending", "lastPhaseTransitionTime": "2026-01-02T03:04:05Z"}
+    assert made["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
+    assert made["spec"]["volumeMode"] == "Filesystem"
+    assert made["spec"]["hostPath"] == {"path": "/x", "type": ""}
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({"capacity": None}, 2),
+        ({"capacity": {"cpu": "1"}}, ['spec.capacity: Unsupported value: {"cpu":"1"}: supported values: "storage"']),
+        ({"accessModes": None}, ["spec.accessModes: Required value"]),
+        (
+            {"accessModes": ["ReadWriteOncePod", "ReadWriteOnce"]},
+            ["spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"],
+        ),
+        ({"hostPath": None}, ["spec: Required value: must specify a volume type"]),
+        (
+            {"nfs": {"server": "s", "path": "/"}},
+            ["spec.nfs: Forbidden: may not specify more than 1 volume type"],
+        ),
+        ({"hostPath": {"path": "/a/../b"}}, ["spec.hostPath.path: Invalid value: \"/a/../b\": must not contain '..'"]),
+        (
+            {"hostPath": {"path": "/"}, "persistentVolumeReclaimPolicy": "Recycle"},
+            ["spec.persistentVolumeReclaimPolicy: Forbidden: may not be 'recycle' for a hostPath mount of '/'"],
+        ),
+        (
+            {"hostPath": None, "local": {"path": "/x"}},
+            ["spec.nodeAffinity: Required value: Local volume requires node affinity"],
+        ),
+        (
+            {"hostPath": None, "csi": {"driver": "", "volumeHandle": ""}},
+            ["spec.csi.driver: Required value", "spec.csi.volumeHandle: Required value"],
+        ),
+        (
+            {"volumeAttributesClassName": "x"},
+            ["spec.csi: Required value: has to be specified when using volumeAttributesClassName"],
+        ),
+        (
+            {"hostPath": None, "iscsi": {"targetPortal": "p", "iqn": "x", "lun": 300}},
+            [
+                'spec.iscsi.iqn: Invalid value: "x": must be valid format',
+                "spec.iscsi.lun: Invalid value: 300: must be between 0 and 255, inclusive",
+            ],
+        ),
+    ],
+)
+def test_volume_faults(kind: Any, changes: dict[str, Any], wanted: Any) -> None:
+    found = kind("v1", "persistentvolumes").faults(spec(VOLUME, **changes))
+    assert (len(found) if isinstance(wanted, int) else found) == wanted
+
+
+def test_a_volume_keeps_its_source(kind: Any) -> None:
+    volumes = kind("v1", "persistentvolumes")
+    stored = volumes.create(VOLUME)
+    [fault] = volumes.faults({"spec": {"hostPath": {"path": "/y"}}}, stored)
+    assert fault == (
+        "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation\n"
+        '@@ -2,7 +2,7 @@\n  "GCEPersistentDisk": null,\n  "AWSElasticBlockStore": null,\n  "HostPath": {\n'
+        '-  "Path": "/x",\n+  "Path": "/y",\n   "Type": ""\n  },\n  "Glusterfs": null,\n'
+    )
+    assert volumes.faults({"spec": {"volumeMode": "Block"}}, stored) == [
+        'volumeMode: Invalid value: "Block": field is immutable'
+    ]
+    assert volumes.faults({"spec": {"capacity": {"storage": "2Gi"}}}, stored) == []
+
+
+def test_affinity_may_only_take_up_stable_labels(kind: Any) -> None:
+    volumes = kind("v1", "persistentvolumes")
+
+    def affinity(key: str) -> dict[str, Any]:
+        expression = {"key": key, "operator": "In", "values": ["a"]}
+        return {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}}
+
+    stored = volumes.create(spec(VOLUME, **affinity("failure-domain.beta.kubernetes.io/zone")))
+    assert volumes.warnings == [
+        "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].key: "
+        'failure-domain.beta.kubernetes.io/zone is deprecated since v1.17; use "topology.kubernetes.io/zone" instead'
+    ]
+    assert volumes.faults({"spec": affinity("topology.kubernetes.io/zone")}, stored) == []
+    [fault] = volumes.faults({"spec": affinity("x")}, stored)
+    assert fault.endswith(": field is immutable, except for updating from beta label to GA")
+
+
+def test_phase_changes_are_timed(kind: Any) -> None:
+    volumes = kind("v1", "persistentvolumes")
+    stored = volumes.create(VOLUME)
+    stored["status"]["lastPhaseTransitionTime"] = "2020-01-01T00:00:00Z"
+    same = volumes.update(stored, {"status": {"reason": "x", "lastPhaseTransitionTime": None}}, "status")
+    assert same["status"]["lastPhaseTransitionTime"] == "2020-01-01T00:00:00Z"
+    changed = volumes.update(stored, {"status": {"phase": "Available"}}, "status")
+    assert changed["status"]["lastPhaseTransitionTime"] == "2026-01-02T03:04:05Z"
+
+
+def test_a_new_claim(kind: Any) -> None:
+    made = kind("v1", "persistentvolumeclaims").create(CLAIM)
+    assert made["status"] == {"phase": "Pending"}
+    assert made["spec"]["volumeMode"] == "Filesystem"
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (
+            {"dataSource": {"kind": "PersistentVolumeClaim", "name": "x"}},
+            {
+                "dataSource": {"apiGroup": None, "kind": "PersistentVolumeClaim", "name": "x"},
+                "dataSourceRef": {"apiGroup": None, "kind": "PersistentVolumeClaim", "name": "x"},
+            },
+        ),
+        ({"dataSource": {"apiGroup": "a.b", "kind": "K", "name": "x"}}, {}),
+        (
+            {"dataSourceRef": {"apiGroup": "a.b", "kind": "K", "name": "x"}},
+            {
+                "dataSource": {"apiGroup": "a.b", "kind": "K", "name": "x"},
+                "dataSourceRef": {"apiGroup": "a.b", "kind": "K", "name": "x"},
+            },
+        ),
+        ({"dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "x", "namespace": "other"}}, {}),
+    ],
+)
+def test_data_sources(kind: Any, given: dict[str, Any], wanted: dict[str, Any]) -> None:
+    made = kind("v1", "persistentvolumeclaims").create(spec(CLAIM, **given))
+    assert {key: made["spec"][key] for key in ("dataSource", "dataSourceRef") if key in made["spec"]} == wanted
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({"accessModes": None}, ["spec.accessModes: Required value: at least 1 access mode is required"]),
+        ({"resources": None}, ["spec.resources[storage]: Required value"]),
+        (
+            {"resources": {"requests": {"storage": "0"}}},
+            ['spec.resources[storage]: Invalid value: "0": must be greater than zero'],
+        ),
+        (
+            {"volumeMode": "Tape"},
+            ['spec.volumeMode: Unsupported value: "Tape": supported values: "Block", "Filesystem"'],
+        ),
+        (
+            {
+                "dataSource": {"kind": "PersistentVolumeClaim", "name": "x"},
+                "dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "y"},
+            },
+            ["spec: Invalid value: {}: must match dataSourceRef"],
+        ),
+    ],
+)
+def test_claim_faults(kind: Any, changes: dict[str, Any], wanted: list[str]) -> None:
+    assert kind("v1", "persistentvolumeclaims").faults(spec(CLAIM, **changes)) == wanted
+
+
+def test_a_bound_claim_may_grow_and_a_pending_one_may_not(kind: Any) -> None:
+    claims = kind("v1", "persistentvolumeclaims")
+    pending = claims.create(CLAIM)
+    bigger = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+    [fault] = claims.faults(bigger, pending)
+    assert fault.startswith("spec: Forbidden: spec is immutable after creation except resources.requests")
+    bound = {**pending, "status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}
+    assert claims.faults(bigger, bound) == []
+    smaller = {"spec": {"resources": {"requests": {"storage": "1Mi"}}}}
+    assert claims.faults(smaller, bound) == [
+        "spec.resources.requests.storage: Forbidden: field can not be less than status.capacity"
+    ]
+    assert claims.faults({"spec": {"volumeName": "v", "storageClassName": "s"}}, pending) == []
+    same_amount = {"spec": {"resources": {"requests": {"storage": "1073741824"}}}}
+    assert claims.faults(same_amount, pending) == []
+
+
+def test_claim_status_faults(kind: Any) -> None:
+    claims = kind("v1", "persistentvolumeclaims")
+    status = {
+        "capacity": {"storage": "-1"},
+        "allocatedResourceStatuses": {"cpu": "Odd"},
+        "allocatedResources": {"memory": "1"},
+    }
+    assert claims.faults({"status": status}, claims.create(CLAIM), "status") == [
+        "status.capacity[storage]: Invalid value: -1: must be a valid resource quantity",
+        'status.allocatedResourceStatuses: Unsupported value: "cpu": supported values: "storage"',
+        'status.allocatedResourceStatuses: Unsupported value: "cpu": supported values: "ControllerResizeInProgress", '
+        '"ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending"',
+        'status.allocatedResources: Unsupported value: "memory": supported values: "storage"',
+    ]
+
+
+def test_fractional_bytes_warn(kind: Any) -> None:
+    claims = kind("v1", "persistentvolumeclaims")
+    claims.create(spec(CLAIM, resources={"requests": {"storage": "1500m"}}))
+    assert claims.warnings == [
+        'spec.resources.requests[storage]: fractional byte value "1500m" is invalid, must be an integer'
+    ]
