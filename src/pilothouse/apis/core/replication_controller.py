@@ -70,7 +70,7 @@ class ReplicationControllerStatusStrategy(StatusStrategy):
         total, ready = status.get("replicas", 0), status.get("readyReplicas", 0)
         why = "cannot be greater than status.replicas"
         over = [name for name in _COUNTS[1:4] if status.get(name, 0) > total]
-        errs += (invalid(_STATUS.child(name), status[name], why) for name in over)
+        errs += (invalid(_STATUS.child(name), status.get(name, 0), why) for name in over)
         available = status.get("availableReplicas", 0)
         if available > ready:
             errs.append(invalid(_STATUS.child("availableReplicas"), available, "cannot be greater than readyReplicas"))

@@ -159,7 +159,7 @@ def _with_updatable_fields_of(spec: Struct, old: Struct) -> Struct:
     for kind in ("containers", "initContainers"):
         if kind in spec:
             munged[kind] = [dict(container) for container in spec[kind] or ()]
-            for container, before in zip(munged[kind], old[kind], strict=True):
+            for container, before in zip(munged[kind], old.get(kind) or (), strict=True):
                 _put(container, before, "image")
     for name in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
         _put(munged, old, name)
