@@ -8,6 +8,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pilothouse.app.admission import build_admission
 from pilothouse.app.authentication import build_authenticator
 from pilothouse.app.authorization import Authorization
 from pilothouse.app.chain import Chain, build_chain
@@ -46,8 +47,10 @@ class Assembly:
         self.cacher = Cacher(self.backend)
         self.storage = StorageFactory(self.cacher, options.etcd.etcd_prefix, int(options.control_plane.event_ttl))
         address = f"{options.generic.external_hostname}:{options.secure_serving.secure_port}"
-        self.chain: Chain = build_chain(self.storage, dict(options.api_enablement.runtime_config), address)
         self.authorization = Authorization(options, self.storage)
+        self.admission = build_admission(options, self.storage, self.authorization.authorizer)
+        runtime_config = dict(options.api_enablement.runtime_config)
+        self.chain: Chain = build_chain(self.storage, runtime_config, address, self.admission)
         self.metrics = RequestMetrics()
         self._install_checks()
         self.hooks = ServerHooks(options, self.chain, self.storage, self.cacher, self.lifecycle)
@@ -158,6 +161,7 @@ class Assembly:
         if self.http is not None:
             await self.http.close()
         await self.hooks.background.stop()
+        await self.admission.close()
         await self.cacher.close()
         await self.backend.close()
 

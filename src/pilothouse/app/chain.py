@@ -8,6 +8,7 @@ from pilothouse.aggregator.server import build_aggregator
 from pilothouse.apiextensions.server import build_extensions
 from pilothouse.apis.resources import Version, table
 from pilothouse.controlplane.server import build_control_plane
+from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.installed import InstalledVersion
 from pilothouse.endpoints.installer import install_version
 from pilothouse.machinery.gvk import GroupVersion
@@ -29,20 +30,26 @@ class Chain:
     discovery: ChainDiscovery
 
 
-def build_chain(storage: StorageFactory, runtime_config: dict[str, str], address: str) -> Chain:
+def build_chain(
+    storage: StorageFactory, runtime_config: dict[str, str], address: str, admission: Admission | None = None
+) -> Chain:
     """Make the servers from the inside out, each delegating to the one before it."""
     enabled = enabled_versions(runtime_config)
-    extensions = build_extensions(_own(enabled, _EXTENSIONS, storage))
+    extensions = build_extensions(_own(enabled, _EXTENSIONS, storage, admission))
     built_in = [v for v in enabled if v.group not in (_EXTENSIONS, _AGGREGATION)]
-    control_plane = build_control_plane([install_version(v, storage.store_for) for v in built_in], extensions)
-    aggregator = build_aggregator(_own(enabled, _AGGREGATION, storage), control_plane)
+    installed = [install_version(v, storage.store_for, admission=admission) for v in built_in]
+    control_plane = build_control_plane(installed, extensions)
+    aggregator = build_aggregator(_own(enabled, _AGGREGATION, storage, admission), control_plane)
     discovery = ChainDiscovery(aggregator, lambda: address)
     discovery.install()
     return Chain(aggregator, control_plane, extensions, discovery)
 
 
-def _own(enabled: list[Version], group: str, storage: StorageFactory) -> list[InstalledVersion]:
-    return [install_version(version, storage.store_for) for version in enabled if version.group == group]
+def _own(
+    enabled: list[Version], group: str, storage: StorageFactory, admission: Admission | None
+) -> list[InstalledVersion]:
+    own = (version for version in enabled if version.group == group)
+    return [install_version(version, storage.store_for, admission=admission) for version in own]
 
 
 def enabled_versions(runtime_config: dict[str, str]) -> list[Version]:

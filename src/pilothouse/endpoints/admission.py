@@ -39,6 +39,8 @@ class Attributes:
     """Audit annotations."""
     scope: Any = None
     """The endpoint, for plug-ins that convert or decode."""
+    reinvocation: Any = None
+    """What the chain keeps between its runs over one request."""
 
 
 class Admission(Protocol):

@@ -14,6 +14,7 @@ from pilothouse.apis.conversion import converters_for
 from pilothouse.apis.deprecations import deprecation_of
 from pilothouse.apis.resources import Resource, Subresource, Version, package_of, table
 from pilothouse.apis.strategy import Strategy
+from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.input import Expected
 from pilothouse.endpoints.installed import InstalledVersion
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope, Verb
@@ -47,7 +48,12 @@ OwnVerbs = Mapping[tuple[str, str, str], Mapping[str, EndpointVerb]]
 """Verbs by group, resource and subresource."""
 
 
-def install_version(version: Version, store_for: StoreFor, own_verbs: OwnVerbs | None = None) -> InstalledVersion:
+def install_version(
+    version: Version,
+    store_for: StoreFor,
+    own_verbs: OwnVerbs | None = None,
+    admission: Admission | None = None,
+) -> InstalledVersion:
     """All endpoints of a version."""
     scopes: dict[tuple[str, str], Endpoint] = {}
     for resource in version.resources:
@@ -64,6 +70,8 @@ def install_version(version: Version, store_for: StoreFor, own_verbs: OwnVerbs |
             else:
                 scope = make_endpoint(resource, sub, store_for, own_verbs or {})
             scopes[resource.name, sub.name] = scope
+    for scope in scopes.values():
+        scope.admission = admission
     return InstalledVersion(version, scopes)
 
 

@@ -49,6 +49,7 @@ class Endpoint:
     """Whether what follows the subresource in the path belongs to it (proxies)."""
     deprecation: str = ""
     """The warning every request to this endpoint gets."""
+    admission: Admission | None = None
 
     @property
     def api_version(self) -> str:
@@ -82,7 +83,6 @@ class ResourceScope(Endpoint):
     """Whether cached bytes carry kind and apiVersion themselves (custom resources)."""
     columns: tuple[Column, ...] = ()
     make_field_manager: Callable[[], FieldManager] | None = None
-    admission: Admission | None = None
     patch_types: tuple[str, ...] = ALL_PATCHES
     head: bytes = b""
     list_head: bytes = b""

@@ -13,7 +13,7 @@ from typing import Any
 from pilothouse.apis.strategy import Context, Object
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.scope import Endpoint, ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
 from pilothouse.machinery.field_manager import keep_times, manager_of
 from pilothouse.machinery.gvk import GroupVersionResource
@@ -102,7 +102,7 @@ class Write:
 
 
 def attributes_of(
-    scope: ResourceScope,
+    scope: Endpoint,
     request: APIRequest,
     ctx: Context,
     operation: str,

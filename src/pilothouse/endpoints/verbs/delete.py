@@ -10,11 +10,15 @@ from pilothouse.endpoints.output.objects import entry_response, served_object
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import object_response
 from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.writing import attributes_of
 from pilothouse.machinery import errors
 from pilothouse.apis import types
+from pilothouse.apis.strategy import Context, Object
+from pilothouse.endpoints.admission import DELETE
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.net.messages import Response
 from pilothouse.registry.rest.deletion import DeleteOptions
+from pilothouse.registry.store.removal import AdmitDelete
 from pilothouse.registry.store.removal import delete as remove
 
 
@@ -28,7 +32,8 @@ async def delete(scope: ResourceScope, request: APIRequest) -> Response:
     ctx = scope.context(request)
     for warning in scope.strategy.warnings_on_delete(ctx, options.has_policy):
         request.warn(warning)
-    entry, gone = await remove(scope.store, ctx, request.info.name, options)
+    admit = deletion_admission(scope, request, ctx, options)
+    entry, gone = await remove(scope.store, ctx, request.info.name, options, admit)
     for warning in ctx.warnings:
         request.warn(warning)
     if not gone or scope.strategy.returns_deleted:
@@ -48,6 +53,39 @@ async def delete(scope: ResourceScope, request: APIRequest) -> Response:
         "details": {key: value for key, value in details.items() if value},
     }
     return object_response(media, status)
+
+
+def deletion_admission(
+    scope: ResourceScope, request: APIRequest, ctx: Context, options: DeleteOptions
+) -> AdmitDelete | None:
+    """Both phases of admission for the deletion of one stored object."""
+    admission = scope.admission
+    if admission is None or not admission.handles(DELETE):
+        return None
+
+    async def admit(stored: Object) -> None:
+        attributes = attributes_of(scope, request, ctx, DELETE, None, stored, options_object(options))
+        # Requests for a whole collection name nobody, though each object is judged alone.
+        attributes.name = request.info.name
+        await admission.admit(attributes)
+        await admission.validate(attributes)
+
+    return admit
+
+
+def options_object(options: DeleteOptions) -> Object:
+    """The options as an API object, without what was left open."""
+    preconditions = {"uid": options.precondition_uid, "resourceVersion": options.precondition_version}
+    fields = {
+        "gracePeriodSeconds": options.grace_period_seconds,
+        "preconditions": {key: value for key, value in preconditions.items() if value is not None} or None,
+        "orphanDependents": options.orphan_dependents,
+        "propagationPolicy": options.propagation_policy,
+        "dryRun": options.dry_run or None,
+        "ignoreStoreReadErrorWithClusterBreakingPotential": options.ignore_store_read_error or None,
+    }
+    given = {key: value for key, value in fields.items() if value is not None}
+    return {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", **given}
 
 
 async def read_delete_options(request: APIRequest) -> DeleteOptions:

@@ -7,7 +7,7 @@ from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.output.objects import list_response
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.endpoints.verbs.delete import read_delete_options
+from pilothouse.endpoints.verbs.delete import deletion_admission, read_delete_options
 from pilothouse.net.messages import Response
 from pilothouse.registry.rest.deletion import validate_delete_options
 from pilothouse.registry.store.listing import list_entries
@@ -24,7 +24,7 @@ async def delete_collection(scope: ResourceScope, request: APIRequest) -> Respon
         request.warn(warning)
     page = await list_entries(scope.store, request.info.namespace, options)
     ctx = scope.context(request)
-    await delete_all(scope.store, ctx, page.entries, deletion)
+    await delete_all(scope.store, ctx, page.entries, deletion, deletion_admission(scope, request, ctx, deletion))
     for warning in ctx.warnings:
         request.warn(warning)
     return list_response(scope, request, media, page.entries, page.revision, page.token, page.remaining)

@@ -1,0 +1,95 @@
+"""All plug-ins by name, in the order they run, which of them run by default, and how a user's own join them.
+
+Ours and a user's are found the same way: a module and a class in it. Modules are imported when their plug-in is switched
+on. A user's plug-in comes from the entry point group ``pilothouse.admission_plugins`` of an installed package, or from a
+module named on the command line, of which every subclass of ``Plugin`` with a name is taken. They run where
+``OWN_PLACE`` says: after our plug-ins that complete objects, before policies, webhooks and quota see the result.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pilothouse.admission.environment import Environment
+from pilothouse.admission.plugin import Plugin
+
+ENTRY_POINTS: Final = "pilothouse.admission_plugins"
+OWN_PLACE: Final = "MutatingAdmissionPolicy"
+_PACKAGE: Final = "pilothouse.admission.plugins"
+
+# Name → module below the package of plug-ins. The order is the order of running.
+MODULES: Final[Mapping[str, str]] = {
+    "NamespaceLifecycle": "namespace_lifecycle",
+    "LimitRanger": "limit_ranger",
+    "ServiceAccount": "service_account",
+    "TaintNodesByCondition": "taint_nodes_by_condition",
+    "Priority": "priority",
+    "DefaultTolerationSeconds": "default_toleration_seconds",
+    "DefaultStorageClass": "default_storage_class",
+    "StorageObjectInUseProtection": "storage_object_in_use_protection",
+    "PodGroupProtection": "pod_group_protection",
+    "RuntimeClass": "runtime_class",
+    "DefaultIngressClass": "default_ingress_class",
+}
+DEFAULT_OFF: Final[frozenset[str]] = frozenset()
+
+Loader = Callable[[], type[Plugin]]
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """What can be switched on, in order."""
+
+    loaders: dict[str, Loader]
+    default_off: frozenset[str]
+
+    def select(self, enable: Iterable[str], disable: Iterable[str]) -> list[str]:
+        """The names of the plug-ins to run, in order."""
+        on, off = set(enable), set(disable)
+        return [name for name in self.loaders if name in on or (name not in self.default_off and name not in off)]
+
+    def make(self, names: Iterable[str], environment: Environment, configuration: Mapping[str, Any]) -> list[Plugin]:
+        """Make plug-ins."""
+        return [self.loaders[name]()(environment, configuration.get(name)) for name in names]
+
+
+def load_catalogue(modules: Iterable[str] = ()) -> Catalogue:
+    """Our plug-ins and the user's."""
+    own = {**_from_entry_points(), **_from_modules(modules)}
+    loaders: dict[str, Loader] = {}
+    for name, module in MODULES.items():
+        if name == OWN_PLACE:
+            loaders.update((each, lambda found=found: found) for each, found in own.items())  # type: ignore[misc]
+        loaders[name] = _loader(module, name)
+    off = DEFAULT_OFF | {name for name, found in own.items() if not found.default_on}
+    return Catalogue(loaders, frozenset(off))
+
+
+def _loader(module: str, name: str) -> Loader:
+    def load() -> type[Plugin]:
+        found: type[Plugin] = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), name)
+        return found
+
+    return load
+
+
+def _from_modules(modules: Iterable[str]) -> dict[str, type[Plugin]]:
+    found: dict[str, type[Plugin]] = {}
+    for name in modules:
+        members = vars(importlib.import_module(name)).values()
+        found.update({each.name: each for each in members if _is_plugin(each)})
+    return found
+
+
+def _from_entry_points() -> dict[str, type[Plugin]]:
+    from importlib.metadata import entry_points
+
+    found = (point.load() for point in entry_points(group=ENTRY_POINTS))
+    return {each.name: each for each in found if _is_plugin(each)}
+
+
+def _is_plugin(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Plugin) and bool(value.name)

@@ -1,0 +1,41 @@
+"""What plug-ins are given to work with: stored objects, the authorizer, features, clocks and randomness."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pilothouse.admission.features import DEFAULTS
+from pilothouse.admission.objects import Objects
+from pilothouse.authz.authorizer import Authorizer
+from pilothouse.registry.storage import StorageFactory
+
+
+@dataclass(slots=True)
+class Environment:
+    """Shared by all plug-ins of one server."""
+
+    storage: StorageFactory
+    authorizer: Authorizer | None = None
+    gates: Mapping[str, bool] = field(default_factory=dict)
+    """Features the user switched; all others stand as in 1.37."""
+    rng: random.Random = field(default_factory=random.SystemRandom)
+    monotonic: Callable[[], float] = time.monotonic
+    not_ready_seconds: int = 300
+    unreachable_seconds: int = 300
+    proxy_client: tuple[str, str] = ("", "")
+    """Certificate and key files that webhooks may ask for."""
+    _objects: dict[tuple[str, str], Objects] = field(default_factory=dict)
+
+    def objects(self, group: str, version: str, name: str) -> Objects:
+        """The stored objects of a resource."""
+        found = self._objects.get((group, name))
+        if found is None:
+            found = self._objects[group, name] = Objects(self.storage.store(group, version, name))
+        return found
+
+    def enabled(self, feature: str) -> bool:
+        """Whether a feature gate is on."""
+        return self.gates.get(feature, DEFAULTS[feature])

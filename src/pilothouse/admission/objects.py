@@ -1,0 +1,89 @@
+"""Reading other objects while judging one: straight from the cache, each state decoded at most once.
+
+What is handed out is shared by all requests: never change it. ``get`` and ``list`` are synchronous once ``ready`` has been
+awaited; a plug-in that finds nothing may ``refresh`` first, which matters only when several processes share a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, cast
+
+from pilothouse.registry.store.store import Store
+from pilothouse.storage.cacher import Entry
+
+Object = dict[str, Any]
+T = TypeVar("T")
+_DECODED: Final = "admission"
+
+
+class Objects:
+    """The objects of one resource."""
+
+    __slots__ = ("_cache", "_decode", "_key", "_memo", "_prefix", "store")
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._cache, self._decode, self._key, self._prefix = store.cache, store.decode, store.key, store.prefix
+        self._memo: dict[object, tuple[int, Any]] = {}
+
+    async def ready(self) -> None:
+        """Wait until the cache is loaded."""
+        if not self._cache.ready:
+            await self._cache.wait_ready()
+
+    async def refresh(self) -> None:
+        """Wait until what others have written is visible; returns at once in a single process."""
+        await self._cache.wait_fresh()
+
+    def entry(self, namespace: str, name: str) -> Entry | None:
+        """The cached entry of an object."""
+        return self._cache.get(self._key(namespace, name))
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        """An object, shared."""
+        entry = self._cache.get(self._key(namespace, name))
+        return None if entry is None else self.decoded(entry)
+
+    async def find(self, namespace: str, name: str) -> Object | None:
+        """An object, shared, asking the store as a last resort."""
+        if not self._cache.ready:
+            await self._cache.wait_ready()
+        found = self.get(namespace, name)
+        if found is None:
+            await self._cache.wait_fresh()
+            found = self.get(namespace, name)
+        return found
+
+    def entries(self, namespace: str = "") -> list[Entry]:
+        """All entries, or those of a namespace."""
+        return self._cache.entries(f"{self._prefix}{namespace}/" if namespace else self._prefix)
+
+    def list(self, namespace: str = "") -> list[Object]:
+        """All objects, or those of a namespace, in the order of their keys; shared."""
+        return [self.decoded(entry) for entry in self.entries(namespace)]
+
+    def decoded(self, entry: Entry) -> Object:
+        """The object of an entry, shared."""
+        return self.derived(entry, _DECODED, self._decode)
+
+    @staticmethod
+    def derived(entry: Entry, name: object, make: Callable[[Entry], T]) -> T:
+        """Something made from an entry, once, and kept with it."""
+        forms = entry.forms
+        if forms is None:
+            forms = entry.forms = {}
+        elif name in forms:
+            return cast("T", forms[name])
+        made = forms[name] = make(entry)
+        return made
+
+    def remembered(self, name: object, make: Callable[[], T]) -> T:
+        """Something made from all objects, again only after one of them changed."""
+        revision = self._cache.changed_revision
+        known = self._memo.get(name)
+        if known is not None and known[0] == revision:
+            return cast("T", known[1])
+        made = make()
+        self._memo[name] = (revision, made)
+        return made

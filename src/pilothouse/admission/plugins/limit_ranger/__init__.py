@@ -1,0 +1,69 @@
+"""LimitRanger: defaults and bounds for the resources of containers, pods and claims, from a namespace's LimitRanges."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pilothouse.admission.environment import Environment
+from pilothouse.admission.objects import Objects
+from pilothouse.admission.plugin import Plugin
+from pilothouse.admission.plugins.limit_ranger.bounds import check_claim, check_pod
+from pilothouse.admission.plugins.limit_ranger.compiled import CompiledRange, compile_range
+from pilothouse.admission.plugins.limit_ranger.defaulting import fill_in
+from pilothouse.admission.refusals import forbidden
+from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
+from pilothouse.machinery.field_errors import aggregate
+from pilothouse.machinery.gvk import GroupResource
+from pilothouse.storage.cacher import Entry
+
+_PODS: Final = GroupResource("", "pods")
+_CLAIMS: Final = GroupResource("", "persistentvolumeclaims")
+_COMPILED: Final = "limit-ranger"
+
+
+class LimitRanger(Plugin):
+    """See the module's docstring."""
+
+    name = "LimitRanger"
+
+    def __init__(self, environment: Environment, configuration: Any = None) -> None:
+        super().__init__(environment)
+        self._ranges = environment.objects("", "v1", "limitranges")
+        self._pod_level = environment.enabled("PodLevelResources")
+
+    def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:
+        """New pods, resized pods, and claims. Other updates cannot change a pod's containers."""
+        if resource == _PODS:
+            return (operation, subresource) in ((CREATE, ""), (UPDATE, "resize"))
+        return resource == _CLAIMS and not subresource and operation in (CREATE, UPDATE)
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Fill in what containers leave open."""
+        if attributes.resource.resource != "pods" or attributes.object is None:
+            return
+        for each in await self._applicable(attributes):
+            fill_in(attributes.object, each)
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Refuse what is out of bounds."""
+        obj = attributes.object
+        if obj is None:
+            return
+        for each in await self._applicable(attributes):
+            if attributes.resource.resource == "pods":
+                faults = check_pod(each, obj.get("spec") or {}, self._pod_level)
+            else:
+                faults = check_claim(each, obj.get("spec") or {})
+            if faults:
+                raise forbidden(attributes, aggregate(faults))
+
+    async def _applicable(self, attributes: Attributes) -> list[CompiledRange]:
+        old = attributes.old_object
+        if old is not None and old["metadata"].get("deletionTimestamp"):
+            return []
+        ranges = self._ranges
+        await ranges.ready()
+        return [Objects.derived(entry, _COMPILED, self._compile) for entry in ranges.entries(attributes.namespace)]
+
+    def _compile(self, entry: Entry) -> CompiledRange:
+        return compile_range(self._ranges.store.decode(entry))

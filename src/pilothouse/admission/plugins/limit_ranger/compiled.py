@@ -1,0 +1,49 @@
+"""A LimitRange in the form that is checked against: quantities read once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pilothouse.admission.pod_resources import Amounts, read_amounts
+
+
+@dataclass(slots=True)
+class Limit:
+    """One item of a LimitRange."""
+
+    type: str
+    minimum: Amounts
+    maximum: Amounts
+    ratio: Amounts
+
+
+@dataclass(slots=True)
+class CompiledRange:
+    """The items, and the defaults of all container items together."""
+
+    limits: list[Limit]
+    default_requests: dict[str, str] = field(default_factory=dict)
+    default_limits: dict[str, str] = field(default_factory=dict)
+
+
+def compile_range(limit_range: dict[str, Any]) -> CompiledRange:
+    """Read a LimitRange."""
+    compiled = CompiledRange([])
+    for item in (limit_range.get("spec") or {}).get("limits") or ():
+        compiled.limits.append(
+            Limit(
+                item.get("type", ""),
+                _sorted(item.get("min")),
+                _sorted(item.get("max")),
+                _sorted(item.get("maxLimitRequestRatio")),
+            )
+        )
+        if item.get("type") == "Container":
+            compiled.default_requests.update(item.get("defaultRequest") or {})
+            compiled.default_limits.update(item.get("default") or {})
+    return compiled
+
+
+def _sorted(texts: dict[str, Any] | None) -> Amounts:
+    return dict(sorted(read_amounts(texts).items()))
