@@ -1,0 +1,49 @@
+from pilothouse.apis import types
+from pilothouse.apis.node.strategy import STRATEGIES
+from pilothouse.apis.strategy import Context, Object
+from pilothouse.machinery.schema.decoding import decode
+
+strategy = STRATEGIES["runtimeclasses"]()
+
+
+def made(body: Object) -> Object:
+    return decode(types.struct("node.v1.RuntimeClass"), body)[0]
+
+
+def faults(body: Object, old: Object | None = None) -> list[str]:
+    if old is None:
+        return [str(error) for error in strategy.validate(Context(), made(body))]
+    return [str(error) for error in strategy.validate_update(Context(), made(body), made(old))]
+
+
+def test_a_handler_is_required_and_a_label() -> None:
+    assert faults({"handler": "runc"}) == []
+    assert faults({}) == ["handler: Required value"]
+    assert faults({"handler": "A"})[0].startswith('handler: Invalid value: "A": a lowercase RFC 1123 label')
+
+
+def test_a_handler_never_changes_and_is_not_checked_again() -> None:
+    assert faults({"handler": "A"}, {"handler": "b"}) == ["handler: Invalid value: null: field is immutable"]
+
+
+def test_tolerations_and_overhead_follow_the_rules_of_pods() -> None:
+    toleration = {"key": "a", "operator": "Equal", "value": "b"}
+    body = {
+        "handler": "h",
+        "overhead": {"podFixed": {"cpu": "-1"}},
+        "scheduling": {"nodeSelector": {"a b": ""}, "tolerations": [toleration, toleration]},
+    }
+    found = faults(body)
+    assert found[0] == 'overhead.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0'
+    assert found[1].startswith('scheduling.nodeSelector: Invalid value: "a b"')
+    assert found[2] == (
+        'scheduling.tolerations[1]: Duplicate value: {"Key":"a","Operator":"Equal","Value":"b","Effect":"",'
+        '"TolerationSeconds":null}'
+    )
+
+
+def test_old_node_labels_earn_a_warning() -> None:
+    body = {"handler": "h", "scheduling": {"nodeSelector": {"beta.kubernetes.io/os": "linux"}}}
+    assert strategy.warnings_on_create(Context(), made(body)) == [
+        'scheduling.nodeSelector: deprecated since v1.14; use "kubernetes.io/os" instead'
+    ]
