@@ -93,5 +93,3 @@ def test_optimistic_concurrency(server):
     assert server.call("PUT", path, {**made, "data": {"a": "1"}})[0] == 200
     code, _, answer = server.call("PUT", path, {**made, "data": {"a": "2"}})
     assert (code, answer["reason"]) == (409, "Conflict")
-
-

@@ -1,0 +1,127 @@
+import asyncio
+from typing import Any
+
+import pytest
+
+from pilothouse.aggregator.registration import (
+    ALWAYS,
+    AUTOMANAGED,
+    ON_START,
+    AutoRegistration,
+    api_service,
+    built_in_services,
+)
+from pilothouse.apis.resources import table
+from pilothouse.controllers.own_objects import condition_of, create, existing, remove, update
+from pilothouse.registry.storage import StorageFactory
+from pilothouse.registry.store.store import Store
+
+NAME = "v1.example.com"
+
+
+def services_of(storage: StorageFactory) -> Store:
+    return storage.store("apiregistration.k8s.io", "v1", "apiservices")
+
+
+def service(managed: str, priority: int = 1000) -> dict[str, Any]:
+    made = api_service("example.com", "v1", (priority, 10), managed)
+    if not managed:
+        del made["metadata"]["labels"][AUTOMANAGED]
+    return made
+
+
+async def outcome(store: Store) -> int | None:
+    """The priority of the stored service; None if there is none."""
+    stored = await existing(store, "", NAME)
+    return None if stored is None else int(stored["spec"]["groupPriorityMinimum"])
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted", "expected"),
+    [
+        (None, None, None),
+        (None, ON_START, 2000),
+        (None, ALWAYS, 2000),
+        ("", None, 1000),
+        ("", ON_START, 1000),
+        ("", ALWAYS, 1000),
+        (ON_START, None, None),
+        (ON_START, ON_START, 2000),
+        (ON_START, ALWAYS, 2000),
+        (ALWAYS, None, None),
+        (ALWAYS, ON_START, 2000),
+        (ALWAYS, ALWAYS, 2000),
+    ],
+)
+async def test_at_start(stored: str | None, wanted: str | None, expected: int | None, storage: StorageFactory) -> None:
+    store = services_of(storage)
+    if stored is not None:
+        await create(store, service(stored))
+    registration = AutoRegistration(store)
+    if wanted is not None:
+        registration.add(service(wanted, 2000))
+    await registration.start()
+    await registration.stop()
+    assert await outcome(store) == expected
+
+
+@pytest.mark.parametrize(("managed", "comes_back"), [(ON_START, False), (ALWAYS, True)])
+async def test_later_only_what_is_wanted_always_is_put_right(
+    managed: str, comes_back: bool, storage: StorageFactory
+) -> None:
+    store = services_of(storage)
+    registration = AutoRegistration(store)
+    registration.add(service(managed, 2000))
+    await registration.start()
+    await update(store, "", NAME, lambda obj: {**obj, "spec": {**obj["spec"], "groupPriorityMinimum": 3}})
+    await registration.reconcile(NAME)
+    assert await outcome(store) == (2000 if comes_back else 3)
+    await remove(store, "", NAME)
+    await registration.reconcile(NAME)
+    assert await outcome(store) == (2000 if comes_back else None)
+    await registration.stop()
+
+
+async def test_what_is_no_longer_wanted_goes(storage: StorageFactory) -> None:
+    store = services_of(storage)
+    registration = AutoRegistration(store)
+    registration.add(service(ALWAYS))
+    await registration.start()
+    registration.discard(NAME)
+    await registration.reconcile(NAME)
+    assert await outcome(store) is None
+    await registration.stop()
+
+
+async def test_what_somebody_else_adds_later_as_managed_at_start_is_left_alone(storage: StorageFactory) -> None:
+    store = services_of(storage)
+    registration = AutoRegistration(store)
+    await registration.start()
+    await create(store, service(ON_START))
+    await registration.reconcile(NAME)
+    assert await outcome(store) == 1000
+    await registration.stop()
+
+
+async def test_local_services_are_available_and_completion_says_when(storage: StorageFactory) -> None:
+    store = services_of(storage)
+    registration = AutoRegistration(store)
+    registration.add(service(ON_START))
+    assert registration.missing() == f"missing APIService: [{NAME}]"
+    await registration.start()
+    stored = await existing(store, "", NAME)
+    assert stored is not None
+    condition = condition_of(stored, "Available") or {}
+    assert (condition["status"], condition["reason"]) == ("True", "Local")
+    async with asyncio.timeout(10):
+        while registration.missing():
+            await asyncio.sleep(0)
+    await registration.stop()
+
+
+def test_every_version_with_a_priority_but_the_aggregators_own_is_registered() -> None:
+    names = [made["metadata"]["name"] for made in built_in_services(table().values())]
+    assert len(names) == 22
+    assert "v1." in names
+    assert "v2.autoscaling" in names
+    assert not [name for name in names if "apiregistration" in name]
