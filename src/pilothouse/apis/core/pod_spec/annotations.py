@@ -55,9 +55,11 @@ def validate_pod_annotations(
     for key, value in annotations.items():
         if key.startswith(SECCOMP_PREFIX):
             _validate_seccomp(value, path.child(key), errs)
-    for key, value in annotations.items():
-        if key.startswith(APP_ARMOR_PREFIX):
-            _validate_app_armor(key, value, spec, path, errs)
+    confined = [key for key in annotations if key.startswith(APP_ARMOR_PREFIX)]
+    if confined:
+        names = {container.get("name") for kind in _CONTAINER_LISTS for container in spec.get(kind) or ()}
+        for key in confined:
+            _validate_app_armor(key, annotations[key], names, path, errs)
 
 
 def _validate_tolerations(text: str, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
@@ -83,9 +85,9 @@ def _validate_seccomp(profile: str, path: Path, errs: list[FieldError]) -> None:
         errs.append(invalid(path, target, "must not contain '..'"))
 
 
-def _validate_app_armor(key: str, profile: str, spec: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_app_armor(key: str, profile: str, names: set[Any], path: Path, errs: list[FieldError]) -> None:
     name = key.removeprefix(APP_ARMOR_PREFIX)
-    if not any(c.get("name") == name for kind in _CONTAINER_LISTS for c in spec.get(kind) or ()):
+    if name not in names:
         errs.append(invalid(path.key(key), name, "container not found"))
     if profile not in ("", "runtime/default", "unconfined") and not profile.startswith("localhost/"):
         errs.append(invalid(path.key(key), profile, f"invalid AppArmor profile name: {quote(profile)}"))

@@ -6,6 +6,8 @@ Paths are texts here, with ``prefix`` in front: empty for pods, ``spec.template.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import merge
+from itertools import islice
 from typing import Any, Final
 
 from pilothouse.apis.core.persistent_volume_claim import warn_about_claim_spec
@@ -48,6 +50,8 @@ _VOLUMES: Final = {
 }
 _SECCOMP: Final = 'non-functional in v1.27+; use the "seccompProfile" field instead'
 _APP_ARMOR: Final = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+# A response has room for a few thousand characters of warnings, so more than these are never seen.
+_LIMIT: Final = 500
 _BYTES: Final = ("memory", "ephemeral-storage")
 _CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 
@@ -56,12 +60,12 @@ def template_warnings(template: Struct | None, path: Path) -> list[str]:
     """Warnings about a workload's template at this path."""
     if template is None:
         return []
-    return list(_warnings(template["spec"], template["metadata"], f"{path}.", is_template=True))
+    return list(islice(_warnings(template["spec"], template["metadata"], f"{path}.", is_template=True), _LIMIT))
 
 
 def pod_warnings(pod: Struct) -> list[str]:
     """Warnings about a pod."""
-    return list(_warnings(pod["spec"], pod["metadata"], "", is_template=False))
+    return list(islice(_warnings(pod["spec"], pod["metadata"], "", is_template=False), _LIMIT))
 
 
 def _warnings(spec: Struct, metadata: Struct, prefix: str, *, is_template: bool) -> Iterator[str]:
@@ -225,21 +229,24 @@ def _warn_about_env(variables: list[Struct], at: str) -> Iterator[str]:
 
 
 def _warn_about_ports(spec: Struct, at: str) -> Iterator[str]:
-    seen: dict[tuple[int, str], list[tuple[str, Struct]]] = {}
+    seen: dict[tuple[int, str], _Ports] = {}
     names: dict[str, str] = {}
     late: list[str] = []
     for kind in _CONTAINER_LISTS:
         for of, container in enumerate(spec.get(kind) or ()):
             for position, port in enumerate(container.get("ports") or ()):
                 where = f"{at}.{kind}[{of}].ports[{position}]"
-                if port.get("hostIP") and not port.get("hostPort"):
+                ip, number = port.get("hostIP", ""), port.get("hostPort", 0)
+                if ip and not number:
                     yield f"{where}: hostIP set without hostPort: {_show_port(port)}"
-                others = seen.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
-                for other_place, other in others:
-                    what = _compare_ports(port, other)
-                    if what:
-                        yield f"{where}: {what} port definition with {other_place}"
-                others.append((where, port))
+                key = (port.get("containerPort", 0), port.get("protocol", ""))
+                others = seen.get(key)
+                if others is None:
+                    others = seen[key] = _Ports()
+                else:
+                    for what, place in others.conflicts(ip, number):
+                        yield f"{where}: {what} port definition with {place}"
+                others.add(ip, number, where)
                 name = port.get("name")
                 if name and name in names:
                     first = names[name]
@@ -250,15 +257,42 @@ def _warn_about_ports(spec: Struct, at: str) -> Iterator[str]:
     yield from late
 
 
-def _compare_ports(port: Struct, other: Struct) -> str:
-    (ip, number), (other_ip, other_number) = (
-        (each.get("hostIP", ""), each.get("hostPort", 0)) for each in (port, other)
-    )
-    if ip == other_ip and number == other_number:
-        return "duplicate"
-    if not number or not other_number:
-        return "overlapping"
-    return "dangerously ambiguous" if number == other_number and bool(ip) != bool(other_ip) else ""
+class _Ports:
+    """Ports with one number and protocol inside of containers, found again by what they are on the host.
+
+    Every conflict yields a warning, and whoever reads them stops after some: nothing here compares all with all.
+    """
+
+    __slots__ = ("by_host", "count", "places")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.places: list[tuple[int, str, int, str]] = []
+        self.by_host: dict[tuple[int, str | None], list[tuple[int, str, int, str]]] = {}
+
+    def add(self, ip: str, number: int, place: str) -> None:
+        entry = (self.count, ip, number, place)
+        self.count += 1
+        self.places.append(entry)
+        self.by_host.setdefault((number, ip), []).append(entry)
+        if ip or not number:
+            self.by_host.setdefault((number, None), []).append(entry)
+
+    def conflicts(self, ip: str, number: int) -> Iterator[tuple[str, str]]:
+        """What is wrong with another such port, and where the others are, in their order."""
+        if not number:
+            candidates = iter(self.places)
+        else:
+            opposite = None if not ip else ""
+            lists = [self.by_host.get(key, ()) for key in ((0, None), (number, ip), (number, opposite))]
+            candidates = merge(*lists)
+        for _, other_ip, other_number, place in candidates:
+            if ip == other_ip and number == other_number:
+                yield "duplicate", place
+            elif not number or not other_number:
+                yield "overlapping", place
+            else:
+                yield "dangerously ambiguous", place
 
 
 def _show_port(port: Struct) -> str:

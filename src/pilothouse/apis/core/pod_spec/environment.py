@@ -183,20 +183,20 @@ def validate_env_from(sources: list[Struct], path: Path, errs: list[FieldError])
 
 def validate_file_volumes(spec: Struct, path: Path, errs: list[FieldError]) -> None:
     """Variables read from files read them from empty directories of the pod. ``path`` is the spec's."""
+    # The last volume of a name counts, as in the original.
+    volumes = {volume.get("name", ""): volume for volume in spec.get("volumes") or ()}
     for kind in ("initContainers", "containers", "ephemeralContainers"):
         for at, container in enumerate(spec.get(kind) or ()):
             for position, variable in enumerate(container.get("env") or ()):
                 source = variable.get("valueFrom")
                 if source and "fileKeyRef" in source:
                     where = path.child(kind).index(at).child("env").index(position)
-                    _validate_file_volume(source["fileKeyRef"], spec, where.child("valueFrom", "fileKeyRef"), errs)
+                    _validate_file_volume(source["fileKeyRef"], volumes, where.child("valueFrom", "fileKeyRef"), errs)
 
 
-def _validate_file_volume(selector: Struct, spec: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_file_volume(selector: Struct, volumes: dict[str, Struct], path: Path, errs: list[FieldError]) -> None:
     name = selector.get("volumeName", "")
-    # The last volume of that name counts, as in the original.
-    found = [volume for volume in spec.get("volumes") or () if volume.get("name", "") == name]
-    if not found:
+    if name not in volumes:
         errs.append(not_found(path.child("volumeName"), name))
-    elif "emptyDir" not in found[-1]:
+    elif "emptyDir" not in volumes[name]:
         errs.append(invalid(path.child("volumeName"), name, "referenced volume must be of type emptyDir"))

@@ -28,24 +28,25 @@ def validate_mounts(container: Struct, volumes: Volumes, path: Path, errs: list[
     """Faults of a container's mounts; ``volumes`` are the pod's sound ones, ``path`` is the container's."""
     at = path.child("volumeMounts")
     devices = {device.get("name", ""): device.get("devicePath", "") for device in container.get("volumeDevices") or ()}
+    device_paths = set(devices.values())
     points: set[str] = set()
     for position, mount in enumerate(container["volumeMounts"]):
         name, point = mount.get("name", ""), mount.get("mountPath", "")
         if name not in volumes or not point or point in points or devices:
-            _validate_mount_point(name, point, volumes, devices, points, at.index(position), errs)
+            _validate_mount_point(name, point, volumes, points, at.index(position), errs)
+            if name in devices:
+                why = "must not already exist in volumeDevices"
+                errs.append(invalid(at.index(position).child("name"), name, why))
+            if point in device_paths:
+                why = "must not already exist as a path in volumeDevices"
+                errs.append(invalid(at.index(position).child("mountPath"), point, why))
         points.add(point)
         if len(mount) > 2:
             _validate_mount_options(mount, container, volumes, at, at.index(position), errs)
 
 
 def _validate_mount_point(
-    name: str,
-    point: str,
-    volumes: Volumes,
-    devices: dict[str, str],
-    points: set[str],
-    path: Path,
-    errs: list[FieldError],
+    name: str, point: str, volumes: Volumes, points: set[str], path: Path, errs: list[FieldError]
 ) -> None:
     if not name:
         errs.append(required(path.child("name"), ""))
@@ -55,10 +56,6 @@ def _validate_mount_point(
         errs.append(required(path.child("mountPath"), ""))
     if point in points:
         errs.append(invalid(path.child("mountPath"), point, "must be unique"))
-    if name in devices:
-        errs.append(invalid(path.child("name"), name, "must not already exist in volumeDevices"))
-    if point in devices.values():
-        errs.append(invalid(path.child("mountPath"), point, "must not already exist as a path in volumeDevices"))
 
 
 def _validate_mount_options(
@@ -102,17 +99,20 @@ def _validate_recursive(mount: Struct, path: Path, errs: list[FieldError]) -> No
 
 
 def _validate_bind_options(options: list[str], path: Path, errs: list[FieldError]) -> None:
+    seen: set[str] = set()
     for position, option in enumerate(options):
         if option not in _OPTIONS:
             errs.append(not_supported(path.index(position), option, _OPTIONS))
-        if option in options[:position]:
+        if option in seen:
             errs.append(duplicate(path.index(position), option))
+        seen.add(option)
 
 
 def validate_devices(container: Struct, volumes: Volumes, path: Path, errs: list[FieldError]) -> None:
     """Faults of a container's raw devices; ``path`` is the container's."""
     at = path.child("volumeDevices")
     mounts = {mount.get("name", ""): mount.get("mountPath", "") for mount in container.get("volumeMounts") or ()}
+    mount_paths = set(mounts.values())
     names: set[str] = set()
     points: set[str] = set()
     for position, device in enumerate(container["volumeDevices"]):
@@ -128,7 +128,7 @@ def validate_devices(container: Struct, volumes: Volumes, path: Path, errs: list
             points.add(point)
         if name in mounts:
             errs.append(invalid(where.child("name"), name, "must not already exist in volumeMounts"))
-        if point in mounts.values():
+        if point in mount_paths:
             errs.append(invalid(where.child("devicePath"), point, "must not already exist as a path in volumeMounts"))
         if name:
             names.add(name)

@@ -1,13 +1,19 @@
-"""Warnings about files of one volume that hide each other: the same path twice, or one below another."""
+"""Warnings about files of one volume that hide each other: the same path twice, or one below another.
+
+Files are compared with each other, so a pod that lists absurdly many is not compared to the end: after ``_COMPARISONS``
+no more is said.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 from pilothouse.machinery.go_quote import quote
 
 Struct = dict[str, Any]
+_COMPARISONS: Final = 200_000
 
 
 class _File(NamedTuple):
@@ -22,6 +28,11 @@ class _File(NamedTuple):
 
 def warn_about_overlaps(volumes: list[Struct]) -> Iterator[str]:
     """Warnings about all volumes that list their files."""
+    return (found for found in islice(_compare(volumes), _COMPARISONS) if found)
+
+
+def _compare(volumes: list[Struct]) -> Iterator[str]:
+    """One text a comparison, empty where there is nothing to say."""
     for volume in volumes:
         name = quote(volume.get("name", ""))
         for kind, shown, field in (("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName")):
@@ -40,9 +51,9 @@ def _files(source: Struct, described: str = "") -> list[_File]:
 
 def _warn(name: str, described: str, files: list[_File]) -> Iterator[str]:
     for position, file in enumerate(files):
-        for other in files[:position]:
-            if _overlap(file, other):
-                yield f"volume {name} ({described}): overlapping paths: {file} with {other}"
+        for other in islice(files, position):
+            hit = _overlap(file, other)
+            yield f"volume {name} ({described}): overlapping paths: {file} with {other}" if hit else ""
 
 
 def _overlap(file: _File, other: _File) -> bool:
@@ -59,8 +70,8 @@ def _warn_about_projection(name: str, sources: Any) -> Iterator[str]:
             continue
         for file in _projected_files(source):
             for other in files:
-                if _overlap(file, other):
-                    yield f"volume {name} (Projected): overlapping paths: {file} with {other}"
+                hit = _overlap(file, other)
+                yield f"volume {name} (Projected): overlapping paths: {file} with {other}" if hit else ""
             files.append(file)
 
 

@@ -205,6 +205,7 @@ def _validate_request(name: str, text: str, limit: str | None, path: Path, errs:
 def _validate_claims(claims: list[Struct], known: Iterable[str], path: Path, errs: list[FieldError]) -> None:
     """Claims that a container uses: each, or each of its requests, once, and all known to the pod."""
     seen: set[str] = set()
+    partly: set[str] = set()
     known = set(known)
     for position, claim in enumerate(claims):
         where = path.index(position)
@@ -220,9 +221,11 @@ def _validate_claims(claims: list[Struct], known: Iterable[str], path: Path, err
                 errs += (invalid(where.child("request"), request, m) for m in check_dns1123_label(request))
             if key in seen:
                 errs.append(duplicate(where, key))
-            elif not request:
-                errs += (duplicate(where, name) for other in seen if other.partition("/")[0] == name)
+            elif not request and name in partly:
+                errs.append(duplicate(where, name))
             seen.add(key)
+            if request:
+                partly.add(name)
         if name not in known:
             error = not_found_error(where, name)
             listed = ": " + ", ".join(sorted(known)) if known else " which is empty"

@@ -65,12 +65,12 @@ def validate_added_tolerations(
     tolerations: list[Struct], old: list[Struct], path: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
     """A running pod's tolerations may grow, and their seconds may change; nothing else."""
-    kept = [_without_seconds(toleration) for toleration in tolerations]
+    kept = {_without_seconds(toleration) for toleration in tolerations}
     if any(_without_seconds(toleration) not in kept for toleration in old):
         errs.append(forbidden(path, "existing toleration can not be modified except its tolerationSeconds"))
         return
     validate_tolerations(tolerations, path, errs, options)
 
 
-def _without_seconds(toleration: Struct) -> Struct:
-    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+def _without_seconds(toleration: Struct) -> frozenset[tuple[str, str]]:
+    return frozenset((key, value) for key, value in toleration.items() if key != "tolerationSeconds")

@@ -24,6 +24,7 @@ def validate_spread_constraints(
     constraints: list[Struct], path: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
     """Faults of a list of constraints; ``path`` is the list's."""
+    last = {(c.get("topologyKey", ""), c.get("whenUnsatisfiable", "")): at for at, c in enumerate(constraints)}
     for position, constraint in enumerate(constraints):
         where = path.index(position)
         key, action = constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
@@ -32,10 +33,8 @@ def validate_spread_constraints(
             errs.append(required(where.child("topologyKey"), "can not be empty"))
         if action not in _ACTIONS:
             errs.append(not_supported(where.child("whenUnsatisfiable"), action, _ACTIONS))
-        for later in constraints[position + 1 :]:
-            if later.get("topologyKey") == key and later.get("whenUnsatisfiable") == action:
-                errs.append(duplicate(where.child("{topologyKey, whenUnsatisfiable}"), f"{{{key}, {action}}}"))
-                break
+        if last[key, action] > position:
+            errs.append(duplicate(where.child("{topologyKey, whenUnsatisfiable}"), f"{{{key}, {action}}}"))
         _validate_domains(constraint, action, where, errs)
         _validate_selection(constraint, where, errs, options)
 
@@ -84,8 +83,9 @@ def validate_match_keys(keys: Any, others: Any, selector: Struct | None, path: P
             if key in places and key in seen:
                 errs.append(invalid(path.index(places[key]), key, _IN_BOTH))
             seen.add(key)
+    excluded = set(others)
     for position, key in enumerate(keys):
-        if key in others:
+        if key in excluded:
             why = "exists in both matchLabelKeys and mismatchLabelKeys"
             errs.append(invalid(path.child("matchLabelKeys").index(position), key, why))
 

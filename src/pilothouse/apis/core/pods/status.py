@@ -72,8 +72,9 @@ def validate_status_update(pod: Struct, old: Struct, errs: list[FieldError], opt
         for position, container in enumerate(status.get(kind) or ()):
             _validate_user(container, system, STATUS.child(kind).index(position).child("user"), errs)
     for kind, of in (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")):
+        containers = {container.get("name", ""): container for container in reversed(spec.get(of) or ())}
         for position, container in enumerate(status.get(kind) or ()):
-            _validate_devices(container, spec.get(of) or (), status, STATUS.child(kind).index(position), errs)
+            _validate_devices(container, containers, status, STATUS.child(kind).index(position), errs)
     for position, container in enumerate(status.get("ephemeralContainerStatuses") or ()):
         if container.get("allocatedResourcesStatus"):
             where = STATUS.child("ephemeralContainerStatuses").index(position).child("allocatedResourcesStatus")
@@ -105,13 +106,14 @@ def _validate_transitions(status: Struct, before: Struct, spec: Struct, errs: li
         lists = [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers"), *lists]
     for kind, of in lists:
         containers = {container.get("name", ""): container for container in reversed(spec.get(of) or ())} if of else {}
+        alive = [new for new in status.get(kind) or () if "terminated" not in (new.get("state") or ())]
+        revived = {new.get("name", "") for new in alive}
         for position, old in enumerate(before.get(kind) or ()):
             ended = (old.get("state") or {}).get("terminated")
             if ended is None:
                 continue
             name = old.get("name", "")
-            now = [new for new in status.get(kind) or () if new.get("name", "") == name]
-            if not any("terminated" not in (new.get("state") or ()) for new in now):
+            if name not in revived:
                 continue
             container = containers.get(name)
             if container is None or not _may_restart(container, spec, ended.get("exitCode", 0)):
@@ -246,9 +248,11 @@ def _validate_user(container: Struct, system: str, path: Path, errs: list[FieldE
                 errs.append(invalid(at, group, f"must be between 0 and {2**31 - 1}, inclusive"))
 
 
-def _validate_devices(status: Struct, containers: Any, pod: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_devices(
+    status: Struct, containers: dict[str, Struct], pod: Struct, path: Path, errs: list[FieldError]
+) -> None:
     """The health of devices a container got: of resources it asked for, each device once."""
-    container = next((c for c in containers if c.get("name", "") == status.get("name", "")), None)
+    container = containers.get(status.get("name", ""))
     for position, resource in enumerate(status.get("allocatedResourcesStatus") or ()):
         where, name = path.child("allocatedResourcesStatus").index(position), resource.get("name", "")
         if container is not None and (why := _refuse_device(name, container, pod)):
