@@ -25,7 +25,7 @@ def to_core(obj: Object) -> Object:
     for key in _CORE_ALWAYS:
         made.setdefault(key, "")
     if "series" in made:
-        made["series"] = {key: value for key, value in (made["series"] or {}).items() if value}
+        made["series"] = {key: value for key, value in (made["series"] or {}).items() if value or key != "count"}
     return made
 
 
