@@ -1,6 +1,7 @@
 """Where the CEL expressions of webhooks and policies are compiled.
 
-Validation hands over every expression at the point where the original compiles it, so that faults come in its order. ``compile_expressions`` is the one place to plug a compiler in; without one, no expression is refused.
+Validation hands over every expression at the point where the original compiles it, so that faults come in its order.
+``compile_expressions`` is the one place to plug a compiler in; without one, no expression is refused.
 """
 
 from __future__ import annotations

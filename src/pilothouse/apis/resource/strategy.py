@@ -38,20 +38,22 @@ _CONFIG_LIMIT: Final = 32
 _CONDITIONS_LIMIT: Final = 8
 
 
-def default_requests(spec: Object) -> None:
-    """Requests and alternatives are for one device unless they say otherwise."""
-    for request in (spec.get("devices") or {}).get("requests") or ():
-        exactly = request.get("exactly")
-        for one in [*([exactly] if exactly is not None else []), *(request.get("firstAvailable") or ())]:
-            if not one.get("allocationMode"):
-                one["allocationMode"] = "ExactCount"
-            if one["allocationMode"] == "ExactCount" and not one.get("count"):
-                one["count"] = 1
+def default_claim(spec: Object, status: Object | None = None) -> None:
+    """Requests and alternatives are for one device, tolerations for equal values, unless they say otherwise."""
+    for one in _requests(spec):
+        if not one.get("allocationMode"):
+            one["allocationMode"] = "ExactCount"
+        if one["allocationMode"] == "ExactCount" and not one.get("count"):
+            one["count"] = 1
+    for holder in [*_requests(spec), *_results(status or {})]:
+        for toleration in holder.get("tolerations") or ():
+            if not toleration.get("operator"):
+                toleration["operator"] = "Equal"
 
 
 def _requests(spec: Object) -> list[Object]:
     requests = (spec.get("devices") or {}).get("requests") or ()
-    exact = [request["exactly"] for request in requests if request.get("exactly")]
+    exact = [request["exactly"] for request in requests if request.get("exactly") is not None]
     return exact + [one for request in requests for one in request.get("firstAvailable") or ()]
 
 
@@ -64,7 +66,7 @@ class ClaimStatusStrategy(ResettingStatusStrategy):
     """Allocation, use and state of a claim's devices. Devices that are given back lose their state."""
 
     def default(self, obj: Object) -> None:
-        default_requests(obj["spec"])
+        default_claim(obj["spec"], obj.get("status"))
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         super().prepare_for_update(ctx, obj, old)
@@ -113,7 +115,7 @@ class ClaimStrategy(StatusKeeper):
     )
 
     def default(self, obj: Object) -> None:
-        default_requests(obj["spec"])
+        default_claim(obj["spec"], obj.get("status"))
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         super().prepare_for_create(ctx, obj)
@@ -140,7 +142,7 @@ class ClaimTemplateStrategy(Strategy):
     columns = (NAME, AGE)
 
     def default(self, obj: Object) -> None:
-        default_requests(obj["spec"]["spec"])
+        default_claim(obj["spec"]["spec"])
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         _drop_derived(obj["spec"]["spec"], None)
