@@ -58,7 +58,8 @@ class Resource:
 
     @property
     def group_kind(self) -> GroupKind:
-        return GroupKind(self.group, self.kind)
+        """The kind in messages about invalid objects: that of the group they are kept in."""
+        return GroupKind(self.hub.group if self.hub.version else self.group, self.kind)
 
     @property
     def gvk(self) -> GroupVersionKind:

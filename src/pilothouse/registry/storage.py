@@ -20,15 +20,26 @@ class StorageFactory:
         self._stores: dict[str, Store] = {}
 
     def store_for(self, resource: Resource) -> Store:
-        """The store of a resource, whichever version asks for it."""
-        store = self._stores.get(resource.key)
+        """The store of a resource, whichever version asks for it.
+
+        A resource that another group serves too (events) has a store for each, over the same objects: their rules and
+        messages differ.
+        """
+        foreign = resource.group != resource.hub.group
+        name = f"{resource.key} of {resource.group}" if foreign else resource.key
+        store = self._stores.get(name)
         if store is None:
-            store = self._stores[resource.key] = self._make(hub_resource(resource))
+            hub = hub_resource(resource)
+            store = self._share(resource, self.store_for(hub)) if foreign else self._make(hub)
+            self._stores[name] = store
         return store
 
     def store(self, group: str, version: str, name: str) -> Store:
         """The store of a resource by its coordinates."""
         return self.store_for(find_resource(GroupVersion(group, version), name))
+
+    def _share(self, resource: Resource, kept: Store) -> Store:
+        return Store(resource, strategy_for(resource), kept.cache, kept.codec, self._root, self._event_ttl)
 
     def _make(self, resource: Resource) -> Store:
         strategy = strategy_for(resource)

@@ -30,10 +30,7 @@ class LimitRangeStrategy(Strategy):
     allow_create_on_update = True
 
     def default(self, obj: Object) -> None:
-        spec = obj.get("spec", {})
-        if "limits" in spec and not spec["limits"]:
-            spec["limits"] = None
-        for limit in spec.get("limits") or ():
+        for limit in obj.get("spec", {}).get("limits") or ():
             for key in _AMOUNTS:
                 round_up_resources(limit.get(key))
             if limit.get("type") == "Container":
@@ -42,6 +39,12 @@ class LimitRangeStrategy(Strategy):
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         if not obj["metadata"].get("name"):
             obj["metadata"]["name"] = str(uuid.uuid4())
+
+    def canonicalize(self, obj: Object) -> None:
+        # An empty list is stored as none at all.
+        spec = obj.get("spec", {})
+        if "limits" in spec and not spec["limits"]:
+            spec["limits"] = None
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs: list[FieldError] = []

@@ -73,10 +73,6 @@ class EndpointSliceStrategy(Strategy):
     )
 
     def default(self, obj: Object) -> None:
-        for key in ("endpoints", "ports"):
-            # An empty list is stored as none at all.
-            if key in obj and not obj[key]:
-                obj[key] = None
         for port in obj.get("ports") or ():
             if port.get("name") is None:
                 port["name"] = ""
@@ -93,6 +89,12 @@ class EndpointSliceStrategy(Strategy):
         if changed or (metadata.get("labels") or {}) != (before.get("labels") or {}):
             metadata["generation"] = before.get("generation", 0) + 1
         _drop_topology(obj, old)
+
+    def canonicalize(self, obj: Object) -> None:
+        # An empty list is stored as none at all.
+        for key in ("endpoints", "ports"):
+            if not obj.get(key):
+                obj[key] = None
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return _check_slice(obj, None).listed()
