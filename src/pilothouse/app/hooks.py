@@ -11,7 +11,6 @@ These names have nothing of their own to do here, because
     storage-object-count-tracker-hook         caches know their size at any time
     start-apiextensions-controllers           custom resources have no controllers yet
     storage-readiness                         the store is open before the server listens; caches load when first used
-    start-service-ip-repair-controllers       addresses and ports are read from the services themselves
     aggregator-reload-proxy-client-cert       certificate files are read when a connection is made
     apiservice-status-local-available-        done together with registration
       controller
@@ -31,7 +30,15 @@ from typing import TYPE_CHECKING, Final
 from pilothouse.aggregator.registration import AutoRegistration, built_in_services
 from pilothouse.app.chain import Chain
 from pilothouse.controllers.running import Background, Periodic
-from pilothouse.controlplane.bootstrap import flow_control, identity_lease, namespaces, service_cidr
+from pilothouse.controlplane.allocation.node_ports import NodePorts, StoredLedger
+from pilothouse.controlplane.allocation.ranges import PortRange
+from pilothouse.controlplane.bootstrap import (
+    flow_control,
+    identity_lease,
+    namespaces,
+    service_cidr,
+    service_repair,
+)
 from pilothouse.controlplane.bootstrap.address_leases import IDENTITY_LABEL, RENEW_SECONDS, AddressLeases
 from pilothouse.controlplane.bootstrap.authentication_trust import (
     ALLOWED_NAMES,
@@ -47,6 +54,7 @@ from pilothouse.controlplane.bootstrap.kubernetes_endpoints import KubernetesEnd
 from pilothouse.controlplane.bootstrap.kubernetes_service import KubernetesService
 from pilothouse.controlplane.bootstrap.policy import reconcile_policy
 from pilothouse.controlplane.bootstrap.priority_classes import create_system_priority_classes
+from pilothouse.controlplane.bootstrap.service_repair import ServiceRepair
 from pilothouse.controlplane.bootstrap.token_tracking import TokenTracking
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.registry.storage import StorageFactory
@@ -91,7 +99,7 @@ class ServerHooks:
         self._install_identity_lease()
         self._add("storage-readiness")
         self._add("start-legacy-token-tracking-controller", self._keep_token_tracking)
-        self._add("start-service-ip-repair-controllers")
+        self._add("start-service-ip-repair-controllers", self._repair_services)
         self._install_group_hooks()
         self._install_kubernetes_service()
         self._add("start-kubernetes-service-cidr-controller", self._keep_service_cidr)
@@ -269,6 +277,18 @@ class ServerHooks:
         self._add("bootstrap-controller", start)
         if keeps_endpoints:
             self._hooks.add_pre_shutdown("stop-kubernetes-service-controller", endpoints.withdraw)
+
+    async def _repair_services(self) -> None:
+        """Ports are put right before the server is ready; addresses when the kubernetes service has its own."""
+        wanted = self._options.control_plane.service_node_port_range
+        repair = ServiceRepair(
+            self._store("", "services"),
+            self._store("networking.k8s.io", "ipaddresses"),
+            self._store("networking.k8s.io", "servicecidrs"),
+            NodePorts(PortRange(wanted.base, wanted.size), StoredLedger(self._cacher.backend, self._root)),
+        )
+        await repair.repair_ports()
+        self._periodic("service repair", repair.reconcile, service_repair.INTERVAL_SECONDS, at_once=True)
 
     async def _keep_service_cidr(self) -> None:
         ranges = [str(network) for network in self._options.derived.service_ranges]

@@ -61,9 +61,7 @@ class AuthenticationTrust:
         self._store = config_maps
         self._trust = trust
         self._clock = clock
-        self.controller: Controller[str] = Controller(
-            "cluster authentication trust", self.reconcile, wait_for=ready
-        )
+        self.controller: Controller[str] = Controller("cluster authentication trust", self.reconcile, wait_for=ready)
         self._periodic = Periodic("cluster authentication trust", self._ask, INTERVAL_SECONDS, wait_for=ready)
         self._follower = Follower(
             config_maps,

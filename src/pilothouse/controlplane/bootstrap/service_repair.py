@@ -1,0 +1,80 @@
+"""Rounds that right what crashes and races left wrong between services and what is allocated for them.
+
+A service whose address or port is not kept as taken gets it kept; what is kept for nobody is given back, but only after
+a while, for it may belong to a service that is just being written. What cannot be righted here is logged.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from pilothouse.apis.strategy import Object
+from pilothouse.controllers.own_objects import create_missing, remove
+from pilothouse.controlplane.allocation.node_ports import NodePorts
+from pilothouse.controlplane.allocation.ranges import AddressBlock, PortSet
+from pilothouse.controlplane.allocation.repair import Note, PortRepair, repair_addresses, repair_ports
+from pilothouse.machinery.times import Instant, now_instant
+from pilothouse.registry.store.store import Store
+
+logger = logging.getLogger(__name__)
+INTERVAL_SECONDS: Final = 180.0
+
+
+class ServiceRepair:
+    """Compares the services with addresses and ports."""
+
+    def __init__(
+        self,
+        services: Store,
+        addresses: Store,
+        service_cidrs: Store,
+        node_ports: NodePorts,
+        clock: Callable[[], Instant] = now_instant,
+    ) -> None:
+        self._services, self._addresses, self._service_cidrs = services, addresses, service_cidrs
+        self._node_ports = node_ports
+        self._clock = clock
+        self._leaks: dict[int, int] = {}
+
+    async def reconcile(self) -> None:
+        """One round: ports, then addresses."""
+        await self.repair_ports()
+        await self.repair_addresses()
+
+    async def repair_ports(self) -> None:
+        """Keep the ports of all services as taken, and give back those that nobody has had for some rounds."""
+        services = await _all(self._services)
+
+        def work(ports: PortSet) -> PortRepair:
+            repair = repair_ports(self._node_ports.range, ports, services, self._leaks)
+            ports.bits = repair.ports.bits
+            return repair
+
+        repair = await self._node_ports.change(work)
+        self._leaks = repair.leaks
+        _report(repair.notes)
+
+    async def repair_addresses(self) -> None:
+        """Give every address of a service its object, and remove objects that nobody needs."""
+        cidrs = [cidr for obj in await _all(self._service_cidrs) for cidr in obj["spec"].get("cidrs") or ()]
+        blocks = [block for block in map(AddressBlock.parse, cidrs) if block is not None]
+        services, addresses = await _all(self._services), await _all(self._addresses)
+        repair = repair_addresses(services, addresses, blocks, self._clock())
+        for name in repair.delete:
+            await remove(self._addresses, "", name)
+        for obj in repair.create:
+            await create_missing(self._addresses, obj)
+        _report(repair.notes)
+
+
+async def _all(store: Store) -> list[Object]:
+    await store.cache.wait_fresh()
+    return [store.decode(entry) for entry in store.cache.entries()]
+
+
+def _report(notes: Iterable[Note]) -> None:
+    for note in notes:
+        metadata = note.about["metadata"]
+        logger.warning("%s %s/%s: %s", note.reason, metadata.get("namespace", ""), metadata["name"], note.message)
