@@ -30,6 +30,19 @@ BODY_LIMIT: Final = 3 * 1024 * 1024
 _SHOWN: Final = 30
 _TYPE_META: Final = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
+_MOVED: Final = {
+    ("extensions", "DaemonSet"): "apps",
+    ("extensions", "Deployment"): "apps",
+    ("extensions", "ReplicaSet"): "apps",
+    ("extensions", "Ingress"): "networking.k8s.io",
+    ("extensions", "NetworkPolicy"): "networking.k8s.io",
+    ("extensions", "Scale"): "autoscaling",
+    ("apps", "Scale"): "autoscaling",
+}
+"""Kinds that other groups once served: versions of one kind, not different kinds."""
+
+Faults = Callable[[], list[str]]
+"""Lists what was wrong with a body and let pass; made only when somebody asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +54,16 @@ class Expected:
     internal_package: str
     """The package of the hub type, as conversion errors name it: ``core``, ``apps``."""
     formats: tuple[str, ...] = ALL_FORMATS
+    also: frozenset[GroupVersionKind] = frozenset()
+    """Older versions of the same shape that are taken as well."""
+
+    def decode(self, value: Any, *, owned: bool = False) -> tuple[dict[str, Any], Faults | None]:
+        """The object by its schema, and what a strict decoder would say about it. Raises ``DecodeError``.
+
+        ``owned`` allows the object to be made of the value's own parts.
+        """
+        obj, unknown = decode(self.struct, value)
+        return obj, (lambda: strict_faults(self, value)) if unknown else None
 
 
 async def read_body(request: APIRequest) -> bytes:
@@ -84,10 +107,16 @@ async def read_object(request: APIRequest, expected: Expected, validation: str) 
     if format == PROTOBUF:
         return _from_protobuf(data, expected)
     value, repeated = _parse(data, format, expected)
-    obj = _decode(value, expected, data)
-    raw = data if format == JSON else b""
-    report(request, validation, expected, value, raw, obj.pop("$unknown", False), repeated)
+    # Decoding may work in place: what is said about repeated fields needs the body as it was sent.
+    keys = orjson.dumps(value).count(b'":') if format == JSON else 0
+    obj, unknown = _decode(value, expected, data)
+    report(request, validation, expected, unknown, _twice(data, keys) if keys else [], repeated)
     return obj
+
+
+def _twice(data: bytes, keys: int) -> list[str]:
+    """Fields that stand twice in a JSON body which came out with this many keys."""
+    return list(go_json.duplicate_fields(data)) if data.count(b'":') != keys else []
 
 
 def _parse(data: bytes, format: str, expected: Expected) -> tuple[Any, str]:
@@ -119,18 +148,16 @@ def parse_json(data: bytes, refuse: Callable[[str], errors.StatusError]) -> Any:
     raise refuse(f"couldn't get version/kind; json parse error: {why}")
 
 
-def _decode(value: Any, expected: Expected, data: bytes) -> dict[str, Any]:
+def _decode(value: Any, expected: Expected, data: bytes) -> tuple[dict[str, Any], Faults | None]:
     gvk = interpret(value, expected, data)
-    if gvk != expected.gvk:
+    if gvk != expected.gvk and gvk not in expected.also:
         raise mismatch(gvk, expected)
     try:
-        obj, unknown = decode(expected.struct, value)
+        obj, unknown = expected.decode(value, owned=True)
     except DecodeError as error:
         raise cannot_handle(gvk, expected, str(error)) from None
     obj["kind"], obj["apiVersion"] = gvk.kind, str(gvk.group_version)
-    if unknown:
-        obj["$unknown"] = True
-    return obj
+    return obj, unknown
 
 
 def interpret(value: Any, expected: Expected, data: bytes) -> GroupVersionKind:
@@ -164,7 +191,7 @@ def mismatch(gvk: GroupVersionKind, expected: Expected) -> errors.StatusError:
         return cannot_handle(
             gvk, expected, f'no kind "{gvk.kind}" is registered for version "{at}" in scheme "{_SCHEME}"'
         )
-    if gvk.kind == own.kind and gvk.group == own.group:
+    if gvk.kind == own.kind and own.group in (gvk.group, _MOVED.get((gvk.group, gvk.kind))):
         return errors.bad_request(
             f"the API version in the data ({gvk.group_version}) does not match the expected API version "
             f"({own.group_version})"
@@ -197,18 +224,22 @@ def summarize(data: bytes) -> str:
 
 
 def report(
-    request: APIRequest, validation: str, expected: Expected, value: Any, raw: bytes, unknown: bool, repeated: str = ""
+    request: APIRequest,
+    validation: str,
+    expected: Expected,
+    unknown: Faults | None,
+    twice: list[str],
+    repeated: str = "",
 ) -> None:
     """Tell the client about fields that stand twice or that nobody knows, as it asked to be told."""
     if validation == "Ignore":
         return
     faults: list[str] = []
-    if unknown:
-        faults += strict_faults(expected, value)
+    if unknown is not None:
+        faults += unknown()
     if repeated:
         faults[:0] = [repeated] if validation == "Strict" else repeated_lines(repeated)
-    if raw and raw.count(b'":') != orjson.dumps(value).count(b'":'):
-        faults += (f"duplicate field {quote(path)}" for path in go_json.duplicate_fields(raw))
+    faults += (f"duplicate field {quote(path)}" for path in twice)
     if not faults:
         return
     if validation == "Strict":
@@ -236,7 +267,7 @@ def _from_protobuf(data: bytes, expected: Expected) -> dict[str, Any]:
         raise _unrecognized(expected, str(error), data) from None
     gv = parse_group_version(envelope.api_version)
     gvk = GroupVersionKind(gv.group, gv.version, envelope.kind) if envelope.kind else expected.gvk
-    if gvk != expected.gvk:
+    if gvk != expected.gvk and gvk not in expected.also:
         raise mismatch(gvk, expected)
     try:
         obj: dict[str, Any] = protobuf.decode_message(expected.struct, envelope.raw)

@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping
 from pilothouse.apis import types
 from pilothouse.apis.conversion import converters_for
 from pilothouse.apis.deprecations import deprecation_of
-from pilothouse.apis.resources import Resource, Subresource, Version, package_of, table
+from pilothouse.apis.resources import Resource, Subresource, Version, table
 from pilothouse.apis.strategy import Strategy
 from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.input import Expected
 from pilothouse.endpoints.installed import InstalledVersion
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope, Verb
 from pilothouse.endpoints.subresources import MAKERS
+from pilothouse.endpoints.subresources.making import plain_endpoint
 from pilothouse.endpoints.verbs.create import create
 from pilothouse.endpoints.verbs.delete import delete
 from pilothouse.endpoints.verbs.delete_collection import delete_collection
@@ -79,23 +80,11 @@ def make_endpoint(
     resource: Resource, sub: Subresource | None, store_for: StoreFor, own_verbs: OwnVerbs
 ) -> Endpoint:
     """The endpoint of what is not a stored object."""
-    kind = resource.gvk if sub is None else sub.kind
     key = (resource.group, resource.name, "" if sub is None else sub.name)
-    verbs = own_verbs.get(key)
-    if verbs is None:
-        maker = MAKERS.get(key)
-        verbs = {} if maker is None else maker(lambda group, name: store_for(_stored_row(group, name)))
-    struct = types.find_kind(kind) or types.struct(resource.type_name)
-    package = resource.package if kind.group == resource.group else package_of(kind.group)
-    return Endpoint(
-        resource=resource,
-        subresource=key[2],
-        kind=kind,
-        expected=Expected(kind, struct, package),
-        verbs=verbs,
-        takes_path=key[2] == "proxy",
-        deprecation=deprecation_of(resource) if sub is None else "",
-    )
+    maker = MAKERS.get(key)
+    if maker is not None:
+        return maker(resource, sub, lambda group, name: store_for(_stored_row(group, name)))
+    return plain_endpoint(resource, sub, own_verbs.get(key, {}))
 
 
 def _stored_row(group: str, name: str) -> Resource:

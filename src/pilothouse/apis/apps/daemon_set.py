@@ -48,15 +48,14 @@ def set_template_generation(obj: Object, count: int) -> None:
     metadata["annotations"] = {**(metadata.get("annotations") or {}), TEMPLATE_GENERATION: str(count)}
 
 
-def check_template_generation(obj: Object) -> None:
-    """What clients send must at least be a number."""
-    text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION)
-    if text is not None:
-        try:
-            parse_integer(text)
-        except ValueError as error:
-            why = f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {error}'
-            raise errors.bad_request(why) from None
+def settle_template_generation(obj: Object) -> None:
+    """What clients send must at least be a number; without one it is zero."""
+    text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "0")
+    try:
+        set_template_generation(obj, parse_integer(text))
+    except ValueError as error:
+        why = f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {error}'
+        raise errors.bad_request(why) from None
 
 
 def validate_daemon_set_spec(spec: Object, options: PodValidationOptions, *, lax: bool = False) -> list[FieldError]:
@@ -121,7 +120,7 @@ class DaemonSetStatusStrategy(StatusStrategy):
     """What the daemon set controller reports."""
 
     def default(self, obj: Object) -> None:
-        check_template_generation(obj)
+        settle_template_generation(obj)
         default_daemon_set(obj)
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
@@ -145,7 +144,7 @@ class DaemonSetStrategy(WorkloadStrategy):
     columns = DAEMON_SET_COLUMNS
 
     def default(self, obj: Object) -> None:
-        check_template_generation(obj)
+        settle_template_generation(obj)
         default_daemon_set(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:

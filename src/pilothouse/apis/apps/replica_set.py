@@ -43,7 +43,7 @@ def validate_replica_set_status(status: Object) -> list[FieldError]:
     validate_within_total(status, ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"), errs)
     if status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
         why = "cannot be greater than readyReplicas"
-        errs.append(invalid(STATUS.child("availableReplicas"), status["availableReplicas"], why))
+        errs.append(invalid(STATUS.child("availableReplicas"), status.get("availableReplicas", 0), why))
     return errs
 
 

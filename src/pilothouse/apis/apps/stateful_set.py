@@ -166,7 +166,7 @@ def validate_stateful_set_status(status: Object, old: Object) -> list[FieldError
     validate_within_total(status, ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"), errs)
     if status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
         why = "cannot be greater than status.readyReplicas"
-        errs.append(invalid(STATUS.child("availableReplicas"), status["availableReplicas"], why))
+        errs.append(invalid(STATUS.child("availableReplicas"), status.get("availableReplicas", 0), why))
     validate_collisions_kept(status, old, errs)
     return errs
 

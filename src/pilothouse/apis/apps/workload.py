@@ -88,7 +88,10 @@ def validate_replicated_template(spec: Object, errs: list[FieldError], options: 
 def validate_within_total(status: Object, names: tuple[str, ...], errs: list[FieldError]) -> None:
     """No kind of replica can be more than all replicas."""
     total, why = status.get("replicas", 0), "cannot be greater than status.replicas"
-    errs += (invalid(STATUS.child(name), status[name], why) for name in names if status.get(name, 0) > total)
+    for name in names:
+        count = status.get(name, 0)
+        if count > total:
+            errs.append(invalid(STATUS.child(name), count, why))
 
 
 def validate_collisions_kept(status: Object, old: Object, errs: list[FieldError]) -> None:

@@ -77,10 +77,10 @@ class JobStrategy(WorkloadStrategy):
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         own, pods = obj["metadata"], obj["spec"]["template"]["metadata"]
-        takes_labels = not own.get("labels") or own["labels"] is pods.get("labels")
+        shares_labels = "labels" in own and own["labels"] is pods.get("labels")
         if not obj["spec"].get("manualSelector"):
             generate_selector(obj)
-        if takes_labels and pods.get("labels"):
+        if shares_labels:
             own["labels"] = dict(pods["labels"])
         super().prepare_for_create(ctx, obj)
         drop_disabled_job_fields(obj["spec"], None)
@@ -94,6 +94,11 @@ class JobStrategy(WorkloadStrategy):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         return validate_job_update(obj, old)
+
+    def canonicalize(self, obj: Object) -> None:
+        found = obj["spec"]["template"]["metadata"].get("labels")
+        if found and not obj["metadata"].get("labels"):
+            obj["metadata"]["labels"] = dict(found)
 
     def template_cautions(self, obj: Object) -> list[str]:
         return warn_about_job_spec(obj["spec"], "spec") + super().template_cautions(obj)

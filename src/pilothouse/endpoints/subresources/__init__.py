@@ -1,20 +1,28 @@
 """Endpoints that do not serve stored objects as they are: scale, bindings, evictions, logs, proxies, components.
 
-``MAKERS`` tells for each of them how its verbs are made, given a way to the stores it works on. What needs layers above
-this one (reviews, service account tokens) is handed to the installer instead.
+``MAKERS`` tells for each of them how it is made, given a way to the stores it works on. What needs layers above this
+one (reviews, service account tokens) is handed to the installer instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from pilothouse.endpoints.scope import EndpointVerb
-from pilothouse.registry.store.store import Store
+from pilothouse.endpoints.subresources.binding import make_binding_endpoint
+from pilothouse.endpoints.subresources.components import make_components_endpoint
+from pilothouse.endpoints.subresources.eviction import make_eviction_endpoint
+from pilothouse.endpoints.subresources.making import Maker
+from pilothouse.endpoints.subresources.scale import make_scale_scope
 
-StoreOf = Callable[[str, str], Store]
-"""The store of a group's resource."""
-VerbMaker = Callable[[StoreOf], Mapping[str, EndpointVerb]]
-
-MAKERS: Final[Mapping[tuple[str, str, str], VerbMaker]] = {}
+MAKERS: Final[Mapping[tuple[str, str, str], Maker]] = {
+    ("", "bindings", ""): make_binding_endpoint,
+    ("", "componentstatuses", ""): make_components_endpoint,
+    ("", "pods", "binding"): make_binding_endpoint,
+    ("", "pods", "eviction"): make_eviction_endpoint,
+    ("", "replicationcontrollers", "scale"): make_scale_scope,
+    ("apps", "deployments", "scale"): make_scale_scope,
+    ("apps", "replicasets", "scale"): make_scale_scope,
+    ("apps", "statefulsets", "scale"): make_scale_scope,
+}
 """By group, resource and subresource."""

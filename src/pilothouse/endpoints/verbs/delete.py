@@ -132,6 +132,11 @@ def _from_body(request: APIRequest, body: bytes) -> DeleteOptions:
         obj, _ = decode(struct, value)
     except DecodeError as error:
         raise errors.bad_request(str(error)) from None
+    return options_from(obj)
+
+
+def options_from(obj: Object) -> DeleteOptions:
+    """What a DeleteOptions object says."""
     preconditions = obj.get("preconditions") or {}
     return DeleteOptions(
         grace_period_seconds=obj.get("gracePeriodSeconds"),

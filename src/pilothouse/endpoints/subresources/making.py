@@ -1,0 +1,51 @@
+"""Making endpoints: of what is computed, and of what works on stored objects without showing them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pilothouse.apis import types
+from pilothouse.apis.deprecations import deprecation_of
+from pilothouse.apis.resources import Resource, Subresource, package_of
+from pilothouse.endpoints.input import Expected
+from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope
+from pilothouse.registry.store.store import Store
+
+StoreOf = Callable[[str, str], Store]
+"""The store of a group's resource."""
+Maker = Callable[[Resource, Subresource | None, StoreOf], Endpoint]
+
+
+def plain_endpoint(resource: Resource, sub: Subresource | None, verbs: Mapping[str, EndpointVerb]) -> Endpoint:
+    """An endpoint without a store."""
+    return Endpoint(
+        resource=resource,
+        subresource="" if sub is None else sub.name,
+        kind=resource.gvk if sub is None else sub.kind,
+        expected=expected_kind(resource, sub),
+        verbs=verbs,
+        deprecation=deprecation_of(resource) if sub is None else "",
+    )
+
+
+def working_endpoint(
+    resource: Resource, sub: Subresource | None, store: Store, verbs: Mapping[str, EndpointVerb]
+) -> ResourceScope:
+    """An endpoint that takes one kind and works on stored objects of another."""
+    return ResourceScope(
+        resource=resource,
+        subresource="" if sub is None else sub.name,
+        kind=resource.gvk if sub is None else sub.kind,
+        expected=expected_kind(resource, sub),
+        verbs=verbs,
+        deprecation=deprecation_of(resource) if sub is None else "",
+        store=store,
+        strategy=store.strategy,
+    )
+
+
+def expected_kind(resource: Resource, sub: Subresource | None) -> Expected:
+    """The kind that an endpoint takes."""
+    kind = resource.gvk if sub is None else sub.kind
+    package = resource.package if kind.group == resource.group else package_of(kind.group)
+    return Expected(kind, types.find_kind(kind) or types.struct(resource.type_name), package)
