@@ -1,8 +1,8 @@
 """All plug-ins by name, in the order they run, which of them run by default, and how a user's own join them.
 
-Ours and a user's are found the same way: a module and a class in it. Modules are imported when their plug-in is switched
-on. A user's plug-in comes from the entry point group ``pilothouse.admission_plugins`` of an installed package, or from a
-module named on the command line, of which every subclass of ``Plugin`` with a name is taken. They run where
+Ours and a user's are found the same way: a module and a class in it. Modules are imported when their plug-in is
+switched on. A user's plug-in comes from the entry point group ``pilothouse.admission_plugins`` of an installed package,
+or from a module named on the command line, of which every subclass of ``Plugin`` with a name is taken. They run where
 ``OWN_PLACE`` says: after our plug-ins that complete objects, before policies, webhooks and quota see the result.
 """
 
@@ -26,6 +26,7 @@ MODULES: Final[Mapping[str, str]] = {
     "LimitRanger": "limit_ranger",
     "ServiceAccount": "service_account",
     "TaintNodesByCondition": "taint_nodes_by_condition",
+    "PodSecurity": "pod_security",
     "Priority": "priority",
     "DefaultTolerationSeconds": "default_toleration_seconds",
     "DefaultStorageClass": "default_storage_class",

@@ -1,8 +1,8 @@
 """The chain: plug-ins in order, first those that mutate, then, on the final object, those that validate.
 
-Which plug-ins care for an operation on a resource is worked out once and looked up afterwards. When a webhook or a policy
-has changed the object, all mutating plug-ins see it once more (reinvocation), as later changes may be against what
-earlier plug-ins ensure.
+Which plug-ins care for an operation on a resource is worked out once and looked up afterwards. When a webhook or a
+policy has changed the object, all mutating plug-ins see it once more (reinvocation), as later changes may be against
+what earlier plug-ins ensure.
 """
 
 from __future__ import annotations

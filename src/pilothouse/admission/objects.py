@@ -1,7 +1,8 @@
 """Reading other objects while judging one: straight from the cache, each state decoded at most once.
 
-What is handed out is shared by all requests: never change it. ``get`` and ``list`` are synchronous once ``ready`` has been
-awaited; a plug-in that finds nothing may ``refresh`` first, which matters only when several processes share a store.
+What is handed out is shared by all requests: never change it. ``get`` and ``list`` are synchronous once ``ready`` has
+been awaited; a plug-in that finds nothing may ``refresh`` first, which matters only when several processes share a
+store.
 """
 
 from __future__ import annotations

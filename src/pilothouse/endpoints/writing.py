@@ -113,13 +113,17 @@ def attributes_of(
     """The admission attributes of a write."""
     resource = scope.resource
     named = obj if obj is not None else old
+    name = request.info.name or (named["metadata"].get("name", "") if named is not None else "")
+    namespace = ctx.namespace
+    if not namespace and resource.name == "namespaces" and not resource.group:
+        namespace = name
     return Attributes(
         operation=operation,
         kind=scope.kind,
         resource=GroupVersionResource(resource.group, resource.version, resource.name),
         subresource=scope.subresource,
-        namespace=ctx.namespace,
-        name=request.info.name or (named["metadata"].get("name", "") if named is not None else ""),
+        namespace=namespace,
+        name=name,
         user=request.user,
         object=obj,
         old_object=old,

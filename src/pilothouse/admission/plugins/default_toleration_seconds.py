@@ -1,4 +1,4 @@
-"""DefaultTolerationSeconds: pods stay on a node that is not ready or unreachable for some minutes, unless they say more."""
+"""DefaultTolerationSeconds: pods stay for some minutes on a node that is lost, unless they say otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Priority: the class a pod or pod group names becomes the number that schedulers read; one class may be the default."""
+"""Priority: the class a pod or pod group names becomes the number schedulers read; one class may be the default."""
 
 from __future__ import annotations
 

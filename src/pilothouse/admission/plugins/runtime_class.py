@@ -1,4 +1,4 @@
-"""RuntimeClass: the class a pod names gives it overhead, node selector and tolerations; nobody else may set overhead."""
+"""RuntimeClass: the class a pod names gives it overhead, selector and tolerations; nobody else may set overhead."""
 
 from __future__ import annotations
 
