@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from pilothouse.apis.object_names import NameValidator, name_is_dns_subdomain
 from pilothouse.machinery.field_errors import FieldError
+from pilothouse.machinery.go_quote import quote
 
 Object = dict[str, Any]
 
@@ -132,6 +133,9 @@ class Strategy:
         """The field a selector means, under the name ``fields`` gives it. Raises ``ValueError`` for one it may not use."""
         if name in ("metadata.name", "metadata.namespace") or name in self.field_labels:
             return name, value
+        if not self.field_labels:
+            known = '"metadata.name", "metadata.namespace"'
+            raise ValueError(f"{quote(name)} is not a known field selector: only {known}")
         raise ValueError(f"field label not supported: {name}")
 
 
