@@ -55,6 +55,8 @@ def _fits(scope: Endpoint, request: APIRequest) -> bool:
 
 def _allowed(scope: Endpoint, request: APIRequest) -> bool:
     """Whether the method makes sense for a collection, an object or a subresource."""
+    if scope.takes_path:
+        return True
     if request.method in ("HEAD", "OPTIONS"):
         return False
     info = request.info

@@ -11,16 +11,25 @@ from typing import Final
 
 from pilothouse.endpoints.subresources.binding import make_binding_endpoint
 from pilothouse.endpoints.subresources.components import make_components_endpoint
+from pilothouse.endpoints.subresources.connecting import make_connecting_endpoint, make_log_endpoint
 from pilothouse.endpoints.subresources.eviction import make_eviction_endpoint
 from pilothouse.endpoints.subresources.making import Maker
+from pilothouse.endpoints.subresources.proxying import make_proxy_endpoint
 from pilothouse.endpoints.subresources.scale import make_scale_scope
 
 MAKERS: Final[Mapping[tuple[str, str, str], Maker]] = {
     ("", "bindings", ""): make_binding_endpoint,
     ("", "componentstatuses", ""): make_components_endpoint,
+    ("", "nodes", "proxy"): make_proxy_endpoint,
+    ("", "pods", "attach"): make_connecting_endpoint,
     ("", "pods", "binding"): make_binding_endpoint,
     ("", "pods", "eviction"): make_eviction_endpoint,
+    ("", "pods", "exec"): make_connecting_endpoint,
+    ("", "pods", "log"): make_log_endpoint,
+    ("", "pods", "portforward"): make_connecting_endpoint,
+    ("", "pods", "proxy"): make_proxy_endpoint,
     ("", "replicationcontrollers", "scale"): make_scale_scope,
+    ("", "services", "proxy"): make_proxy_endpoint,
     ("apps", "deployments", "scale"): make_scale_scope,
     ("apps", "replicasets", "scale"): make_scale_scope,
     ("apps", "statefulsets", "scale"): make_scale_scope,

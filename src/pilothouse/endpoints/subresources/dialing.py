@@ -8,6 +8,8 @@ import os
 import ssl
 from typing import Final
 
+from pilothouse.net.eager import ensure_task
+
 _WORDS: Final = {
     errno.ECONNREFUSED: "connect: connection refused",
     errno.EHOSTUNREACH: "connect: no route to host",
@@ -25,6 +27,7 @@ async def dial(
     host: str, port: int, context: ssl.SSLContext | None, seconds: float
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect, with TLS if a context is given. Raises ``DialError``."""
+    await ensure_task()
     target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
         async with asyncio.timeout(seconds):
