@@ -34,6 +34,7 @@ MODULES: Final[Mapping[str, str]] = {
     "PodGroupProtection": "pod_group_protection",
     "RuntimeClass": "runtime_class",
     "DefaultIngressClass": "default_ingress_class",
+    "ResourceQuota": "resource_quota",
 }
 DEFAULT_OFF: Final[frozenset[str]] = frozenset()
 

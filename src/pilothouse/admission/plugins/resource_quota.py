@@ -1,0 +1,88 @@
+"""ResourceQuota: no more of anything in a namespace than its quotas allow, whoever asks at the same moment.
+
+Runs last, when everything else has agreed: what is charged is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pilothouse.admission.environment import Environment
+from pilothouse.admission.plugin import Plugin
+from pilothouse.admission.quota.claims import ResourceClaimEvaluator, VolumeClaimEvaluator
+from pilothouse.admission.quota.configuration import read_configuration
+from pilothouse.admission.quota.evaluators import Evaluator, ServiceEvaluator
+from pilothouse.admission.quota.ledger import Ledger
+from pilothouse.admission.quota.pods import PodEvaluator
+from pilothouse.endpoints.admission import Attributes
+from pilothouse.machinery.gvk import GroupResource
+
+_SERVICES: Final = GroupResource("", "services")
+_IGNORED: Final = frozenset(
+    {
+        GroupResource("", "bindings"),
+        GroupResource("", "componentstatuses"),
+        GroupResource("authentication.k8s.io", "tokenreviews"),
+        GroupResource("authentication.k8s.io", "selfsubjectreviews"),
+        GroupResource("authorization.k8s.io", "subjectaccessreviews"),
+        GroupResource("authorization.k8s.io", "selfsubjectaccessreviews"),
+        GroupResource("authorization.k8s.io", "localsubjectaccessreviews"),
+        GroupResource("authorization.k8s.io", "selfsubjectrulesreviews"),
+        GroupResource("", "events"),
+        GroupResource("events.k8s.io", "events"),
+        GroupResource("", "namespaces"),
+    }
+)
+
+
+class ResourceQuota(Plugin):
+    """See the module's docstring."""
+
+    name = "ResourceQuota"
+
+    def __init__(self, environment: Environment, configuration: Any = None) -> None:
+        super().__init__(environment)
+        self._quotas = environment.objects("", "v1", "resourcequotas")
+        self._limited = read_configuration(configuration)
+        self._ledger: Ledger | None = None
+        self._evaluators: dict[GroupResource, Evaluator] = {
+            GroupResource("", "pods"): PodEvaluator(environment.enabled("PodLevelResources")),
+            _SERVICES: ServiceEvaluator(_SERVICES),
+            GroupResource("", "persistentvolumeclaims"): VolumeClaimEvaluator(),
+            GroupResource("resource.k8s.io", "resourceclaims"): ResourceClaimEvaluator(
+                environment.objects("resource.k8s.io", "v1", "deviceclasses"),
+                environment.objects("", "v1", "pods"),
+                environment.objects("resource.k8s.io", "v1", "resourceclaims"),
+            ),
+        }
+
+    def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:
+        """What can change what is used; cluster-wide objects drop out when their namespace is seen to be empty."""
+        return resource not in _IGNORED and self._evaluator(resource).concerns(operation, subresource)
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Charge the request, or refuse it."""
+        namespace = attributes.namespace
+        if not namespace:
+            return
+        quotas = self._quotas
+        if not self._limited:
+            await quotas.ready()
+            if not quotas.entries(namespace):
+                return
+        evaluator = self._evaluator(attributes.resource.group_resource)
+        if evaluator.handles(attributes):
+            if self._ledger is None:
+                self._ledger = Ledger(quotas, self._limited)
+            await self._ledger.charge(attributes, evaluator)
+
+    async def close(self) -> None:
+        """Stop charging."""
+        if self._ledger is not None:
+            await self._ledger.close()
+
+    def _evaluator(self, resource: GroupResource) -> Evaluator:
+        found = self._evaluators.get(resource)
+        if found is None:
+            found = self._evaluators[resource] = Evaluator(resource)
+        return found
