@@ -8,11 +8,13 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pilothouse.apis.core.pod_spec.security import allow_privileged
 from pilothouse.app.admission import build_admission
 from pilothouse.app.authentication import build_authenticator
 from pilothouse.app.authorization import Authorization
 from pilothouse.app.chain import Chain, build_chain
 from pilothouse.app.hooks import ServerHooks
+from pilothouse.app.services import install_allocation
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.chain import ChainConfig
 from pilothouse.filters.chain import build_chain as build_filters
@@ -46,6 +48,8 @@ class Assembly:
         self.backend = SQLiteBackend(path, retention=Retention(seconds=options.etcd.etcd_compaction_interval or 300.0))
         self.cacher = Cacher(self.backend)
         self.storage = StorageFactory(self.cacher, options.etcd.etcd_prefix, int(options.control_plane.event_ttl))
+        allow_privileged(options.control_plane.allow_privileged)
+        node_ports = install_allocation(options, self.storage, self.backend)
         address = f"{options.generic.external_hostname}:{options.secure_serving.secure_port}"
         self.authorization = Authorization(options, self.storage)
         self.admission = build_admission(options, self.storage, self.authorization.authorizer)
@@ -53,7 +57,7 @@ class Assembly:
         self.chain: Chain = build_chain(self.storage, runtime_config, address, self.admission)
         self.metrics = RequestMetrics()
         self._install_checks()
-        self.hooks = ServerHooks(options, self.chain, self.storage, self.cacher, self.lifecycle)
+        self.hooks = ServerHooks(options, self.chain, self.storage, self.cacher, self.lifecycle, node_ports)
         self.hooks.install()
         self.chain.aggregator.checks.add("shutdown", self._stopping_fault, ("readyz",))
         front = self.chain.aggregator

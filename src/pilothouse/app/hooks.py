@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, Final
 from pilothouse.aggregator.registration import AutoRegistration, built_in_services
 from pilothouse.app.chain import Chain
 from pilothouse.controllers.running import Background, Periodic
-from pilothouse.controlplane.allocation.node_ports import NodePorts, StoredLedger
-from pilothouse.controlplane.allocation.ranges import PortRange
+from pilothouse.controlplane.allocation.node_ports import NodePorts
 from pilothouse.controlplane.bootstrap import (
     flow_control,
     identity_lease,
@@ -74,8 +73,15 @@ class ServerHooks:
     """The hooks of one server. ``install`` registers them; ``background`` is what they leave running."""
 
     def __init__(
-        self, options: ServerOptions, chain: Chain, storage: StorageFactory, cacher: Cacher, lifecycle: Lifecycle
+        self,
+        options: ServerOptions,
+        chain: Chain,
+        storage: StorageFactory,
+        cacher: Cacher,
+        lifecycle: Lifecycle,
+        node_ports: NodePorts,
     ) -> None:
+        self._node_ports = node_ports
         self._options, self._chain, self._storage, self._lifecycle = options, chain, storage, lifecycle
         self._hooks = chain.aggregator.hooks
         self._root, self._cacher = options.etcd.etcd_prefix, cacher
@@ -269,6 +275,7 @@ class ServerHooks:
                 await endpoints.reconcile()
 
         async def start() -> None:
+            await self._default_cidr().reconcile()  # the service's own address is taken from it
             await service.ensure()
             if keeps_endpoints:
                 await endpoints.withdraw_stale()
@@ -280,21 +287,23 @@ class ServerHooks:
 
     async def _repair_services(self) -> None:
         """Ports are put right before the server is ready; addresses when the kubernetes service has its own."""
-        wanted = self._options.control_plane.service_node_port_range
         repair = ServiceRepair(
             self._store("", "services"),
             self._store("networking.k8s.io", "ipaddresses"),
             self._store("networking.k8s.io", "servicecidrs"),
-            NodePorts(PortRange(wanted.base, wanted.size), StoredLedger(self._cacher.backend, self._root)),
+            self._node_ports,
         )
         await repair.repair_ports()
         self._periodic("service repair", repair.reconcile, service_repair.INTERVAL_SECONDS, at_once=True)
 
     async def _keep_service_cidr(self) -> None:
-        ranges = [str(network) for network in self._options.derived.service_ranges]
-        default = service_cidr.DefaultServiceCIDR(self._store("networking.k8s.io", "servicecidrs"), ranges)
+        default = self._default_cidr()
         await default.reconcile()
         self._periodic("default ServiceCIDR", default.reconcile, service_cidr.INTERVAL_SECONDS, at_once=False)
+
+    def _default_cidr(self) -> service_cidr.DefaultServiceCIDR:
+        ranges = [str(network) for network in self._options.derived.service_ranges]
+        return service_cidr.DefaultServiceCIDR(self._store("networking.k8s.io", "servicecidrs"), ranges)
 
     # Aggregation
 

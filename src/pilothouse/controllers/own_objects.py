@@ -7,12 +7,16 @@ All of them put up with others who do the same: what exists already, was changed
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final, Literal
 
 import orjson
 
-from pilothouse.apis.strategy import Context, Object
+from pilothouse.apis.resources import Resource
+from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.endpoints.installer import make_field_manager
 from pilothouse.machinery import errors
+from pilothouse.machinery.field_manager import FieldManager, keep_times
 from pilothouse.machinery.times import now
 from pilothouse.registry.rest.deletion import DeleteOptions
 from pilothouse.registry.store.removal import delete
@@ -48,8 +52,10 @@ async def existing(store: Store, namespace: str, name: str) -> Object | None:
 async def create(store: Store, obj: Object, manager: str = OWN_MANAGER) -> bool:
     """Create the object; False when another server has just done so. ``manager`` owns its fields."""
     store.strategy.default(obj)
+    ctx = server_context(obj["metadata"].get("namespace", ""))
+    obj = _fields(store.resource, "", type(store.strategy)).update(None, obj, manager, ctx.now)
     try:
-        await store.create(server_context(obj["metadata"].get("namespace", "")), obj)
+        await store.create(ctx, obj)
     except errors.StatusError as error:
         if error.reason != "AlreadyExists":
             raise
@@ -67,7 +73,7 @@ async def create_missing(store: Store, obj: Object, manager: str = OWN_MANAGER) 
 
 async def update(store: Store, namespace: str, name: str, change: Change, manager: str = OWN_MANAGER) -> bool:
     """Change an object; whether there was one to change."""
-    return await _update(store, server_context(namespace, "update"), name, change)
+    return await _update(store, server_context(namespace, "update"), name, change, manager, "Update")
 
 
 async def update_status(
@@ -79,19 +85,23 @@ async def update_status(
     operation: Literal["Update", "Apply"] = "Update",
 ) -> bool:
     """Change the status of an object; whether there was one. ``operation`` is how the manager came to own it."""
-    return await _update(store, server_context(namespace, "update", "status"), name, change)
+    return await _update(store, server_context(namespace, "update", "status"), name, change, manager, operation)
 
 
-async def _update(store: Store, ctx: Context, name: str, change: Change) -> bool:
+async def _update(store: Store, ctx: Context, name: str, change: Change, manager: str, operation: str) -> bool:
+    strategy = store.strategy.subresources[ctx.subresource]() if ctx.subresource else None
+    fields = _fields(store.resource, ctx.subresource, type(strategy or store.strategy))
+
     async def changed(old: Object | None) -> Object:
         copy: Object = orjson.loads(orjson.dumps(old))
         wanted = change(copy)
-        if wanted is None:
+        if wanted is None or old is None:
             return dict(old or {})
         store.strategy.default(wanted)
-        return wanted
+        if operation == "Apply":
+            return _applied(store, fields, old, wanted, manager, ctx.now)
+        return keep_times(fields.update(old, wanted, manager, ctx.now), old)
 
-    strategy = store.strategy.subresources[ctx.subresource]() if ctx.subresource else None
     for attempt in range(_ATTEMPTS):
         try:
             await store.update(ctx, name, changed, strategy=strategy, create=False)
@@ -103,6 +113,19 @@ async def _update(store: Store, ctx: Context, name: str, change: Change) -> bool
         else:
             break
     return True
+
+
+@cache
+def _fields(resource: Resource, subresource: str, strategy: type[Strategy]) -> FieldManager:
+    return make_field_manager(resource, subresource, strategy())
+
+
+def _applied(store: Store, fields: FieldManager, old: Object, wanted: Object, manager: str, at: str) -> Object:
+    """The stored object with the wanted status laid over it, as an apply of that status would do."""
+    named = {"kind": store.resource.kind, "apiVersion": str(store.resource.group_version)}
+    patch = {**named, "metadata": {"name": old["metadata"]["name"]}, "status": wanted.get("status") or {}}
+    merged = fields.apply({**named, **old}, patch, manager, force=True, now=at)
+    return keep_times({key: value for key, value in merged.items() if key not in named}, old)
 
 
 async def remove(store: Store, namespace: str, name: str, uid: str | None = None) -> bool:

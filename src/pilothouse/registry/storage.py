@@ -7,7 +7,7 @@ from pilothouse.apis.strategies import strategy_for
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.registry.store.codec import ObjectCodec
 from pilothouse.registry.store.store import Store
-from pilothouse.storage.cacher import Cacher
+from pilothouse.storage.cacher import Cacher, ResourceCache
 
 
 class StorageFactory:
@@ -40,6 +40,19 @@ class StorageFactory:
 
     def _share(self, resource: Resource, kept: Store) -> Store:
         return Store(resource, strategy_for(resource), kept.cache, kept.codec, self._root, self._event_ttl)
+
+    @property
+    def root(self) -> str:
+        """The prefix of all keys."""
+        return self._root
+
+    def cache(self, key: str, codec: ObjectCodec) -> ResourceCache:
+        """The cache of a resource that is not in the table, by its key below the root."""
+        return self._cacher.resource(f"{self._root}/{key}/", codec)
+
+    def drop(self, key: str) -> None:
+        """Forget the cache of a resource; its watches end."""
+        self._cacher.drop(f"{self._root}/{key}/")
 
     def _make(self, resource: Resource) -> Store:
         strategy = strategy_for(resource)

@@ -41,10 +41,8 @@ class KubernetesService:
         spec: dict[str, Any] = {
             "ports": [port],
             "clusterIP": self.cluster_ip,
-            "clusterIPs": [self.cluster_ip],
             "type": "NodePort" if self.node_port else "ClusterIP",
             "sessionAffinity": "None",
-            "ipFamilies": [self._family()],
             "ipFamilyPolicy": "SingleStack",
             "internalTrafficPolicy": "Cluster",
         }

@@ -33,6 +33,8 @@ async def delete(
         entry = store.cache.get(key)
         if entry is None:
             raise errors.not_found(store.resource.group_resource, name)
+        if store.prepare is not None:
+            await store.prepare((entry,))
         stored = store.decode(entry)
         plan = plan_deletion(store.resource, store.strategy, ctx, stored, options)
         if admit is not None:
@@ -46,15 +48,18 @@ async def delete(
                     return entry, False
             if ctx.dry_run:
                 return entry, True
-            return await store.cache.delete(key, entry.revision), True
+            return await store.remove(key, entry.revision, stored), True
         except Conflict as conflict:
             if conflict.current is None:
                 raise errors.not_found(store.resource.group_resource, name) from None
+            await store.cache.wait_fresh()
 
 
 async def _store_marked(store: Store, ctx: Context, key: str, obj: Object, entry: Entry) -> Entry:
     if obj["metadata"] == store.decode(entry)["metadata"]:
         return entry
+    if store.stored_form is not None:
+        obj = await store.stored_form(obj)
     data = store.codec.encode(obj)
     if ctx.dry_run:
         return store.codec.entry_of(key, obj, data, entry.revision)

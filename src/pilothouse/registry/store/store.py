@@ -8,8 +8,8 @@ write returns is already in the cache, so a client reads its own writes.
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Protocol
 
 import orjson
 
@@ -19,7 +19,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.names import generate_name
-from pilothouse.registry.rest.before_create import before_create
+from pilothouse.registry.rest.before_create import before_create, ensure_namespace
 from pilothouse.registry.rest.before_update import before_update
 from pilothouse.registry.store.codec import ObjectCodec
 from pilothouse.registry.store.versions import parse_version, too_large_version
@@ -36,8 +36,41 @@ Change = Callable[[Object | None], Awaitable[Object]]
 """Makes the wanted object from the stored one (None when there is none yet). May be called again after a conflict."""
 
 
+class Reservation(Protocol):
+    """What one write has reserved."""
+
+    async def commit(self) -> None:
+        """The write is done: give back what it no longer needs."""
+        ...
+
+    async def undo(self) -> None:
+        """The write failed: give back what was reserved for it."""
+        ...
+
+
+class Reservations(Protocol):
+    """Things outside the object that it needs for itself, such as a service's addresses and ports."""
+
+    async def allocate_create(self, ctx: Context, obj: Object, /) -> Reservation:
+        """Reserve for a new object, and note it in the object."""
+        ...
+
+    async def allocate_update(self, ctx: Context, obj: Object, old: Object, /) -> Reservation:
+        """Reserve what the change needs, and note it in the object."""
+        ...
+
+    async def release(self, obj: Object, /) -> None:
+        """Give back everything of an object that has gone."""
+        ...
+
+
 class Store:
     """All objects of one resource."""
+
+    prepare: Callable[[Sequence[Entry]], Awaitable[None]] | None = None
+    """Waited for before entries are decoded, where others have a part in that (conversion by webhook)."""
+    stored_form: Callable[[Object], Awaitable[Object]] | None = None
+    """Waited for to get an object's form in storage, likewise."""
 
     def __init__(
         self,
@@ -55,6 +88,7 @@ class Store:
         self.prefix = f"{root}/{resource.key}/"
         self._ttl = ttl_seconds
         self._random = random.SystemRandom()
+        self.reservations: Reservations | None = None
 
     # Reading
 
@@ -102,26 +136,48 @@ class Store:
             raise errors.generic("resourceVersion should not be set on objects to be created")
         if not metadata.get("name") and metadata.get("generateName"):
             return await self._create_named(ctx, obj, admit)
-        await self._prepare_create(ctx, obj, admit)
         try:
-            return await self._write_new(ctx, obj)
+            return await self._create_once(ctx, obj, admit, checked=False)
         except KeyExists:
-            raise errors.already_exists(self.resource.group_resource, metadata["name"]) from None
+            raise self._exists(metadata) from None
+
+    def _exists(self, metadata: dict[str, Any]) -> errors.StatusError:
+        error = errors.already_exists(self.resource.group_resource, metadata["name"])
+        present = self.cache.get(self.key(metadata.get("namespace", ""), metadata["name"]))
+        if present is not None and self.decode(present)["metadata"].get("deletionTimestamp"):
+            error.message = f"object is being deleted: {error.message}"
+        return error
 
     async def _create_named(self, ctx: Context, obj: Object, admit: Admit | None) -> Entry:
         """Find a free name. The object is checked once: names that differ in a suffix are equally valid."""
         metadata = obj["metadata"]
         for attempt in range(_NAME_ATTEMPTS):
             metadata["name"] = generate_name(metadata["generateName"], self._random)
-            if attempt == 0:
-                await self._prepare_create(ctx, obj, admit)
             try:
-                return await self._write_new(ctx, obj)
+                return await self._create_once(ctx, obj, admit, checked=attempt > 0)
             except KeyExists:
                 continue
         raise errors.generate_name_conflict(self.resource.group_resource, metadata["name"], 1)
 
-    async def _prepare_create(self, ctx: Context, obj: Object, admit: Admit | None) -> None:
+    async def _create_once(self, ctx: Context, obj: Object, admit: Admit | None, *, checked: bool) -> Entry:
+        """Reserve what the object needs, check it unless that was done, and write it; nothing stays reserved on failure."""
+        if self.reservations is None:
+            if not checked:
+                await self._check_new(ctx, obj, admit)
+            return await self._write_new(ctx, obj)
+        ensure_namespace(self.resource, ctx, obj["metadata"])
+        reservation = await self.reservations.allocate_create(ctx, obj)
+        try:
+            if not checked:
+                await self._check_new(ctx, obj, admit)
+            entry = await self._write_new(ctx, obj)
+        except BaseException:
+            await reservation.undo()
+            raise
+        await reservation.commit()
+        return entry
+
+    async def _check_new(self, ctx: Context, obj: Object, admit: Admit | None) -> None:
         before_create(self.resource, self.strategy, ctx, obj)
         if admit is not None:
             await admit(obj, None)
@@ -129,6 +185,8 @@ class Store:
     async def _write_new(self, ctx: Context, obj: Object) -> Entry:
         metadata = obj["metadata"]
         key = self.key(metadata.get("namespace", ""), metadata["name"])
+        if self.stored_form is not None:
+            obj = await self.stored_form(obj)
         data = self.codec.encode(obj)
         if ctx.dry_run:
             if self.cache.get(key) is not None:
@@ -175,17 +233,48 @@ class Store:
                 obj = await change(None)
                 obj["metadata"].pop("resourceVersion", None)
                 return await self.create(ctx, obj, admit_create), True
+            if self.prepare is not None:
+                await self.prepare((entry,))
             old = self.decode(entry)
             obj = await change(old)
             insisted = self._check_version(strategy, obj, entry, name)
-            before_update(self.resource, strategy, ctx, obj, old)
-            if admit is not None:
-                await admit(obj, old)
             try:
-                return await self._replace(ctx, key, obj, old, entry), False
+                return await self._update_once(ctx, strategy, obj, old, entry, admit), False
             except Conflict as conflict:
                 if insisted or conflict.current is None:
                     raise self._lost_race(conflict, name) from None
+                await self.cache.wait_fresh()
+
+    async def _update_once(
+        self, ctx: Context, strategy: Strategy, obj: Object, old: Object, entry: Entry, admit: Admit | None
+    ) -> Entry:
+        """Reserve, check and write a change; what it reserved is given back when it fails. Raises Conflict."""
+        reservation: Reservation | None = None
+        if self.reservations is not None and strategy is self.strategy:
+            reservation = await self.reservations.allocate_update(ctx, obj, old)
+        try:
+            before_update(self.resource, strategy, ctx, obj, old)
+            if admit is not None:
+                await admit(obj, old)
+            written = await self._replace(ctx, entry.key, obj, old, entry)
+        except BaseException:
+            if reservation is not None:
+                await reservation.undo()
+            raise
+        if reservation is not None:
+            await reservation.commit()
+        return written
+
+    async def remove(self, key: str, revision: int, obj: Object) -> Entry:
+        """Take an object that stands at a revision out of the store, with all it had reserved. Raises Conflict."""
+        gone = await self.cache.delete(key, revision)
+        if self.reservations is not None:
+            await self.reservations.release(obj)
+        return gone
+
+    def is_unchanged(self, obj: Object, old: Object, entry: Entry) -> bool:
+        """Whether storing ``obj`` would change nothing."""
+        return same_object(obj, old)
 
     def _lost_race(self, conflict: Conflict, name: str) -> errors.StatusError:
         if conflict.current is None:
@@ -213,10 +302,12 @@ class Store:
         """Write the changed object, unless nothing changed; remove it when its last finalizer went."""
         if _is_finished(obj["metadata"]) and not self.strategy.is_held(obj):
             if not ctx.dry_run:
-                await self.cache.delete(key, entry.revision)
+                await self.remove(key, entry.revision, obj)
             return self.codec.entry_of(key, obj, self.codec.encode(obj), entry.revision)
-        if same_object(obj, old):
+        if self.is_unchanged(obj, old, entry):
             return entry
+        if self.stored_form is not None:
+            obj = await self.stored_form(obj)
         data = self.codec.encode(obj)
         if ctx.dry_run:
             return self.codec.entry_of(key, obj, data, entry.revision)
