@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pilothouse.aggregator.server import build_aggregator
+from pilothouse.apiextensions.custom_resources import CustomResources
 from pilothouse.apiextensions.server import build_extensions
 from pilothouse.apis.resources import Version, table
 from pilothouse.controlplane.server import build_control_plane
@@ -17,6 +18,7 @@ from pilothouse.server.discovery import ChainDiscovery
 from pilothouse.server.generic import GenericAPIServer
 
 _EXTENSIONS = "apiextensions.k8s.io"
+_DEFINITIONS = "customresourcedefinitions"
 _AGGREGATION = "apiregistration.k8s.io"
 
 
@@ -27,6 +29,7 @@ class Chain:
     aggregator: GenericAPIServer
     control_plane: GenericAPIServer
     extensions: GenericAPIServer
+    custom: CustomResources
     discovery: ChainDiscovery
 
 
@@ -42,7 +45,9 @@ def build_chain(
     aggregator = build_aggregator(_own(enabled, _AGGREGATION, storage, admission), control_plane)
     discovery = ChainDiscovery(aggregator, lambda: address)
     discovery.install()
-    return Chain(aggregator, control_plane, extensions, discovery)
+    custom = CustomResources(extensions, storage.store(_EXTENSIONS, "v1", _DEFINITIONS), storage, admission=admission)
+    custom.tell(discovery)
+    return Chain(aggregator, control_plane, extensions, custom, discovery)
 
 
 def _own(

@@ -9,7 +9,6 @@ These names have nothing of their own to do here, because
     crd-informer-synced, start-kube-aggregator-informers
     priority-and-fairness-filter              the filter needs no upkeep
     storage-object-count-tracker-hook         caches know their size at any time
-    start-apiextensions-controllers           custom resources have no controllers yet
     storage-readiness                         the store is open before the server listens; caches load when first used
     aggregator-reload-proxy-client-cert       certificate files are read when a connection is made
     apiservice-status-local-available-        done together with registration
@@ -29,6 +28,7 @@ from typing import TYPE_CHECKING, Final
 
 from pilothouse.aggregator.registration import AutoRegistration, built_in_services
 from pilothouse.app.chain import Chain
+from pilothouse.app.custom_versions import CustomVersionServices
 from pilothouse.controllers.running import Background, Periodic
 from pilothouse.controlplane.allocation.node_ports import NodePorts
 from pilothouse.controlplane.bootstrap import (
@@ -97,7 +97,7 @@ class ServerHooks:
         self._install_flow_control_consumer()
         self._add("storage-object-count-tracker-hook")
         self._add("start-apiextensions-informers")
-        self._add("start-apiextensions-controllers")
+        self._add("start-apiextensions-controllers", self._serve_custom_resources)
         self._add("crd-informer-synced")
         self._add("start-system-namespaces-controller", self._keep_namespaces)
         self._install_peer_lease()
@@ -133,6 +133,10 @@ class ServerHooks:
         periodic = Periodic(name, work, seconds, wait_for=self._lifecycle.ready if at_once else None)
         periodic.start(at_once=at_once)
         self.background.add(periodic)
+
+    async def _serve_custom_resources(self) -> None:
+        self.background.add(self._chain.custom)
+        await self._chain.custom.start()
 
     # Namespaces, trust and tokens
 
@@ -312,6 +316,7 @@ class ServerHooks:
         installed = [version for server in self._chain.aggregator.chain() for version in server.versions.values()]
         for service in built_in_services(each.version for each in installed):
             registration.add(service)
+        self._chain.custom.tell(CustomVersionServices(registration))
         self.background.add(registration)
         self._add("kube-apiserver-autoregistration", registration.start)
         self._chain.aggregator.checks.add("autoregister-completion", registration.missing)

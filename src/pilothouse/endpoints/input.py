@@ -57,6 +57,13 @@ class Expected:
     also: frozenset[GroupVersionKind] = frozenset()
     """Older versions of the same shape that are taken as well."""
 
+    def identify(self, value: Any, data: bytes) -> GroupVersionKind:
+        """The kind of a parsed body. Raises the Status for one that is not taken here."""
+        gvk = interpret(value, self, data)
+        if gvk != self.gvk and gvk not in self.also:
+            raise mismatch(gvk, self)
+        return gvk
+
     def decode(self, value: Any, *, owned: bool = False) -> tuple[dict[str, Any], Faults | None]:
         """The object by its schema, and what a strict decoder would say about it. Raises ``DecodeError``.
 
@@ -122,14 +129,14 @@ def _twice(data: bytes, keys: int) -> list[str]:
 def _parse(data: bytes, format: str, expected: Expected) -> tuple[Any, str]:
     """The value, and what YAML says about keys that stand twice."""
     if format == JSON:
-        value = parse_json(data, lambda why: _unrecognized(expected, why, data))
+        value = parse_json(data, lambda why: unrecognized(expected, why, data))
         return {} if value is None else value, ""
     from pilothouse.machinery import yaml_codec
 
     try:
         value, repeated = yaml_codec.load_reporting(data)
     except ValueError as error:
-        raise _unrecognized(expected, str(error), data) from None
+        raise unrecognized(expected, str(error), data) from None
     return {} if value is None else value, repeated
 
 
@@ -149,9 +156,7 @@ def parse_json(data: bytes, refuse: Callable[[str], errors.StatusError]) -> Any:
 
 
 def _decode(value: Any, expected: Expected, data: bytes) -> tuple[dict[str, Any], Faults | None]:
-    gvk = interpret(value, expected, data)
-    if gvk != expected.gvk and gvk not in expected.also:
-        raise mismatch(gvk, expected)
+    gvk = expected.identify(value, data)
     try:
         obj, unknown = expected.decode(value, owned=True)
     except DecodeError as error:
@@ -166,16 +171,16 @@ def interpret(value: Any, expected: Expected, data: bytes) -> GroupVersionKind:
         if value is None:
             return expected.gvk
         why = f"json: cannot unmarshal {found(value)} into Go value of type {_TYPE_META}"
-        raise _unrecognized(expected, f"couldn't get version/kind; json parse error: {why}", data)
+        raise unrecognized(expected, f"couldn't get version/kind; json parse error: {why}", data)
     kind, version = value.get("kind") or "", value.get("apiVersion") or ""
     for name, given in (("apiVersion", version), ("kind", kind)):
         if not isinstance(given, str):
             why = f"json: cannot unmarshal {found(given)} into Go struct field .{name} of type string"
-            raise _unrecognized(expected, f"couldn't get version/kind; json parse error: {why}", data)
+            raise unrecognized(expected, f"couldn't get version/kind; json parse error: {why}", data)
     try:
         gv = parse_group_version(version)
     except ValueError as error:
-        raise _unrecognized(expected, str(error), data) from None
+        raise unrecognized(expected, str(error), data) from None
     own = expected.gvk
     if not kind:
         return GroupVersionKind(gv.group, gv.version, own.kind) if version else own
@@ -207,7 +212,7 @@ def cannot_handle(gvk: GroupVersionKind, expected: Expected, why: str) -> errors
     )
 
 
-def _unrecognized(expected: Expected, why: str, data: bytes) -> errors.StatusError:
+def unrecognized(expected: Expected, why: str, data: bytes) -> errors.StatusError:
     shown = summarize(data)
     return errors.bad_request(
         f"the object provided is unrecognized (must be of type {expected.gvk.kind}): {why} ({shown})"
@@ -264,7 +269,7 @@ def _from_protobuf(data: bytes, expected: Expected) -> dict[str, Any]:
     try:
         envelope = protobuf.decode(data)
     except ValueError as error:
-        raise _unrecognized(expected, str(error), data) from None
+        raise unrecognized(expected, str(error), data) from None
     gv = parse_group_version(envelope.api_version)
     gvk = GroupVersionKind(gv.group, gv.version, envelope.kind) if envelope.kind else expected.gvk
     if gvk != expected.gvk and gvk not in expected.also:

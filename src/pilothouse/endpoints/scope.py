@@ -8,9 +8,11 @@ an endpoint without a store.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+import orjson
 
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Column, Context, Object, Strategy
@@ -24,8 +26,11 @@ from pilothouse.machinery.schema.decoding import decode
 from pilothouse.machinery.times import now
 from pilothouse.net.messages import Response
 from pilothouse.registry.store.store import Store
+from pilothouse.storage.cacher import Entry
 
 Convert = Callable[[Object], Object]
+Render = Callable[[Entry], bytes]
+Prepare = Callable[[Sequence[Entry]], Awaitable[None]]
 ALL_PATCHES: Final = (
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -81,6 +86,11 @@ class ResourceScope(Endpoint):
     from_hub: Convert | None = None
     keeps_type: bool = False
     """Whether cached bytes carry kind and apiVersion themselves (custom resources)."""
+    render: Render | None = None
+    """Makes this endpoint's bytes of an entry where they are not the cached ones."""
+    prepare: Prepare | None = None
+    """Waited for before entries are rendered, where that cannot be done at once (conversion by webhook)."""
+    list_kind: str = ""
     columns: tuple[Column, ...] = ()
     make_field_manager: Callable[[], FieldManager] | None = None
     patch_types: tuple[str, ...] = ALL_PATCHES
@@ -94,12 +104,26 @@ class ResourceScope(Endpoint):
 
     def __post_init__(self) -> None:
         version = str(self.kind.group_version)
+        self.list_kind = self.list_kind or f"{self.kind.kind}List"
         if not self.keeps_type:
             self.head = b'{"kind":"%s","apiVersion":"%s",' % (self.kind.kind.encode(), version.encode())
-        self.list_head = b'{"kind":"%sList","apiVersion":"%s","metadata":{"resourceVersion":"' % (
-            self.kind.kind.encode(),
+        if self.from_hub is not None and self.render is None:
+            self.render = self._render
+        self.list_head = b'{"kind":"%s","apiVersion":"%s","metadata":{"resourceVersion":"' % (
+            self.list_kind.encode(),
             version.encode(),
         )
+
+    def _render(self, entry: Entry) -> bytes:
+        """The entry in the endpoint's version, made once and kept with it."""
+        assert self.from_hub is not None
+        forms = entry.forms
+        if forms is None:
+            forms = entry.forms = {}
+        data: bytes | None = forms.get(self.form)
+        if data is None:
+            data = forms[self.form] = orjson.dumps(self.from_hub(orjson.loads(entry.data)))
+        return data
 
     @property
     def field_manager(self) -> FieldManager | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from pilothouse.apis.resources import Version
 from pilothouse.endpoints import discovery
+from pilothouse.endpoints.installed import InstalledVersion
 from pilothouse.endpoints.negotiation import JSON, PROTOBUF, Media
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import error_response, page_not_found
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, kube_versions
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.net.messages import Response
 from pilothouse.server.generic import GenericAPIServer, json_route, only_get
@@ -23,6 +25,8 @@ class ChainDiscovery:
         self._front = front
         self._address = address
         self._groups: set[str] = set()
+        self._fixed_groups: set[str] = set()
+        """Groups that are there from the start; those of custom resources come and go."""
         self._documents: dict[str, discovery.KeptDocument] = {}
 
     def install(self) -> None:
@@ -36,21 +40,29 @@ class ChainDiscovery:
         routes.add("/", json_route(lambda: {"paths": self._front.paths()}), hidden=True)
         self._front.chain()[-1].fall_back_to(self._unknown)
         self.refresh()
+        self._fixed_groups = self._groups
 
     def refresh(self) -> None:
         """Forget all documents and follow the set of served groups."""
         self._documents.clear()
         groups = {gv.group for gv in self._versions() if gv.group}
+        for group in self._groups - groups:
+            self._front.routes.remove(f"/apis/{group}")
+            self._front.routes.remove(f"/apis/{group}/")
         for group in groups - self._groups:
             handler = self._plain(f"/apis/{group}", lambda group=group: self._group(group))  # type: ignore[misc]
             self._front.routes.add(f"/apis/{group}", handler)
             self._front.routes.add(f"/apis/{group}/", handler, hidden=True)
         self._groups = groups
 
+    def version_changed(self, gv: GroupVersion, version: InstalledVersion | None) -> None:
+        """A group version of custom resources came, changed, or (None) went."""
+        self.refresh()
+
     async def _unknown(self, request: APIRequest) -> Response:
         """What nobody serves: a Status below a known group, plain text elsewhere."""
         prefix, _, rest = request.path.strip("/").partition("/")
-        known = prefix == "apis" and rest.partition("/")[0] in self._groups
+        known = prefix == "apis" and rest.partition("/")[0] in self._fixed_groups
         if prefix == "api" or known:
             return error_response(request, errors.not_found_anything())
         return page_not_found()
@@ -103,6 +115,6 @@ class ChainDiscovery:
         return serve
 
 
-def _rank(version: Version) -> tuple[int, str, int]:
+def _rank(version: Version) -> tuple[int, str, int, Any]:
     group, own = version.priority or (0, 0)
-    return (-group, version.group, -own)
+    return (-group, version.group, -own, kube_versions.preferred_first(version.version))

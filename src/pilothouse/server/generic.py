@@ -58,6 +58,13 @@ class GenericAPIServer:
         self.routes.add(path, handler)
         self.routes.add(path + "/", handler, hidden=True)
 
+    def uninstall_version(self, gv: GroupVersion) -> None:
+        """Stop serving a group version."""
+        if self.versions.pop(gv, None) is not None:
+            path = f"/apis/{gv}" if gv.group else f"/api/{gv}"
+            self.routes.remove(path)
+            self.routes.remove(path + "/")
+
     def fall_back_to(self, handler: Delegate) -> None:
         """Let ``handler`` answer what this last server of a chain does not serve."""
         self._next = handler

@@ -26,15 +26,7 @@ _JOINED_LIMIT: Final = 256 * 1024
 
 def served_data(scope: ResourceScope, entry: Entry) -> bytes:
     """The entry's bytes in the endpoint's version, as a list item shows them."""
-    if scope.from_hub is None:
-        return entry.data
-    forms = entry.forms
-    if forms is None:
-        forms = entry.forms = {}
-    data: bytes | None = forms.get(scope.form)
-    if data is None:
-        data = forms[scope.form] = orjson.dumps(scope.from_hub(orjson.loads(entry.data)))
-    return data
+    return entry.data if scope.render is None else scope.render(entry)
 
 
 def served_bytes(scope: ResourceScope, entry: Entry) -> bytes:
@@ -75,14 +67,16 @@ def _wrong_transform(scope: ResourceScope, asked: str, what: str, suffix: str) -
 
 def metadata_of(scope: ResourceScope, entry: Entry, media: Media) -> dict[str, Any]:
     """A PartialObjectMetadata."""
-    metadata = orjson.loads(entry.data)["metadata"]
+    metadata = orjson.loads(served_data(scope, entry))["metadata"]
     return {"kind": METADATA, "apiVersion": f"meta.k8s.io/{media.version}", "metadata": metadata}
 
 
-def list_metadata(revision: int, token: str = "", remaining: int | None = None) -> dict[str, Any]:
-    """A list's own metadata."""
+def list_metadata(
+    revision: int, token: str = "", remaining: int | None = None, *, explicit: bool = False
+) -> dict[str, Any]:
+    """A list's own metadata; ``explicit`` shows even an empty token, as lists of custom resources do."""
     metadata: dict[str, Any] = {"resourceVersion": str(revision)}
-    if token:
+    if token or explicit:
         metadata["continue"] = token
     if remaining is not None:
         metadata["remainingItemCount"] = remaining
@@ -111,8 +105,8 @@ def list_response(
         obj = {"kind": METADATA_LIST, "apiVersion": f"meta.k8s.io/{media.version}", "metadata": metadata, "items": items}
     else:
         items = [orjson.loads(served_data(scope, entry)) for entry in entries]
-        kind, version = f"{scope.kind.kind}List", scope.api_version
-        obj = {"kind": kind, "apiVersion": version, "metadata": metadata, "items": items}
+        metadata = list_metadata(revision, token, remaining, explicit=scope.keeps_type)
+        obj = {"kind": scope.list_kind, "apiVersion": scope.api_version, "metadata": metadata, "items": items}
     return Response(200, encode_object(media, obj), media.content_type)
 
 
@@ -120,16 +114,13 @@ def _plain_list(
     scope: ResourceScope, entries: Sequence[Entry], revision: int, token: str, remaining: int | None
 ) -> Response:
     head = b'%b%d"' % (scope.list_head, revision)
-    if token:
+    if token or scope.keeps_type:
         head += b',"continue":"%b"' % token.encode()
     if remaining is not None:
         head += b',"remainingItemCount":%d' % remaining
     head += b'},"items":['
     tail = b"]}\n"
-    if scope.from_hub is None:
-        items = [entry.data for entry in entries]
-    else:
-        items = [served_data(scope, entry) for entry in entries]
+    items = [entry.data for entry in entries] if scope.render is None else list(map(scope.render, entries))
     length = len(head) + sum(map(len, items)) + max(0, len(items) - 1) + len(tail)
     if length <= _JOINED_LIMIT:
         return Response(200, head + b",".join(items) + tail)

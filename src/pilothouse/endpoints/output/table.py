@@ -67,7 +67,7 @@ def row_of(
     scope: ResourceScope, columns: tuple[Column, ...], media: Media, entry: Entry, include: str
 ) -> dict[str, Any]:
     """One row."""
-    obj = orjson.loads(entry.data)
+    obj = orjson.loads(scope.render(entry) if scope.render is not None and scope.keeps_type else entry.data)
     row: dict[str, Any] = {"cells": [column.cell(obj) for column in columns]}
     if include == "Metadata":
         kind, version = "PartialObjectMetadata", f"meta.k8s.io/{media.version}"

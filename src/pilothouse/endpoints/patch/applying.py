@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pilothouse.endpoints.identity import check_identity
-from pilothouse.endpoints.input import repeated_lines, strict_faults
+from pilothouse.endpoints.input import repeated_lines
 from pilothouse.endpoints.patch.patchers import Patcher
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
@@ -13,7 +13,7 @@ from pilothouse.endpoints.write_options import WriteOptions
 from pilothouse.machinery import errors, yaml_codec
 from pilothouse.machinery.field_errors import Path, required
 from pilothouse.machinery.gvk import GroupKind
-from pilothouse.machinery.schema.decoding import DecodeError, decode, found
+from pilothouse.machinery.schema.decoding import DecodeError, found
 
 if TYPE_CHECKING:
     from pilothouse.endpoints.writing import Write
@@ -38,11 +38,11 @@ def applier_for(
             _check_version(scope, patch, live)
         merged = fields.apply(live, patch, write.manager, force=force, now=write.ctx.now)
         try:
-            obj, unknown = decode(scope.expected.struct, merged)
+            obj, unknown = scope.expected.decode(merged)
         except DecodeError as error:
             raise errors.generic(str(error)) from None
-        if unknown and options.validation == "Warn":
-            for fault in strict_faults(scope.expected, merged):
+        if unknown is not None and options.validation == "Warn":
+            for fault in unknown():
                 request.warn(fault)
         check_identity(obj, request.info.name, request.info.namespace)
         obj = scope.hub_object(obj)

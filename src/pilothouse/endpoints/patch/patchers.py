@@ -12,7 +12,6 @@ from typing import Any
 import orjson
 
 from pilothouse.endpoints.identity import check_identity
-from pilothouse.endpoints.input import strict_faults
 from pilothouse.endpoints.patch.patch_schema import patch_schema
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
@@ -21,7 +20,7 @@ from pilothouse.machinery import errors, go_quote, json_patch, merge_patch
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.merge import strategic
-from pilothouse.machinery.schema.decoding import DecodeError, decode, found
+from pilothouse.machinery.schema.decoding import DecodeError, found
 
 Patcher = Callable[[dict[str, Any] | None], dict[str, Any]]
 Apply = Callable[[dict[str, Any]], Any]
@@ -36,11 +35,11 @@ def patcher_for(scope: ResourceScope, request: APIRequest, kind: str, body: byte
         operations = json_patch.decode(_parse(body, list, "[]handlers.jsonPatchOp"))
         apply = _json_patch(operations)
         touched = [str(operation.get("path", "")).split("/")[1:] for operation in operations]
-        show = lambda result: show_document(result, touched)  # noqa: E731
+        show = _shower(scope, touched)
     elif kind == "application/merge-patch+json":
         patch = _parse(body, dict, "map[string]interface {}")
         apply = lambda document: merge_patch.apply(document, patch)  # noqa: E731
-        show = lambda result: show_document(result, list(_paths(patch)))  # noqa: E731
+        show = _shower(scope, list(_paths(patch)))
     else:
         patch = _parse(body, dict, "map[string]interface {}")
         apply = _strategic(scope, patch)
@@ -58,11 +57,11 @@ def _finish(
 ) -> dict[str, Any]:
     """The patched object, decoded like a body, in the hub version and with defaults."""
     try:
-        obj, unknown = decode(scope.expected.struct, result)
+        obj, unknown = scope.expected.decode(result)
     except DecodeError as error:
         raise undecodable(show(result), str(error)) from None
-    if unknown and options.validation != "Ignore":
-        faults = strict_faults(scope.expected, result)
+    if unknown is not None and options.validation != "Ignore":
+        faults = unknown()
         if options.validation == "Strict":
             raise undecodable(show(result), "strict decoding error: " + ", ".join(faults))
         for fault in faults:
@@ -71,6 +70,12 @@ def _finish(
     obj = scope.hub_object(obj)
     scope.strategy.default(obj)
     return obj
+
+
+def _shower(scope: ResourceScope, touched: list[list[str]]) -> Show:
+    if scope.keeps_type:
+        return lambda result: orjson.dumps(result, option=orjson.OPT_SORT_KEYS).decode()
+    return lambda result: show_document(result, touched)
 
 
 def show_document(result: Any, touched: list[list[str]]) -> str:

@@ -1,0 +1,220 @@
+"""Keeping what is served in step with the definitions there are.
+
+Every definition goes through one queue, in order: names are settled, it is established, approved, or taken apart. Its
+status is written at most once each time. As soon as its stored state says that it may be served, it is: routes,
+discovery, OpenAPI and the APIService of each of its versions follow within the same step of the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from pilothouse.apiextensions.establishing import establish, set_approval
+from pilothouse.apiextensions.finalizing import RETRY_SECONDS, finalize, is_finalizing
+from pilothouse.apiextensions.naming import TakenNames, accept_names
+from pilothouse.apiextensions.serving.conversion import Converter
+from pilothouse.apiextensions.serving.definition import CompileRules, ServedDefinition
+from pilothouse.apiextensions.serving.versions import CustomVersion
+from pilothouse.apiextensions.status_writing import StatusWriter
+from pilothouse.apis.apiextensions import definitions
+from pilothouse.controllers.following import Follower
+from pilothouse.controllers.own_objects import existing
+from pilothouse.controllers.running import Controller
+from pilothouse.endpoints.admission import Admission
+from pilothouse.endpoints.installed import InstalledVersion
+from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.machinery.times import now
+from pilothouse.registry.storage import StorageFactory
+from pilothouse.registry.store.store import Store
+from pilothouse.server.generic import GenericAPIServer
+
+Object = dict[str, Any]
+MakeConverter = Callable[[Object], Converter | None]
+
+
+class Audience(Protocol):
+    """Who wants to know which group versions custom resources are served under."""
+
+    def version_changed(self, gv: GroupVersion, version: InstalledVersion | None) -> None:
+        """A group version came, changed, or (None) went."""
+        ...
+
+
+class CustomResources:
+    """All definitions, and what of them is served by ``server``."""
+
+    def __init__(
+        self,
+        server: GenericAPIServer,
+        store: Store,
+        storage: StorageFactory,
+        *,
+        admission: Admission | None = None,
+        make_converter: MakeConverter | None = None,
+        compile_rules: CompileRules | None = None,
+    ) -> None:
+        self._server = server
+        self._store = store
+        self._storage = storage
+        self._admission = admission
+        self._make_converter = make_converter
+        self._compile_rules = compile_rules
+        self._audience: list[Audience] = []
+        self._known: dict[str, Object] = {}
+        self._by_group: dict[str, set[str]] = {}
+        self._served: dict[str, ServedDefinition] = {}
+        self._by_version: dict[GroupVersion, dict[str, ServedDefinition]] = {}
+        self._writer: StatusWriter | None = None
+        self.controller: Controller[str] = Controller("custom resource definitions", self.reconcile)
+        self._follower = Follower(store, self._came, self._went)
+
+    def tell(self, audience: Audience) -> None:
+        """Tell somebody about group versions from now on."""
+        self._audience.append(audience)
+
+    async def start(self) -> None:
+        """Serve what is defined, then follow."""
+        self._writer = StatusWriter(self._store)
+        self._follower.start()
+        await self._follower.synced.wait()
+        self.controller.start()
+
+    async def stop(self) -> None:
+        """Stop following."""
+        await self._follower.stop()
+        await self.controller.stop()
+
+    # What is defined
+
+    def _came(self, crd: Object) -> None:
+        name = crd["metadata"]["name"]
+        before = self._known.get(name)
+        self._known[name] = crd
+        self._by_group.setdefault(crd["spec"]["group"], set()).add(name)
+        if before is not None and _names(before) != _names(crd):
+            self._recheck(crd["spec"]["group"], name)
+        self._serve(name, crd)
+        self.controller.queue.add(name)
+
+    def _went(self, _: str, name: str) -> None:
+        crd = self._known.pop(name, None)
+        if crd is None:
+            return
+        group = crd["spec"]["group"]
+        self._by_group[group].discard(name)
+        if not self._by_group[group]:
+            del self._by_group[group]
+        self._withdraw(name)
+        self._recheck(group, name)
+
+    def _recheck(self, group: str, besides: str) -> None:
+        """Names may have become free: let all others of the group try again that want some."""
+        for name in self._by_group.get(group, ()):
+            if name != besides and _names(self._known[name]) != self._known[name]["spec"]["names"]:
+                self.controller.queue.add(name)
+
+    async def reconcile(self, name: str) -> None:
+        """Settle one definition."""
+        crd = await existing(self._store, "", name)
+        if crd is None or self._writer is None:
+            return
+        if is_finalizing(crd):
+            if not await finalize(crd, self._instances(crd), self._writer):
+                self.controller.queue.add_after(name, RETRY_SECONDS)
+            return
+        if self._settle(crd):
+            await self._writer.write(name, self._settle)
+
+    def _settle(self, crd: Object) -> bool:
+        """Bring the status up to date in place; whether anything changed."""
+        at = now()
+        name, group = crd["metadata"]["name"], crd["spec"]["group"]
+        others = (self._known[other] for other in self._by_group.get(group, ()) if other != name)
+        changed = accept_names(crd, TakenNames(others), at)
+        changed |= set_approval(crd, at)
+        changed |= establish(crd, at)
+        return changed
+
+    def _instances(self, crd: Object) -> Store | None:
+        served = self._served.get(crd["metadata"]["name"])
+        if served is None:
+            return None
+        scope = served.scope(served.versions.storage)
+        return None if scope is None else scope.store
+
+    # What is served
+
+    def _serve(self, name: str, crd: Object) -> None:
+        if not _is_servable(crd):
+            self._withdraw(name)
+            return
+        before = self._served.get(name)
+        if before is not None and before.crd["metadata"]["resourceVersion"] == crd["metadata"]["resourceVersion"]:
+            return
+        same = before is not None and before.is_same(crd)
+        if before is not None and same and _shows(before.crd) == _shows(crd):
+            return
+        if before is not None and not same:
+            self._storage.drop(before.key)
+        converter = self._make_converter(crd) if self._make_converter is not None else None
+        made = ServedDefinition(
+            crd,
+            self._storage,
+            admission=self._admission,
+            converter=converter,
+            compile_rules=self._compile_rules,
+            previous=before,
+        )
+        self._served[name] = made
+        self._install(name, before, made)
+
+    def _withdraw(self, name: str) -> None:
+        before = self._served.pop(name, None)
+        if before is not None:
+            self._install(name, before, None)
+            self._storage.drop(before.key)
+
+    def _install(self, name: str, before: ServedDefinition | None, made: ServedDefinition | None) -> None:
+        touched: dict[GroupVersion, None] = {}
+        if before is not None:
+            for version in before.served:
+                gv = GroupVersion(before.group, version)
+                self._by_version[gv].pop(before.plural, None)
+                touched[gv] = None
+        if made is not None:
+            for version in made.served:
+                gv = GroupVersion(made.group, version)
+                self._by_version.setdefault(gv, {})[made.plural] = made
+                touched[gv] = None
+        for gv in touched:
+            self._publish(gv)
+
+    def _publish(self, gv: GroupVersion) -> None:
+        served = self._by_version[gv]
+        version: CustomVersion | None = None
+        if served:
+            version = CustomVersion(gv.group, gv.version, served)
+            self._server.install_version(version)
+        else:
+            del self._by_version[gv]
+            self._server.uninstall_version(gv)
+        for audience in self._audience:
+            audience.version_changed(gv, version)
+
+
+def _names(crd: Object) -> Object:
+    found: Object = (crd.get("status") or {}).get("acceptedNames") or {}
+    return found
+
+
+def _is_servable(crd: Object) -> bool:
+    accepted = definitions.is_true(crd, definitions.NAMES_ACCEPTED) or definitions.is_true(crd, definitions.ESTABLISHED)
+    names = _names(crd)
+    return accepted and all(names.get(key) for key in ("plural", "singular", "kind", "listKind"))
+
+
+def _shows(crd: Object) -> tuple[bool, bool, bool]:
+    """What of the status shows in how a definition is served."""
+    established = definitions.is_true(crd, definitions.ESTABLISHED)
+    return established, definitions.is_terminating(crd), definitions.is_true(crd, definitions.TERMINATING)

@@ -1,0 +1,50 @@
+"""Reading bodies of custom resources: typed by the definition's schema instead of a Go struct."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
+from pilothouse.apis.apiextensions.schema.embedded import coerce_metadata
+from pilothouse.endpoints.input import Expected, Faults, interpret, unrecognized
+from pilothouse.machinery import errors
+from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.machinery.schema.decoding import DecodeError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomBody(Expected):
+    """A custom resource at one version. A wrong kind is left to validation, as in the original."""
+
+    schema: ObjectSchema
+
+    def identify(self, value: Any, data: bytes) -> GroupVersionKind:
+        gvk = interpret(value, self, data)
+        if not isinstance(value, dict) or not value.get("kind"):
+            shown = data.decode("utf-8", "replace")
+            raise unrecognized(self, f"Object 'Kind' is missing in '{shown}'", data)
+        if not value.get("apiVersion") or gvk.group_version != self.gvk.group_version:
+            raise errors.bad_request(
+                f"the API version in the data ({value.get('apiVersion') or ''}) does not match the expected API version "
+                f"({self.gvk.group_version})"
+            )
+        return gvk
+
+    def decode(self, value: Any, *, owned: bool = False) -> tuple[dict[str, Any], Faults | None]:
+        try:
+            obj: dict[str, Any] = value if owned else orjson.loads(orjson.dumps(value))
+            return self._decode(obj)
+        except (RecursionError, orjson.JSONEncodeError):
+            raise DecodeError(message="exceeded max depth") from None
+
+    def _decode(self, obj: dict[str, Any]) -> tuple[dict[str, Any], Faults | None]:
+        metadata, unknown = coerce_metadata(obj.get("metadata"))
+        dropped = [f"metadata.{name}" for name in unknown] + self.schema.clean(obj)
+        obj["metadata"] = metadata
+        if not dropped:
+            return obj, None
+        return obj, lambda: [f"unknown field {quote(path)}" for path in dropped]

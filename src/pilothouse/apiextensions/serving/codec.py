@@ -1,0 +1,51 @@
+"""Between custom resources and bytes. Stored bytes carry apiVersion and kind first; that of the version they are in.
+
+Objects are brought into their schema's present form when they are read from storage, so the cache holds what is served.
+Bytes of a version that the definition no longer has are kept as they are: reading them fails, deleting them does not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from pilothouse.apiextensions.serving.conversion import Versions
+from pilothouse.registry.store.codec import ObjectCodec, SelectorFields
+from pilothouse.storage.cacher import Entry
+
+Object = dict[str, Any]
+
+
+class CustomCodec(ObjectCodec):
+    """For the objects of one definition as one of its versions has them."""
+
+    __slots__ = ("_version", "_versions")
+
+    def __init__(self, versions: Versions, version: str, fields: SelectorFields | None) -> None:
+        super().__init__(versions.kind, f"{versions.group}/{version}", fields, keeps_type=True)
+        self._versions = versions
+        self._version = version
+
+    def encode(self, obj: Object) -> bytes:
+        versions = self._versions
+        if obj["apiVersion"] != versions.storage_version:
+            copy: Object = orjson.loads(orjson.dumps(obj))
+            obj = versions.relabel(copy, versions.storage)
+        return super().encode(obj)
+
+    def entry(self, key: str, value: bytes, revision: int) -> Entry:
+        obj = orjson.loads(value)
+        if self._versions.version_of(obj):
+            self._versions.normalize(obj)
+            value = super().encode(obj)
+        return self.entry_of(key, obj, value, revision)
+
+    def entry_of(self, key: str, obj: Object, data: bytes, revision: int) -> Entry:
+        versions = self._versions
+        if obj.get("apiVersion") != versions.storage_version and versions.schemas[versions.storage].has_defaults:
+            stored: Object = orjson.loads(data)
+            if versions.version_of(stored) == versions.storage:
+                versions.schemas[versions.storage].default(stored)
+                data = super().encode(stored)
+        return super().entry_of(key, obj, data, revision)

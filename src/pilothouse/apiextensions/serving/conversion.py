@@ -1,0 +1,136 @@
+"""The versions of one definition, and how an object gets from one to another.
+
+Without a webhook a conversion changes ``apiVersion`` and drops what the other version's schema does not know. A webhook
+is asked with many objects at a time; what it answered is kept with the entry, so that each stored state is converted to
+each version at most once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import orjson
+
+from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
+from pilothouse.apis.apiextensions.schema.embedded import lenient_metadata
+from pilothouse.machinery import errors
+from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind
+from pilothouse.storage.cacher import Entry
+
+Object = dict[str, Any]
+
+
+class Converter(Protocol):
+    """Asks somebody else to convert objects (a webhook)."""
+
+    async def convert(self, objects: list[Object], version: GroupVersion) -> list[Object]:
+        """The objects in another version, in the same order. Raises a Status."""
+        ...
+
+
+class Versions:
+    """All versions of a definition: their schemas, the one that is stored, and the converter if there is one."""
+
+    def __init__(
+        self, group: str, kind: str, storage: str, schemas: dict[str, ObjectSchema], converter: Converter | None
+    ) -> None:
+        self.group = group
+        self.kind = kind
+        self.schemas = schemas
+        self.storage = storage
+        self.storage_version = f"{group}/{storage}"
+        self.converter = converter
+
+    def gvk(self, version: str) -> GroupVersionKind:
+        return GroupVersionKind(self.group, version, self.kind)
+
+    def version_of(self, obj: Object) -> str:
+        """The version an object is in, empty for one of another group or an unknown version."""
+        group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
+        return version if group == self.group and version in self.schemas else ""
+
+    def relabel(self, obj: Object, version: str) -> Object:
+        """The object in another version without asking anybody; the given one is used up."""
+        obj["apiVersion"] = f"{self.group}/{version}"
+        self.schemas[version].clean(obj)
+        return obj
+
+    async def convert(self, objects: list[Object], version: str) -> list[Object]:
+        """Objects of any versions in one; those given are used up."""
+        if self.converter is None:
+            return [self.relabel(obj, version) for obj in objects]
+        wanted = f"{self.group}/{version}"
+        others = [obj for obj in objects if obj["apiVersion"] != wanted]
+        converted = iter(await self.converter.convert(others, GroupVersion(self.group, version)) if others else ())
+        schema = self.schemas[version]
+        done = []
+        for obj in objects:
+            if obj["apiVersion"] != wanted:
+                obj = next(converted)
+                obj["metadata"] = lenient_metadata(obj.get("metadata"))
+                schema.clean(obj)
+            done.append(obj)
+        return done
+
+    def normalize(self, obj: Object) -> None:
+        """Bring a stored object into the form its own version's schema demands today."""
+        obj["metadata"] = metadata = lenient_metadata(obj.get("metadata"))
+        metadata["generation"] = metadata.get("generation") or 1
+        schema = self.schemas[self.version_of(obj)]
+        schema.clean(obj)
+        schema.default(obj)
+
+
+class Rendering:
+    """Entries as one version shows them."""
+
+    def __init__(self, versions: Versions, version: str, form: str) -> None:
+        self._versions = versions
+        self._version = version
+        self._form = form
+        self._prefix = b'{"apiVersion":"%b/%b",' % (versions.group.encode(), version.encode())
+
+    def render(self, entry: Entry) -> bytes:
+        """The entry's bytes; a webhook's answer must have been waited for with ``prepare``."""
+        data = entry.data
+        if data.startswith(self._prefix):
+            return data
+        forms = entry.forms
+        if forms is None:
+            forms = entry.forms = {}
+        made: bytes | None = forms.get(self._form)
+        if made is None:
+            obj = self._load(entry)
+            if self._versions.converter is not None:
+                raise errors.internal_error(f"{entry.key} has not been converted to {self._version}")
+            made = forms[self._form] = orjson.dumps(self._versions.relabel(obj, self._version))
+        return made
+
+    async def prepare(self, entries: Sequence[Entry]) -> None:
+        """Have all entries converted that have not been yet."""
+        missing = [
+            entry
+            for entry in entries
+            if not entry.data.startswith(self._prefix) and (entry.forms is None or self._form not in entry.forms)
+        ]
+        if not missing:
+            return
+        converted = await self._versions.convert([self._load(entry) for entry in missing], self._version)
+        for entry, obj in zip(missing, converted, strict=True):
+            if entry.forms is None:
+                entry.forms = {}
+            entry.forms[self._form] = orjson.dumps(obj)
+
+    def _load(self, entry: Entry) -> Object:
+        obj: Object = orjson.loads(entry.data)
+        if not self._versions.version_of(obj):
+            raise unreadable(self._versions, obj, entry.key)
+        return obj
+
+
+def unreadable(versions: Versions, obj: Object, key: str) -> errors.StatusError:
+    """The failure to read an object that is stored in a version the definition no longer has."""
+    version = obj.get("apiVersion", "")
+    why = f"request to convert CR from an invalid group/version: {version}"
+    return errors.generic(why)

@@ -1,0 +1,226 @@
+"""The scale subresource of custom resources: the definition says where replicas and selector are.
+
+Scales are views of their parents, as for built-in workloads: reads show them, writes change the parent's replicas and
+translate who owns them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from pilothouse.apis import types
+from pilothouse.apis.columns import NAME
+from pilothouse.apis.resources import Resource
+from pilothouse.apis.strategy import Column, Context, Object, Strategy
+from pilothouse.endpoints.input import Expected
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.verbs.get import get
+from pilothouse.endpoints.verbs.patch import patch
+from pilothouse.endpoints.verbs.update import update
+from pilothouse.machinery import errors
+from pilothouse.machinery.field_errors import FieldError, Path, invalid
+from pilothouse.machinery.field_manager import FieldManager
+from pilothouse.machinery.field_manager.scale import ReplicasPaths, to_parent, to_scale
+from pilothouse.machinery.go_quote import quote, show
+from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.apiextensions.serving.strategies import ScaleFaults
+from pilothouse.registry.store.store import Admit, Change, Store
+from pilothouse.storage.cacher import Entry
+
+SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
+_KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_UNSET: Final = -(1 << 31)
+_MOST: Final = (1 << 31) - 1
+_GO_TYPES: Final = {str: "string", bool: "bool", float: "float64", int: "int64", type(None): "<nil>"}
+_GO_TYPES_OF_CONTAINERS: Final = {dict: "map[string]interface {}", list: "[]interface {}"}
+_COLUMNS: Final = (
+    NAME,
+    Column("Desired", "integer", lambda obj: obj["spec"].get("replicas"), description="Number of desired replicas"),
+    Column("Available", "integer", lambda obj: obj["status"].get("replicas"), description="Number of actual replicas"),
+)
+
+
+class AccessError(ValueError):
+    """A field on the way is of the wrong type. Worded as in the original."""
+
+
+def split(path: str) -> list[str]:
+    """The names a simple path leads through."""
+    return path.removeprefix(".").split(".")
+
+
+def nested(obj: Any, path: list[str], wanted: type, go: str) -> Any:
+    """The value at a path, None where there is none. Raises ``AccessError``."""
+    value = obj
+    for at, name in enumerate(path):
+        if value is None:
+            return None
+        if value.__class__ is not dict:
+            raise _access_error(path[:at], value, "map[string]interface{}")
+        if name not in value:
+            return None
+        value = value[name]
+    if value.__class__ is not wanted:
+        raise _access_error(path, value, go)
+    return value
+
+
+def _access_error(path: list[str], value: Any, wanted: str) -> AccessError:
+    go = _GO_TYPES.get(value.__class__) or _GO_TYPES_OF_CONTAINERS[value.__class__]
+    return AccessError(f".{'.'.join(path)} accessor error: {show(value)} is of the type {go}, expected {wanted}")
+
+
+def scale_checker(scale: Object) -> ScaleFaults:
+    """The check of the fields that a scale is made of."""
+    spec, status, selector = scale["specReplicasPath"], scale["statusReplicasPath"], scale.get("labelSelectorPath")
+
+    def check(obj: Object, only_status: bool) -> list[FieldError]:
+        errs = [] if only_status else _replicas_faults(obj, spec)
+        errs += _replicas_faults(obj, status)
+        if selector:
+            try:
+                nested(obj, split(selector), str, "string")
+            except AccessError as error:
+                errs.append(invalid(Path(selector), "", str(error)))
+        return errs
+
+    return check
+
+
+def _replicas_faults(obj: Object, path: str) -> list[FieldError]:
+    where = Path(path)
+    try:
+        replicas = nested(obj, split(path), int, "int64") or 0
+    except AccessError as error:
+        return [invalid(where, 0, str(error))]
+    if replicas < 0:
+        return [invalid(where, replicas, "should be a non-negative integer")]
+    if replicas > _MOST:
+        return [invalid(where, replicas, f"should be less than or equal to {_MOST}")]
+    return []
+
+
+class CustomScaleStore(Store):
+    """Shows scales of a version's objects, and changes these through their scales."""
+
+    def __init__(self, parent: Store, scale: Object, paths: ReplicasPaths) -> None:
+        super().__init__(parent.resource, Strategy(), parent.cache, parent.codec, "")
+        self.prefix = parent.prefix
+        self._parent = parent
+        self._spec, self._status = split(scale["specReplicasPath"]), split(scale["statusReplicasPath"])
+        self._selector = split(scale["labelSelectorPath"]) if scale.get("labelSelectorPath") else None
+        self._shown = quote(scale["specReplicasPath"])
+        self._paths = paths
+
+    def _scale_of(self, parent: Object) -> tuple[Object, bool]:
+        """The scale of an object, and whether the object says how many replicas it wants."""
+        try:
+            wanted = nested(parent, self._spec, int, "int64")
+            have = nested(parent, self._status, int, "int64") or 0
+            selector = nested(parent, self._selector, str, "string") if self._selector else ""
+        except AccessError as error:
+            raise errors.generic(str(error)) from None
+        metadata = {key: parent["metadata"][key] for key in _KEPT if key in parent["metadata"]}
+        status: Object = {"replicas": have}
+        if selector:
+            status["selector"] = selector
+        return {"metadata": metadata, "spec": {"replicas": wanted} if wanted else {}, "status": status}, wanted is not None
+
+    async def get(self, namespace: str, name: str, version: str = "") -> Entry:
+        entry = await self._parent.get(namespace, name, version)
+        scale, found = self._scale_of(self._parent.decode(entry))
+        if not found:
+            raise errors.internal_error(f"the spec replicas field {self._shown} does not exist")
+        return _entry(entry, scale)
+
+    async def update(
+        self,
+        ctx: Context,
+        name: str,
+        change: Change,
+        admit: Admit | None = None,
+        *,
+        strategy: Strategy | None = None,
+        create: bool | None = None,
+        admit_create: Admit | None = None,
+    ) -> tuple[Entry, bool]:
+        """Change an object's replicas; nothing is ever created."""
+
+        async def change_parent(parent: Object | None) -> Object:
+            assert parent is not None
+            return await self._changed(parent, change)
+
+        async def admit_scale(parent: Object, old: Object | None) -> None:
+            if admit is not None:
+                await admit(self._scale_of(parent)[0], None if old is None else self._scale_of(old)[0])
+
+        entry, _ = await self._parent.update(ctx, name, change_parent, admit_scale, create=False)
+        return _entry(entry, self._scale_of(self._parent.decode(entry))[0]), False
+
+    async def _changed(self, parent: Object, change: Change) -> Object:
+        metadata = parent["metadata"]
+        old, found = self._scale_of(parent)
+        if not found:
+            old["spec"]["replicas"] = _UNSET
+        entries = to_scale(metadata.get("managedFields"), self._paths)
+        if entries:
+            old["metadata"]["managedFields"] = entries
+        scale = await change(old)
+        replicas = scale["spec"].get("replicas", 0)
+        if replicas == _UNSET:
+            raise errors.bad_request(f"the spec replicas field {self._shown} cannot be empty")
+        wanted = {**metadata, "resourceVersion": scale["metadata"].get("resourceVersion") or metadata["resourceVersion"]}
+        version = str(self.resource.group_version)
+        owners = to_parent(
+            metadata.get("managedFields"), scale["metadata"].get("managedFields"), version, self._paths
+        )
+        if owners:
+            wanted["managedFields"] = owners
+        else:
+            wanted.pop("managedFields", None)
+        changed: Object = orjson.loads(orjson.dumps({**parent, "metadata": wanted}))
+        _set(changed, self._spec, replicas)
+        return changed
+
+
+def _set(obj: Object, path: list[str], value: Any) -> None:
+    for at, name in enumerate(path[:-1]):
+        below = obj.setdefault(name, {})
+        if below.__class__ is not dict:
+            raise errors.generic(f"value cannot be set because .{'.'.join(path[: at + 1])} is not a map[string]interface{{}}")
+        obj = below
+    obj[path[-1]] = value
+
+
+def _entry(entry: Entry, scale: Object) -> Entry:
+    return Entry(entry.key, orjson.dumps(scale), entry.revision, entry.namespace, entry.name)
+
+
+def make_scale_scope(
+    resource: Resource, main: ResourceScope, versions: Mapping[str, Object], version: str
+) -> ResourceScope:
+    """The scale endpoint of one version."""
+    paths: dict[str, tuple[str, ...] | None] = {}
+    for name, declared in versions.items():
+        scale = (declared.get("subresources") or {}).get("scale")
+        path = None if scale is None else tuple(f"f:{step}" for step in split(scale["specReplicasPath"]))
+        paths[f"{resource.group}/{name}"] = path
+    store = CustomScaleStore(main.store, versions[version]["subresources"]["scale"], paths)
+    struct = types.struct("autoscaling.v1.Scale")
+    return ResourceScope(
+        resource=resource,
+        subresource="scale",
+        kind=SCALE,
+        expected=Expected(SCALE, struct, "v1"),
+        verbs={"get": get, "update": update, "patch": patch},
+        deprecation=main.deprecation,
+        store=store,
+        strategy=store.strategy,
+        columns=_COLUMNS,
+        make_field_manager=lambda: FieldManager(struct, SCALE, subresource="scale"),
+        admission=main.admission,
+        patch_types=main.patch_types,
+    )

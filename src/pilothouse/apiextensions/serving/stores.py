@@ -1,0 +1,69 @@
+"""Stores of custom resources: one for each version, all over the definition's one cache.
+
+Strategies, patches and admission see objects in the version of the request, as in the original; what is written is in
+the storage version. With a conversion webhook both ways are waited for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from pilothouse.apiextensions.serving.codec import CustomCodec
+from pilothouse.apiextensions.serving.conversion import Rendering, Versions
+from pilothouse.apis.resources import Resource
+from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.registry.store.store import Admit, Change, Store
+from pilothouse.storage.cacher import Entry, ResourceCache
+
+
+class CustomStore(Store):
+    """The objects of a definition as one version has them."""
+
+    def __init__(
+        self,
+        resource: Resource,
+        strategy: Strategy,
+        cache: ResourceCache,
+        codec: CustomCodec,
+        root: str,
+        versions: Versions,
+        rendering: Rendering,
+    ) -> None:
+        super().__init__(resource, strategy, cache, codec, root)
+        self._versions = versions
+        self._rendering = rendering
+        self._stored_prefix = b'{"apiVersion":"%b",' % versions.storage_version.encode()
+        if versions.converter is not None:
+            self.prepare = rendering.prepare
+            self.stored_form = self._to_storage
+
+    def decode(self, entry: Entry) -> Object:
+        obj: Object = orjson.loads(self._rendering.render(entry))
+        return obj
+
+    def is_unchanged(self, obj: Object, old: Object, entry: Entry) -> bool:
+        """An object in an older version is written anew even if nothing else changed."""
+        return super().is_unchanged(obj, old, entry) and entry.data.startswith(self._stored_prefix)
+
+    async def _to_storage(self, obj: Object) -> Object:
+        if obj["apiVersion"] == self._versions.storage_version:
+            return obj
+        copy: Object = orjson.loads(orjson.dumps(obj))
+        return (await self._versions.convert([copy], self._versions.storage))[0]
+
+    async def get(self, namespace: str, name: str, version: str = "") -> Entry:
+        return await self._prepared(await super().get(namespace, name, version))
+
+    async def create(self, ctx: Context, obj: Object, admit: Admit | None = None) -> Entry:
+        return await self._prepared(await super().create(ctx, obj, admit))
+
+    async def update(self, ctx: Context, name: str, change: Change, *args: Any, **options: Any) -> tuple[Entry, bool]:
+        entry, created = await super().update(ctx, name, change, *args, **options)
+        return await self._prepared(entry), created
+
+    async def _prepared(self, entry: Entry) -> Entry:
+        if self.prepare is not None:
+            await self.prepare((entry,))
+        return entry

@@ -1,0 +1,58 @@
+"""Which definition serves a request: one group version of custom resources, with what the original refuses how.
+
+    no such resource, wrong scope, version not served     plain text 404: somebody else might have served it
+    no such subresource                                   404 Status
+    a verb the resource does not take                     405 Status
+    creating while the definition goes away               403 Status
+"""
+
+from __future__ import annotations
+
+from pilothouse.apiextensions.serving.definition import ServedDefinition
+from pilothouse.apis.apiextensions import definitions
+from pilothouse.apis.resources import Version
+from pilothouse.endpoints.installed import InstalledVersion
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.responding import error_response, page_not_found
+from pilothouse.machinery import errors
+from pilothouse.net.messages import Response
+
+PRIORITY = (1000, 100)
+"""Of the groups and versions of all custom resources."""
+
+
+class CustomVersion(InstalledVersion):
+    """A group version and the definitions that have it."""
+
+    __slots__ = ("definitions",)
+
+    def __init__(self, group: str, version: str, served: dict[str, ServedDefinition]) -> None:
+        shown = [served[name] for name in sorted(served) if definitions.is_true(served[name].crd, "Established")]
+        rows = [definition.resource(version) for definition in shown]
+        super().__init__(Version(group, version, PRIORITY, rows), {})
+        self.definitions = served
+
+    async def dispatch(self, request: APIRequest) -> Response:
+        info = request.info
+        definition = self.definitions.get(info.resource)
+        if definition is None or not _in_scope(definition, request):
+            return page_not_found()
+        scope = definition.scope(info.version, info.subresource)
+        try:
+            if scope is None:
+                raise errors.not_found(definition.group_resource, info.name)
+            verb = scope.verbs.get(info.verb)
+            if verb is None:
+                raise errors.method_not_supported(definition.group_resource, info.verb)
+            if scope.deprecation:
+                request.warn(scope.deprecation)
+            return await verb(scope, request)
+        except errors.StatusError as error:
+            return error_response(request, error)
+
+
+def _in_scope(definition: ServedDefinition, request: APIRequest) -> bool:
+    info = request.info
+    if not definition.namespaced:
+        return not info.namespace
+    return bool(info.namespace) or info.verb in ("list", "watch")

@@ -1,0 +1,23 @@
+"""What a definition leaves open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Object = dict[str, Any]
+
+
+def set_defaults(crd: Object) -> None:
+    """Fill in the singular and list kind, the conversion strategy, and webhooks' paths and ports."""
+    spec = crd["spec"]
+    names = spec["names"]
+    if not names.get("singular") and names.get("kind"):
+        names["singular"] = names["kind"].lower()
+    if not names.get("listKind") and names.get("kind"):
+        names["listKind"] = names["kind"] + "List"
+    conversion = spec.get("conversion")
+    if conversion is None:
+        spec["conversion"] = conversion = {"strategy": "None"}
+    service = (((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")) or None
+    if service is not None and service.get("port") is None:
+        service["port"] = 443

@@ -1,0 +1,107 @@
+"""One version's schema, ready for use: everything that is done to an object by its schema, compiled when first needed."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+from pilothouse.apis.apiextensions.schema import embedded
+from pilothouse.apis.apiextensions.schema.checks import Check, accept, compile_check
+from pilothouse.apis.apiextensions.schema.correlation import Correlation
+from pilothouse.apis.apiextensions.schema.defaulting import fill_defaults
+from pilothouse.apis.apiextensions.schema.list_types import check_lists
+from pilothouse.apis.apiextensions.schema.nodes import NO_DEFAULT, Node, Schema
+from pilothouse.apis.apiextensions.schema.pruning import drop_nulls, prune, prune_value
+from pilothouse.apis.apiextensions.schema.reporting import field_errors
+from pilothouse.apis.apiextensions.schema.values import explain
+from pilothouse.machinery.field_errors import FieldError, Path
+
+Object = dict[str, Any]
+
+
+class ObjectSchema:
+    """What one version of a custom resource looks like. ``keeps_unknown`` keeps unknown fields everywhere."""
+
+    def __init__(self, schema: Schema, *, keeps_unknown: bool = False) -> None:
+        self.source = schema
+        self.keeps_unknown = keeps_unknown
+
+    @cached_property
+    def node(self) -> Node:
+        node = Node(self.source)
+        if not self.keeps_unknown and (node.has_defaults or node.default is not NO_DEFAULT):
+            prune_defaults(node)
+        return node
+
+    @cached_property
+    def _check(self) -> Check:
+        return compile_check(self.source)
+
+    @cached_property
+    def _status_source(self) -> Schema | None:
+        found: Schema | None = (self.source.get("properties") or {}).get("status")
+        return found
+
+    @cached_property
+    def _status_check(self) -> Check:
+        return accept if self._status_source is None else compile_check(self._status_source)
+
+    def clean(self, obj: Object) -> list[str]:
+        """Drop what the schema does not know, but for metadata; gives the paths. Raises ``DecodeError``."""
+        node = self.node
+        dropped = [] if self.keeps_unknown else prune(obj, node)
+        if not self.keeps_unknown:
+            drop_nulls(obj, node)
+        if node.has_embedded:
+            faults: list[str] = []
+            embedded.coerce(obj, node, None, faults)
+            dropped += sorted(faults)
+        return dropped
+
+    def default(self, obj: Object) -> None:
+        """Fill in defaults."""
+        fill_defaults(obj, self.node)
+
+    @property
+    def has_defaults(self) -> bool:
+        return self.node.has_defaults
+
+    def faults(self, obj: Object, old: Object | None = None) -> list[FieldError]:
+        """Value faults of an object; on update, those that it had before are forgiven where nothing changed."""
+        if self._check(obj):
+            return []
+        correlation = None if old is None else Correlation(obj, old, self.node)
+        return field_errors(None, explain(self.source, obj, "", correlation))
+
+    def status_faults(self, obj: Object, old: Object) -> list[FieldError]:
+        """The same for its status alone."""
+        status, source = obj.get("status"), self._status_source
+        if source is None or "status" not in obj or self._status_check(status):
+            return []
+        correlation = Correlation(obj, old, self.node).key("status")
+        return field_errors(Path("status"), explain(source, status, "", correlation))
+
+    def embedded_faults(self, obj: Object) -> list[FieldError]:
+        """Faults of embedded objects."""
+        errs: list[FieldError] = []
+        if self.node.has_embedded:
+            embedded.check(obj, self.node, None, errs)
+        return errs
+
+    def list_faults(self, obj: Object, old: Object | None = None) -> list[FieldError]:
+        """Faults of sets and maps, unless the object had some before."""
+        errs = check_lists(obj, self.node) if self.node.has_lists else []
+        return [] if errs and old is not None and check_lists(old, self.node) else errs
+
+
+def prune_defaults(node: Node) -> None:
+    """Drop from defaults what the schema does not know."""
+    for child in node.children():
+        prune_defaults(child)
+    default = node.default
+    if default is not NO_DEFAULT and default.__class__ in (dict, list):
+        copy = orjson.loads(orjson.dumps(default))
+        if prune_value(copy, node):
+            node.default = copy

@@ -1,0 +1,70 @@
+"""Lists that are sets or maps (``x-kubernetes-list-type``): no element, and no key, may stand twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from pilothouse.apis.apiextensions.schema.nodes import Node
+from pilothouse.machinery.field_errors import FieldError, Path, duplicate, invalid
+
+
+def check_lists(obj: Any, node: Node | None, path: Path | None = None) -> list[FieldError]:
+    """Faults of all lists in an object."""
+    errs: list[FieldError] = []
+    if node is not None and node.has_lists and obj.__class__ is dict:
+        _check(obj, node, path, errs)
+    return errs
+
+
+def check_list_value(value: Any, node: Node, path: Path) -> list[FieldError]:
+    """The same for a value that may be a list itself."""
+    errs: list[FieldError] = []
+    if node.has_lists:
+        _check(value, node, path, errs)
+    return errs
+
+
+def _check(value: Any, node: Node, path: Path | None, errs: list[FieldError]) -> None:
+    if value.__class__ is dict:
+        if node.additional is not None and node.additional.has_lists:
+            for key, item in value.items():
+                _check(item, node.additional, (path or Path()).key(key), errs)
+        for key, item in value.items():
+            child = node.properties.get(key)
+            if child is not None and child.has_lists:
+                _check(item, child, Path(key) if path is None else path.child(key), errs)
+    elif value.__class__ is list:
+        path = path or Path()
+        if node.list_type == "set":
+            errs += (duplicate(path.index(at), value[at]) for at in _repeated(value))
+        elif node.list_type == "map":
+            _check_map(value, node.list_keys, path, errs)
+        if node.items is not None and node.items.has_lists:
+            for position, item in enumerate(value):
+                _check(item, node.items, path.index(position), errs)
+
+
+def _check_map(items: list[Any], keys: tuple[str, ...], path: Path, errs: list[FieldError]) -> None:
+    for position, item in enumerate(items):
+        if item is not None and item.__class__ is not dict:
+            errs.append(invalid(path.index(position), item, "must be an object for an array of list-type map"))
+            return
+    identities = [{key: item[key] for key in keys if key in item} if item else {} for item in items]
+    errs += (duplicate(path.index(at), identities[at]) for at in _repeated(identities))
+
+
+def _repeated(items: list[Any]) -> list[int]:
+    """Where a value stands for the second time; its third and later occurrences are not named."""
+    if len(items) < 2:
+        return []
+    seen: dict[Any, int] = {}
+    repeated: list[int] = []
+    for position, item in enumerate(items):
+        compound = item.__class__ in (dict, list)
+        key = (item.__class__, orjson.dumps(item, option=orjson.OPT_SORT_KEYS) if compound else item)
+        count = seen[key] = seen.get(key, 0) + 1
+        if count == 2:
+            repeated.append(position)
+    return repeated

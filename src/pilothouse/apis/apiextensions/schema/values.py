@@ -1,0 +1,323 @@
+"""Why a value is invalid: the original's validator, with its words, its order and its choice among alternatives.
+
+It runs only for objects that ``checks`` has refused. Every validator counts what it found fitting; of alternatives that
+all fail, the one with the most fitting parts lends its errors. On updates a value that did not change is forgiven
+(``Correlation`` knows the old one): its faults were there before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pilothouse.apis.apiextensions.schema import formats
+from pilothouse.apis.apiextensions.schema.checks import as_go_number, format_of, in_enum, is_whole, types_of
+from pilothouse.apis.apiextensions.schema.correlation import Correlation
+from pilothouse.apis.apiextensions.schema.nodes import Schema
+from pilothouse.apis.apiextensions.schema.patterns import PatternError, compile_pattern
+from pilothouse.machinery.go_quote import format_float, quote, show
+
+TYPE: Final = "type"
+REQUIRED: Final = "required"
+ENUM: Final = "enum"
+TOO_LONG: Final = "too long"
+TOO_MANY: Final = "too many"
+OTHER: Final = "other"
+COMPOSITE: Final = "composite"
+
+
+class Fault:
+    """One error: its kind, the path it names, the value it shows, and its text."""
+
+    __slots__ = ("kind", "limit", "name", "text", "value")
+
+    def __init__(self, kind: str, name: str, value: Any, text: str, limit: Any = None) -> None:
+        self.kind = kind
+        self.name = name
+        self.value = value
+        self.text = text
+        self.limit = limit
+
+
+class Result:
+    """Errors, each text once, and how much was found fitting."""
+
+    __slots__ = ("count", "errors")
+
+    def __init__(self, *faults: Fault) -> None:
+        self.errors: dict[str, Fault] = {fault.text: fault for fault in faults}
+        self.count = 0
+
+    def add(self, fault: Fault | None) -> None:
+        if fault is not None:
+            self.errors.setdefault(fault.text, fault)
+
+    def merge(self, other: Result) -> None:
+        for text, fault in other.errors.items():
+            self.errors.setdefault(text, fault)
+        self.count += other.count
+
+
+def explain(schema: Schema, value: Any, path: str = "", correlation: Correlation | None = None) -> Result:
+    """All errors of a value at a path."""
+    result = _validate(schema, value, path, correlation)
+    if result.errors and correlation is not None and correlation.is_unchanged():
+        result.errors = {}
+    return result
+
+
+def _validate(schema: Schema, value: Any, path: str, correlation: Correlation | None) -> Result:
+    result = Result()
+    kinds, format = types_of(schema), format_of(schema)
+    value = as_go_number(value)
+    if value is None:
+        result.count += 1
+        if kinds and not schema.get("nullable"):
+            result.count -= 1
+            result.add(_wrong_type(path, ",".join(kinds), "null"))
+        result.add(_enum_fault(schema, value, path))
+        return result
+    if kinds or format:
+        result.count += 1
+        fault = _type_fault(kinds, format, value, path)
+        if fault is None:
+            result.count += 1
+        else:
+            result.add(fault)
+    result.merge(_explain_combinations(schema, value, path, correlation))
+    result.count += 1
+    if value.__class__ is str:
+        result.count += 1
+        result.add(_string_fault(schema, value, path))
+        if format and formats.is_known(format):
+            result.count += 1
+            if not formats.checker(format)(value):
+                result.add(_wrong_type(path, format, value))
+    elif value.__class__ in (int, float):
+        result.count += 1
+        result.merge(explain_number(schema, value, path))
+    elif value.__class__ is list:
+        result.count += 1
+        result.merge(_explain_list(schema, value, path, correlation))
+    result.count += 1
+    result.add(_enum_fault(schema, value, path))
+    if value.__class__ is dict:
+        result.count += 1
+        result.merge(_explain_map(schema, value, path, correlation))
+    result.count += 1
+    return result
+
+
+def _wrong_type(path: str, wanted: str, value: Any) -> Fault:
+    text = f"{path} in body must be of type {wanted}"
+    if value.__class__ is str:
+        text += f": {quote(value)}"
+    return Fault(TYPE, path, value, text)
+
+
+_NAMES: Final = {str: "string", bool: "boolean", dict: "object", list: "array", int: "integer", float: "number"}
+_FORMATS: Final = {int: "int64", float: "float64"}
+
+
+def _type_fault(kinds: tuple[str, ...], format: str, value: Any, path: str) -> Fault | None:
+    name = _NAMES[value.__class__]
+    numeric = "integer" in kinds or "number" in kinds
+    fits = (
+        name in kinds
+        or (name == "number" and "integer" in kinds and is_whole(value))
+        or (name == "integer" and "number" in kinds)
+    )
+    own = _FORMATS.get(value.__class__, "")
+    if value.__class__ not in (str, list) and format and not fits and own != format:
+        return _wrong_type(path, format, own)
+    if format and not numeric and value.__class__ in (str, list):
+        return None
+    return None if fits else _wrong_type(path, ",".join(kinds), name)
+
+
+def _enum_fault(schema: Schema, value: Any, path: str) -> Fault | None:
+    allowed = schema.get("enum")
+    if not allowed or (value is not None and in_enum(value, allowed)):
+        return None
+    return Fault(ENUM, path, value, f"{path} in body should be one of {show(allowed)}", allowed)
+
+
+def _string_fault(schema: Schema, value: str, path: str) -> Fault | None:
+    longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
+    if longest is not None and len(value) > longest:
+        return Fault(TOO_LONG, path, value, f"{path} in body should be at most {longest} chars long", longest)
+    if shortest is not None and len(value) < shortest:
+        return Fault(OTHER, path, value, f"{path} in body should be at least {shortest} chars long")
+    if pattern:
+        shown = pattern
+        try:
+            if compile_pattern(pattern)(value):
+                return None
+        except PatternError as error:
+            shown = f"{pattern}, but pattern is invalid: {error}"
+        return Fault(OTHER, path, value, f"{path} in body should match '{shown}'")
+    return None
+
+
+def explain_number(schema: Schema, value: Any, path: str) -> Result:
+    """Errors of a number: its format's range, multiples, limits."""
+    result = Result()
+    kinds = types_of(schema)
+    kind = kinds[0] if len(kinds) == 1 and kinds[0] in ("integer", "number") else ""
+    format = format_of(schema) if kind else ""
+    result.add(_range_fault(value, kind, format, "Checked", path))
+    factor = schema.get("multipleOf")
+    if factor is not None:
+        _add_limit(result, factor, kind, format, "MultipleOf", path, _multiple_fault(value, factor, path))
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if least is not None:
+        fault = _limit_fault(value, least, bool(schema.get("exclusiveMinimum")), path, upper=False)
+        _add_limit(result, least, kind, format, "Minimum boundary", path, fault)
+    if most is not None:
+        fault = _limit_fault(value, most, bool(schema.get("exclusiveMaximum")), path, upper=True)
+        _add_limit(result, most, kind, format, "Maximum boundary", path, fault)
+    result.count += 1
+    return result
+
+
+def _add_limit(result: Result, limit: Any, kind: str, format: str, what: str, path: str, fault: Fault | None) -> None:
+    result.add(_range_fault(limit, kind, format, what, path))
+    result.add(fault)
+
+
+def _range_fault(value: Any, kind: str, format: str, what: str, path: str) -> Fault | None:
+    if kind == "integer":
+        bits = 32 if format == "int32" else 64
+        whole = value == int(value)
+        if whole and -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+            return None
+    elif format != "float" or abs(value) <= 3.4028235677973366e38:
+        return None
+    shown = f"with format {format}" if format else "(default format)"
+    return Fault(COMPOSITE, "", "", f"{what} value must be of type {kind} {shown} in {path}")
+
+
+def _multiple_fault(value: Any, factor: Any, path: str) -> Fault | None:
+    if value.__class__ is int:
+        factor = int(factor)
+    if factor <= 0:
+        text = f"factor MultipleOf declared for {path} must be positive: {show(factor)}"
+        return Fault(OTHER, path, factor, text)
+    if value.__class__ is int:
+        fits = value % factor == 0
+    else:
+        fits = is_whole(1 / factor * value if factor < 1 else value / factor)
+    shown = format_float(factor) if factor.__class__ is float else str(factor)
+    return None if fits else Fault(OTHER, path, value, f"{path} in body should be a multiple of {shown}")
+
+
+def _limit_fault(value: Any, limit: Any, exclusive: bool, path: str, *, upper: bool) -> Fault | None:
+    if value.__class__ is int:
+        limit = int(limit)
+    beyond = value > limit if upper else value < limit
+    if not beyond and not (exclusive and value == limit):
+        return None
+    words = ("less" if upper else "greater") + " than" + ("" if exclusive else " or equal to")
+    shown = format_float(limit) if limit.__class__ is float else str(limit)
+    return Fault(OTHER, path, value, f"{path} in body should be {words} {shown}")
+
+
+def _explain_list(schema: Schema, value: list[Any], path: str, correlation: Correlation | None) -> Result:
+    result = Result()
+    items = schema.get("items")
+    if isinstance(items, dict):
+        for position, item in enumerate(value):
+            below = correlation.index(position) if correlation is not None else None
+            result.merge(explain(items, item, f"{path}[{position}]", below))
+    size, least, most = len(value), schema.get("minItems"), schema.get("maxItems")
+    if least is not None and size < least:
+        result.add(Fault(OTHER, path, size, f"{path} in body should have at least {least} items"))
+    if most is not None and size > most:
+        result.add(Fault(TOO_MANY, path, size, f"{path} in body should have at most {most} items", most))
+    result.count += 1
+    return result
+
+
+def _explain_map(schema: Schema, value: dict[str, Any], path: str, correlation: Correlation | None) -> Result:
+    result = Result()
+    size, least, most = len(value), schema.get("minProperties"), schema.get("maxProperties")
+    if least is not None and size < least:
+        result.add(Fault(OTHER, path, size, f"{path} in body should have at least {least} properties"))
+    if most is not None and size > most:
+        result.add(Fault(TOO_MANY, path, size, f"{path} in body should have at most {most} properties", most))
+    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+    if additional is False:
+        for key in value:
+            if key not in properties:
+                result.add(Fault(OTHER, path, key, f"{path}.{key} in body is a forbidden property"))
+    elif isinstance(additional, dict):
+        for key, item in value.items():
+            if key not in properties:
+                result.merge(explain(additional, item, f"{path}.{key}", _below(correlation, key, path)))
+    for key in sorted(properties):
+        if key in value:
+            where = f"{path}.{key}" if path else key
+            result.merge(explain(properties[key], value[key], where, _below(correlation, key, path)))
+    for key in schema.get("required") or ():
+        if key not in value:
+            result.add(Fault(REQUIRED, f"{path}.{key}", None, f"{path}.{key} in body is required"))
+    return result
+
+
+def _below(correlation: Correlation | None, key: str, path: str) -> Correlation | None:
+    """The old value of a field. Type and version of the whole object are the same by construction."""
+    if correlation is None or (not path and key in ("kind", "apiVersion")):
+        return None
+    return correlation.key(key)
+
+
+def _explain_combinations(schema: Schema, value: Any, path: str, correlation: Correlation | None) -> Result:
+    result = Result()
+    for name, explain_them in (("anyOf", _explain_any), ("oneOf", _explain_one), ("allOf", _explain_all)):
+        branches = schema.get(name)
+        if branches:
+            explain_them(result, [_validate(branch, value, path, correlation) for branch in branches], path)
+    excluded = schema.get("not")
+    if excluded is not None and not _validate(excluded, value, path, correlation).errors:
+        result.add(Fault(COMPOSITE, "", "", f"{quote(path)} must not validate the schema (not)"))
+    result.count += 1
+    return result
+
+
+def _best(failures: Iterable[Result]) -> Result | None:
+    best: Result | None = None
+    for failure in failures:
+        if best is None or failure.count > best.count:
+            best = failure
+    return best
+
+
+def _explain_any(result: Result, branches: list[Result], path: str) -> None:
+    fitting = next((branch for branch in branches if not branch.errors), None)
+    if fitting is None:
+        result.add(Fault(COMPOSITE, "", "", f"{quote(path)} must validate at least one schema (anyOf)"))
+        fitting = _best(branches)
+    if fitting is not None:
+        result.merge(fitting)
+
+
+def _explain_one(result: Result, branches: list[Result], path: str) -> None:
+    fitting = [branch for branch in branches if not branch.errors]
+    if len(fitting) == 1:
+        result.merge(fitting[0])
+        return
+    found = f"Found {len(fitting)} valid alternatives" if fitting else "Found none valid"
+    result.add(Fault(COMPOSITE, "", "", f"{quote(path)} must validate one and only one schema (oneOf). {found}"))
+    best = None if fitting else _best(branches)
+    if best is not None:
+        result.merge(best)
+
+
+def _explain_all(result: Result, branches: list[Result], path: str) -> None:
+    fitting = 0
+    for branch in branches:
+        fitting += not branch.errors
+        result.merge(branch)
+    if fitting != len(branches):
+        more = "" if fitting else ". None validated"
+        result.add(Fault(COMPOSITE, "", "", f"{quote(path)} must validate all the schemas (allOf){more}"))
