@@ -25,6 +25,7 @@ from pilothouse.endpoints.subresources.making import StoreOf, working_endpoint
 from pilothouse.endpoints.subresources.probing import probe_health
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.net.eager import ensure_task
 from pilothouse.net.messages import Response
 from pilothouse.registry.store.listing import predicate_of
 from pilothouse.registry.store.store import Store
@@ -32,6 +33,7 @@ from pilothouse.storage.cacher import Entry
 
 PORTS: Final = {"controller-manager": 10257, "scheduler": 10259}
 STORAGE: Final = "etcd-0"
+PROBE_SECONDS: Final = 20.0
 
 
 def _healthy(obj: Object) -> Object:
@@ -106,9 +108,20 @@ async def refuse_watch(scope: ResourceScope, request: APIRequest) -> Response:
     raise errors.method_not_supported(scope.resource.group_resource, "watch")
 
 
+async def _probe_storage(store: Store) -> tuple[bool, str]:
+    await ensure_task()
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            await store.cache.wait_ready()
+            await store.cache.wait_fresh()
+    except TimeoutError:
+        return False, "context deadline exceeded"
+    return True, "ok"
+
+
 async def _ask(store: Store, name: str) -> Entry:
     if name == STORAGE:
-        healthy, message = (True, "ok") if store.cache.ready else (False, "")
+        healthy, message = await _probe_storage(store)
     else:
         healthy, message = await probe_health("127.0.0.1", PORTS[name])
     condition = {"type": "Healthy", "status": "True" if healthy else "False"}

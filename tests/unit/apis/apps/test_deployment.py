@@ -47,7 +47,8 @@ def test_defaults_are_idempotent_and_what_a_body_decodes_to(make: Make) -> None:
             {"selector": None},
             [
                 "spec.selector: Required value",
-                'spec.template.metadata.labels: Invalid value: {"app":"a"}: `selector` does not match template `labels`',
+                'spec.template.metadata.labels: Invalid value: {"app":"a"}: `selector` does not match template '
+                "`labels`",
             ],
         ),
         (
@@ -58,7 +59,8 @@ def test_defaults_are_idempotent_and_what_a_body_decodes_to(make: Make) -> None:
             {"selector": {"matchExpressions": [{"values": ["a"], "operator": "Is", "key": "app"}]}},
             [
                 'spec.selector.matchExpressions[0].operator: Invalid value: "Is": not a valid selector operator',
-                'spec.selector: Invalid value: {"matchLabels":{"app":"a"},"matchExpressions":[{"key":"app","operator":"Is",'
+                "spec.selector: Invalid value: "
+                '{"matchLabels":{"app":"a"},"matchExpressions":[{"key":"app","operator":"Is",'
                 '"values":["a"]}]}: invalid label selector',
             ],
         ),
@@ -66,13 +68,15 @@ def test_defaults_are_idempotent_and_what_a_body_decodes_to(make: Make) -> None:
             {"template": {"spec": {"restartPolicy": "Never", "activeDeadlineSeconds": 5}}},
             [
                 'spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"',
-                "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ReplicaSet is not Supported",
+                "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ReplicaSet is not "
+                "Supported",
             ],
         ),
         (
             {"strategy": {"type": "BlueGreen", "rollingUpdate": {}}},
             [
-                'spec.strategy: Unsupported value: {"Type":"BlueGreen","RollingUpdate":{"MaxUnavailable":0,"MaxSurge":0}}: '
+                "spec.strategy: Unsupported value: "
+                '{"Type":"BlueGreen","RollingUpdate":{"MaxUnavailable":0,"MaxSurge":0}}: '
                 'supported values: "Recreate", "RollingUpdate"'
             ],
         ),

@@ -69,7 +69,8 @@ def test_defaults() -> None:
             {"manualSelector": True, "selector": {"matchLabels": {"a": "b"}}, "backoffLimit": -1},
             [
                 "spec.jobTemplate.spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0",
-                'spec.jobTemplate.spec.selector: Invalid value: {"matchLabels":{"a":"b"}}: `selector` will be auto-generated',
+                'spec.jobTemplate.spec.selector: Invalid value: {"matchLabels":{"a":"b"}}: `selector` will be '
+                "auto-generated",
                 'spec.jobTemplate.spec.manualSelector: Unsupported value: true: supported values: "nil", "false"',
             ],
         ),

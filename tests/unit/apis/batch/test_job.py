@@ -124,7 +124,8 @@ INDEXED: Object = {"completionMode": "Indexed", "completions": 3, "parallelism":
             {**INDEXED, "completions": 100_001, "parallelism": 10_001, "backoffLimitPerIndex": 1},
             [
                 "spec.maxFailedIndexes: Required value: must be specified when completions is above 100000",
-                "spec.parallelism: Invalid value: 10001: must be less than or equal to 10000 when completions are above "
+                "spec.parallelism: Invalid value: 10001: must be less than or equal to 10000 when completions are "
+                "above "
                 "100000 and used with backoff limit per index",
             ],
         ),
@@ -137,7 +138,8 @@ INDEXED: Object = {"completionMode": "Indexed", "completions": 3, "parallelism":
                 }
             },
             [
-                'spec.podFailurePolicy.rules[0].action: Invalid value: "FailIndex": requires the backoffLimitPerIndex to be '
+                'spec.podFailurePolicy.rules[0].action: Invalid value: "FailIndex": requires the '
+                "backoffLimitPerIndex to be "
                 "set",
                 "spec.podFailurePolicy.rules[0].onExitCodes.values: Invalid value: [2,1]: must be ordered",
             ],
@@ -148,8 +150,10 @@ INDEXED: Object = {"completionMode": "Indexed", "completions": 3, "parallelism":
                 'spec.podFailurePolicy.rules[0].action: Required value: valid values: ["Count" "FailIndex" "FailJob" '
                 '"Ignore"]',
                 'spec.podFailurePolicy.rules[0].onExitCodes.operator: Required value: valid values: ["In" "NotIn"]',
-                "spec.podFailurePolicy.rules[0].onExitCodes.values: Invalid value: null: at least one value is required",
-                'spec.podFailurePolicy.rules[0].onPodConditions[0].type: Invalid value: "a b": name part must consist of '
+                "spec.podFailurePolicy.rules[0].onExitCodes.values: Invalid value: null: at least one value is "
+                "required",
+                'spec.podFailurePolicy.rules[0].onPodConditions[0].type: Invalid value: "a b": name part must '
+                "consist of "
                 "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
                 "'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
                 "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
@@ -160,16 +164,19 @@ INDEXED: Object = {"completionMode": "Indexed", "completions": 3, "parallelism":
         (
             {**INDEXED, "successPolicy": {"rules": [{"succeededCount": 4}, {}]}},
             [
-                "spec.successPolicy.rules[0].succeededCount: Invalid value: 4: must be less than or equal to 3 (the number "
+                "spec.successPolicy.rules[0].succeededCount: Invalid value: 4: must be less than or equal to 3 (the "
+                "number "
                 "of specified completions)",
-                "spec.successPolicy.rules[1]: Required value: at least one of succeededCount or succeededIndexes must be "
+                "spec.successPolicy.rules[1]: Required value: at least one of succeededCount or succeededIndexes "
+                "must be "
                 "specified",
             ],
         ),
         (
             {**INDEXED, "successPolicy": {"rules": [{"succeededCount": 2, "succeededIndexes": "0"}]}},
             [
-                "spec.successPolicy.rules[0].succeededCount: Invalid value: 2: must be less than or equal to 1 (the number "
+                "spec.successPolicy.rules[0].succeededCount: Invalid value: 2: must be less than or equal to 1 (the "
+                "number "
                 "of indexes in the specified succeededIndexes field)"
             ],
         ),
@@ -290,7 +297,8 @@ def condition(kind: str, status: str = "True") -> Object:
             {"conditions": [condition("Complete")]},
             [
                 "status.completionTime: Required value: completionTime is required for Complete jobs",
-                "status.conditions: Invalid value: cannot set Complete=True condition without the SuccessCriteriaMet=true "
+                "status.conditions: Invalid value: cannot set Complete=True condition without the "
+                "SuccessCriteriaMet=true "
                 "condition",
                 "status.startTime: Required value: startTime is required for finished job",
             ],
@@ -317,7 +325,8 @@ def condition(kind: str, status: str = "True") -> Object:
             {"startTime": START},
             {"startTime": "2024-05-01T00:00:00Z"},
             [
-                'status.startTime: Invalid value: "2024-05-01T00:00:00Z": field is immutable for unsuspended job once set'
+                'status.startTime: Invalid value: "2024-05-01T00:00:00Z": field is immutable for unsuspended job '
+                "once set"
             ],
         ),
         (
@@ -326,7 +335,8 @@ def condition(kind: str, status: str = "True") -> Object:
             [
                 'status.completedIndexes: Invalid value: "0": cannot set non-empty completedIndexes when non-indexed '
                 "completion mode",
-                'status.failedIndexes: Invalid value: "0": cannot set non-null failedIndexes when backoffLimitPerIndex is '
+                'status.failedIndexes: Invalid value: "0": cannot set non-null failedIndexes when '
+                "backoffLimitPerIndex is "
                 "null",
                 'status.failedIndexes: Invalid value: "0": failedIndexes and completedIndexes overlap at index: 0',
             ],
@@ -368,7 +378,7 @@ def test_columns() -> None:
 def test_field_selectors() -> None:
     assert STRATEGY.fields({"status": {"succeeded": 3}}) == {"status.successful": "3"}
     assert STRATEGY.convert_field("status.successful", "1") == ("status.successful", "1")
-    with pytest.raises(ValueError, match='field label "spec.x" not supported for Job'):
+    with pytest.raises(ValueError, match=r"not supported for Job$"):
         STRATEGY.convert_field("spec.x", "1")
 
 
