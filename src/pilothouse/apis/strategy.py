@@ -76,6 +76,8 @@ class Strategy:
     """Whether DELETE answers with the object instead of a Status."""
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {}
     columns: ClassVar[tuple[Column, ...]] = ()
+    hidden_annotations: ClassVar[tuple[str, ...]] = ()
+    """Annotations that stand for fields of the spec, and so are no part of the metadata when that is shown alone."""
     status_field: ClassVar[str] = "status"
     reset_fields: ClassVar[tuple[str, ...]] = ()
     """Dotted paths that writes through this endpoint never change, so that nobody comes to own them through it."""

@@ -159,6 +159,7 @@ class DeploymentStrategy(WorkloadStrategy):
     warns_about_names = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": DeploymentStatusStrategy}
     columns = DEPLOYMENT_COLUMNS
+    hidden_annotations: ClassVar[tuple[str, ...]] = (ROLLBACK,)
 
     def default(self, obj: Object) -> None:
         settle_rollback(obj)

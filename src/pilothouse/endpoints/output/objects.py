@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, TABLE, Media
-from pilothouse.endpoints.output.table import table_of
+from pilothouse.endpoints.output.table import partial_metadata, table_of
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import encode_object
 from pilothouse.endpoints.scope import ResourceScope
@@ -67,7 +67,7 @@ def _wrong_transform(scope: ResourceScope, asked: str, what: str, suffix: str) -
 
 def metadata_of(scope: ResourceScope, entry: Entry, media: Media) -> dict[str, Any]:
     """A PartialObjectMetadata."""
-    metadata = orjson.loads(served_data(scope, entry))["metadata"]
+    metadata = partial_metadata(scope, orjson.loads(served_data(scope, entry))["metadata"])
     return {"kind": METADATA, "apiVersion": f"meta.k8s.io/{media.version}", "metadata": metadata}
 
 

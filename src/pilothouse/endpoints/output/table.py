@@ -63,6 +63,16 @@ def definition_of(column: Column) -> dict[str, Any]:
     }
 
 
+def partial_metadata(scope: ResourceScope, metadata: dict[str, Any]) -> dict[str, Any]:
+    """An object's metadata as it is shown without the rest."""
+    hidden = scope.strategy.hidden_annotations
+    if not hidden or "annotations" not in metadata:
+        return metadata
+    shown = {key: value for key, value in metadata.items() if key != "annotations"}
+    annotations = {key: value for key, value in metadata["annotations"].items() if key not in hidden}
+    return {**shown, "annotations": annotations} if annotations else shown
+
+
 def row_of(
     scope: ResourceScope, columns: tuple[Column, ...], media: Media, entry: Entry, include: str
 ) -> dict[str, Any]:
@@ -71,7 +81,7 @@ def row_of(
     row: dict[str, Any] = {"cells": [column.cell(obj) for column in columns]}
     if include == "Metadata":
         kind, version = "PartialObjectMetadata", f"meta.k8s.io/{media.version}"
-        row["object"] = {"kind": kind, "apiVersion": version, "metadata": obj["metadata"]}
+        row["object"] = {"kind": kind, "apiVersion": version, "metadata": partial_metadata(scope, obj["metadata"])}
     elif include == "Object":
         row["object"] = scope.served_object(obj)
     else:
