@@ -49,7 +49,8 @@ def is_extended_in_quota(name: str) -> bool:
     return not native or name.startswith(f"requests.{_DEVICE_CLASS}")
 
 
-def _is_extended(name: str) -> bool:
+def is_extended(name: str) -> bool:
+    """Whether containers request an extended resource by this name."""
     if name.startswith(_DEVICE_CLASS):
         return True
     if "/" not in name or _NATIVE in name or name.startswith("requests."):
@@ -133,7 +134,7 @@ def _as_quota_names(requests: Mapping[str, Quantity], limits: Mapping[str, Quant
     for name, quantity in requests.items():
         if name.startswith(_HUGE_PAGES):
             used[name] = used[f"requests.{name}"] = quantity
-        elif _is_extended(name):
+        elif is_extended(name):
             used[f"requests.{name}"] = quantity
     return used
 

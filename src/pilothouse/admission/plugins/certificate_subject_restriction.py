@@ -1,0 +1,48 @@
+"""CertificateSubjectRestriction: the signer of client certificates signs nobody into ``system:masters``."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Final
+
+from pilothouse.admission.plugin import Plugin
+from pilothouse.admission.refusals import forbidden
+from pilothouse.apis.certificates.pem import blocks
+from pilothouse.apis.certificates.x509 import read_request
+from pilothouse.authn.user import SYSTEM_MASTERS
+from pilothouse.endpoints.admission import CREATE, Attributes
+from pilothouse.machinery.gvk import GroupResource
+
+_SIGNER: Final = "kubernetes.io/kube-apiserver-client"
+
+
+class CertificateSubjectRestriction(Plugin):
+    """See the module's docstring."""
+
+    name = "CertificateSubjectRestriction"
+    operations = frozenset({CREATE})
+    resources = frozenset({GroupResource("certificates.k8s.io", "certificatesigningrequests")})
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Look at the subject's organizations."""
+        spec = (attributes.object or {}).get("spec") or {}
+        if spec.get("signerName") != _SIGNER:
+            return
+        if SYSTEM_MASTERS in subject_values(spec.get("request", ""), "O"):
+            raise forbidden(attributes, f"use of {_SIGNER} signer with {SYSTEM_MASTERS} group is not allowed")
+
+
+def subject_values(encoded: str, attribute: str) -> list[str]:
+    """The values of a subject's attribute (CN, O) in a base64-encoded PEM request; none if it cannot be read."""
+    from cryptography.x509.oid import NameOID
+
+    try:
+        first = next(blocks(base64.b64decode(encoded)), None)
+    except (binascii.Error, ValueError):
+        return []
+    request = read_request(first.content) if first is not None else None
+    if request is None:
+        return []
+    oid = NameOID.ORGANIZATION_NAME if attribute == "O" else NameOID.COMMON_NAME
+    return [str(each.value) for each in request.subject.get_attributes_for_oid(oid)]

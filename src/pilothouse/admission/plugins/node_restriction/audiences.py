@@ -1,0 +1,63 @@
+"""Which audiences a node may request tokens for: those its pod's volumes need, and those it was granted."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pilothouse.admission.environment import Environment
+from pilothouse.admission.plugins.node_restriction.authorizing import may
+from pilothouse.admission.refusals import forbidden
+from pilothouse.endpoints.admission import Attributes
+from pilothouse.machinery.go_quote import quote
+
+_VERB: Final = "request-serviceaccounts-token-audience"
+
+
+class AudienceCheck:
+    """Looks from a pod through its claims and volumes to the drivers that use tokens."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._claims = environment.objects("", "v1", "persistentvolumeclaims")
+        self._volumes = environment.objects("", "v1", "persistentvolumes")
+        self._drivers = environment.objects("storage.k8s.io", "v1", "csidrivers")
+
+    async def check(self, attributes: Attributes, audiences: list[str], pod: dict[str, Any]) -> None:
+        """Refuse other audiences."""
+        if len(audiences) > 1:
+            raise forbidden(attributes, "node may only request 0 or 1 audiences")
+        audience = audiences[0] if audiences else ""
+        for objects in (self._claims, self._volumes, self._drivers):
+            await objects.ready()
+        if any(self._uses(volume, pod, audience) for volume in (pod.get("spec") or {}).get("volumes") or ()):
+            return
+        failure = await may(self._environment, attributes, _VERB, audience, attributes.name)
+        if failure is None:
+            return
+        user = attributes.user.name
+        if failure:
+            why = f"error authorizing {user} to request tokens for audience {quote(audience)}: {failure}"
+            raise forbidden(attributes, why)
+        raise forbidden(attributes, f"{user} is not authorized to request tokens for audience {quote(audience)}")
+
+    def _uses(self, volume: dict[str, Any], pod: dict[str, Any], audience: str) -> bool:
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            token = source.get("serviceAccountToken")
+            if token is not None and token.get("audience", "") == audience:
+                return True
+        driver = self._drivers.get("", self._driver(volume, pod))
+        requests = ((driver or {}).get("spec") or {}).get("tokenRequests") or ()
+        return any(each.get("audience", "") == audience for each in requests)
+
+    def _driver(self, volume: dict[str, Any], pod: dict[str, Any]) -> str:
+        if volume.get("csi") is not None:
+            return str(volume["csi"].get("driver", ""))
+        claim = ""
+        if volume.get("ephemeral") is not None:
+            claim = f"{pod['metadata']['name']}-{volume.get('name', '')}"
+        elif volume.get("persistentVolumeClaim") is not None:
+            claim = volume["persistentVolumeClaim"].get("claimName", "")
+        found = self._claims.get(pod["metadata"].get("namespace", ""), claim) if claim else None
+        name = ((found or {}).get("spec") or {}).get("volumeName", "")
+        bound = self._volumes.get("", name) if name else None
+        return str((((bound or {}).get("spec") or {}).get("csi") or {}).get("driver", ""))
