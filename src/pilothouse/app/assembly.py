@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 from pilothouse.apis.core.pod_spec.security import allow_privileged
 from pilothouse.app.admission import build_admission
-from pilothouse.app.authentication import build_authenticator
+from pilothouse.app.authentication import Authentication
 from pilothouse.app.authorization import Authorization
 from pilothouse.app.chain import Chain, build_chain
 from pilothouse.app.hooks import ServerHooks
+from pilothouse.app.openid import install_openid
+from pilothouse.app.reviews import review_verbs
 from pilothouse.app.services import install_allocation
+from pilothouse.authn.outgoing import OutgoingCalls
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.chain import ChainConfig
 from pilothouse.filters.chain import build_chain as build_filters
@@ -51,10 +54,18 @@ class Assembly:
         allow_privileged(options.control_plane.allow_privileged)
         node_ports = install_allocation(options, self.storage, self.backend)
         address = f"{options.generic.external_hostname}:{options.secure_serving.secure_port}"
-        self.authorization = Authorization(options, self.storage)
+        self.outgoing = OutgoingCalls()
+        self.authentication = Authentication(options, self.storage, self.outgoing)
+        self.authorization = Authorization(options, self.storage, self.outgoing)
         self.admission = build_admission(options, self.storage, self.authorization.authorizer)
         runtime_config = dict(options.api_enablement.runtime_config)
-        self.chain: Chain = build_chain(self.storage, runtime_config, address, self.admission)
+        self.chain: Chain = build_chain(
+            self.storage,
+            runtime_config,
+            address,
+            self.admission,
+            review_verbs(self.authentication, self.authorization.authorizer),
+        )
         self.metrics = RequestMetrics()
         self._install_checks()
         self.hooks = ServerHooks(options, self.chain, self.storage, self.cacher, self.lifecycle, node_ports)
@@ -64,6 +75,7 @@ class Assembly:
         install_standard_routes(front, self.metrics)
         self.openapi = install_openapi(front)
         install_debugging_pages(front, options.shown)
+        install_openid(front, self.authentication, options.authentication.service_account_jwks_uri, address)
         front.checks.install(front.routes)
         self.handler = build_filters(front.handle, self._filter_config())
         self.http: HttpServer | None = None
@@ -74,7 +86,7 @@ class Assembly:
     def _filter_config(self) -> ChainConfig:
         generic = self.options.generic
         return ChainConfig(
-            authenticator=build_authenticator(self.options),
+            authenticator=self.authentication.authenticator,
             authorizer=self.authorization.authorizer,
             metrics=self.metrics,
             request_timeout=generic.request_timeout,
@@ -130,9 +142,11 @@ class Assembly:
         )
 
     async def _keep_up(self) -> None:
-        """Look for changed certificate files now and then."""
+        """Look for changed files now and then."""
         while True:
             await asyncio.sleep(_RELOAD_SECONDS)
+            await asyncio.to_thread(self.authentication.poll)
+            await asyncio.to_thread(self.authorization.poll)
             if self._tls is not None:
                 await asyncio.to_thread(self._tls.reload_if_changed)
 
@@ -166,6 +180,8 @@ class Assembly:
             await self.http.close()
         await self.hooks.background.stop()
         await self.admission.close()
+        await self.authentication.close()
+        await self.outgoing.close()
         await self.cacher.close()
         await self.backend.close()
 

@@ -1,36 +1,245 @@
-"""From flags to the authenticator of the server."""
+"""From flags to everything that has to do with who is asking: authenticators, tokens, and the documents about them.
+
+``Authentication`` owns what changes at run time: files named by flags (``poll`` re-reads them off the event loop) and
+``--authentication-config``, whose new content replaces the whole authenticator at once, or is refused and logged.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
-from pilothouse.authn.anonymous import Anonymous
-from pilothouse.authn.authenticator import Authenticator, TokenAuthenticator, TokenUnion, Union
+from pilothouse.apis.strategy import Context, Object
+from pilothouse.authn import building
+from pilothouse.authn.authentication_configuration import (
+    AuthenticationConfiguration,
+    TrustedIssuer,
+    issuer_from_flags,
+    parse_configuration,
+)
+from pilothouse.authn.authenticator import Authenticated, Authenticator
+from pilothouse.authn.jose import Signer, VerificationKey, load_private_key
+from pilothouse.authn.outgoing import OutgoingCalls
+from pilothouse.authn.service_account import LAST_USED_LABEL, last_used_label
+from pilothouse.authn.token_request import TokenRequests
 from pilothouse.authn.watched_file import WatchedFile
+from pilothouse.authn.webhook_kubeconfig import read_webhook_kubeconfig
+from pilothouse.machinery import errors
+from pilothouse.machinery.times import now
+from pilothouse.net.messages import Request
+from pilothouse.registry.storage import StorageFactory
+from pilothouse.storage.backends.contract import StorageError
 
 if TYPE_CHECKING:
     from pilothouse.options import ServerOptions
 
+logger = logging.getLogger(__name__)
+_WEBHOOK_SECONDS: Final = 30.0
 
-def build_authenticator(options: ServerOptions) -> Authenticator:
-    """All ways of authenticating that the flags ask for, in the original's order."""
-    flags = options.authentication
-    ways: list[Authenticator] = []
-    if flags.client_ca_file:
-        from pilothouse.authn.certificate_chain import parse_authorities
-        from pilothouse.authn.client_certificate import ClientCertificate, VerifiedCertificates
 
-        authorities = WatchedFile(flags.client_ca_file, parse_authorities)
-        ways.append(ClientCertificate(VerifiedCertificates(authorities)))
-    tokens: list[TokenAuthenticator] = []
-    if flags.token_auth_file:
-        from pilothouse.authn.token_file import TokenFile
+class StoredObjects:
+    """Reads the objects that tokens refer to from the stores."""
 
-        tokens.append(TokenFile(flags.token_auth_file))
-    if tokens:
-        from pilothouse.authn.bearer import Bearer, WebSocketBearer
-        from pilothouse.authn.token_cache import TokenCache
+    def __init__(self, storage: StorageFactory) -> None:
+        self._storage = storage
 
-        cached = TokenCache(TokenUnion(tokens))
-        ways += [Bearer(cached), WebSocketBearer(cached)]
-    return Union(ways, Anonymous() if flags.anonymous_auth else None)
+    async def get(self, resource: str, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """The object, None if there is none."""
+        if not name or "/" in name or "/" in namespace:
+            return None
+        store = self._storage.store("", "v1", resource)
+        try:
+            return store.decode(await store.get(namespace, name))
+        except errors.StatusError as error:
+            if error.code == 404:
+                return None
+            raise
+
+
+class Replaceable:
+    """An authenticator that can be exchanged while requests are served."""
+
+    def __init__(self, current: Authenticator) -> None:
+        self.current = current
+
+    async def authenticate(self, request: Request) -> Authenticated | None:
+        """As the present one."""
+        return await self.current.authenticate(request)
+
+
+class Authentication:
+    """All ways of authenticating that the flags ask for, and the issuing of tokens."""
+
+    def __init__(self, options: ServerOptions, storage: StorageFactory, outgoing: OutgoingCalls) -> None:
+        self._options, self._storage, self._outgoing = options, storage, outgoing
+        self.objects = StoredObjects(storage)
+        self._tasks: set[asyncio.Task[None]] = set()
+        flags = options.authentication
+        self._file = (
+            WatchedFile(flags.authentication_config, lambda data: parse_configuration(data, self.issuers))
+            if flags.authentication_config
+            else None
+        )
+        self._settings = self._read_flags()
+        self._built = self._build()
+        self._replaceable = Replaceable(self._built.authenticator) if self._file is not None else None
+        self.authenticator: Authenticator = self._replaceable or self._built.authenticator
+        self._key_files: list[WatchedFile[Any]] = []
+        self.keys = building.read_keys(flags.service_account_key_file, self._key_files)
+        self.token_requests = self._token_requests()
+
+    @property
+    def issuers(self) -> tuple[str, ...]:
+        """The names under which this server issues and accepts tokens; the first issues."""
+        return self._options.authentication.service_account_issuer
+
+    @property
+    def built(self) -> building.Authentication:
+        """The authenticators as they are now."""
+        return self._built
+
+    @property
+    def anonymous(self) -> bool:
+        """Whether a request without credentials is let in somewhere."""
+        return self._present().anonymous
+
+    def public_keys(self) -> list[VerificationKey]:
+        """The keys that tokens of this server are verified with."""
+        return list(self.keys())
+
+    def poll(self) -> None:
+        """Re-read files that changed. Not to be called on the event loop."""
+        for path in self._built.poll_files():
+            logger.info("%s changed and was read again", path)
+        for file in self._key_files:
+            file.poll()
+        if self._file is None or self._replaceable is None:
+            return
+        if self._file.poll():
+            try:
+                self._built = self._build()
+            except (OSError, ValueError) as error:
+                logger.error("%s cannot be used: %s", self._file.path, error)
+                return
+            self._replaceable.current = self._built.authenticator
+            logger.info("%s changed and was read again", self._file.path)
+        elif self._file.error is not None:
+            logger.error("%s cannot be used: %s", self._file.path, self._file.error)
+
+    async def close(self) -> None:
+        """Wait for what was begun on the side."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # Building
+
+    def _build(self) -> building.Authentication:
+        return building.build(
+            self._present(), self.objects, lambda issuer: self._fetch_for(issuer), self._note_legacy_use
+        )
+
+    def _fetch_for(self, issuer: TrustedIssuer) -> Any:
+        return self._outgoing.fetch_for(issuer.certificate_authority)
+
+    def _present(self) -> building.Settings:
+        """The flags together with what the configuration file says now."""
+        if self._file is None:
+            return self._settings
+        configuration: AuthenticationConfiguration = self._file.value
+        settings = replace(self._settings, oidc_issuers=configuration.issuers)
+        if configuration.anonymous is not None:
+            settings.anonymous = configuration.anonymous
+            settings.anonymous_paths = configuration.anonymous_paths
+        return settings
+
+    def _read_flags(self) -> building.Settings:
+        flags = self._options.authentication
+        settings = building.Settings(
+            client_ca_file=flags.client_ca_file,
+            token_file=flags.token_auth_file,
+            service_account_key_files=flags.service_account_key_file,
+            service_account_issuers=flags.service_account_issuer,
+            service_account_lookup=flags.service_account_lookup,
+            api_audiences=flags.api_audiences,
+            bootstrap_tokens=flags.enable_bootstrap_token_auth,
+            token_webhook_version=flags.token_webhook_version,
+            token_webhook_ttl=flags.token_webhook_cache_ttl,
+            anonymous=flags.anonymous_auth,
+        )
+        if flags.requestheader_client_ca_file:
+            settings.front_proxy = building.FrontProxy(
+                flags.requestheader_client_ca_file,
+                flags.requestheader_allowed_names,
+                flags.requestheader_username_headers,
+                flags.requestheader_uid_headers,
+                flags.requestheader_group_headers,
+                flags.requestheader_extra_headers_prefix,
+            )
+        if flags.oidc_issuer_url:
+            settings.oidc_issuers = (self._issuer_of_flags(),)
+            settings.oidc_algorithms = flags.oidc_signing_algs
+        if flags.token_webhook_config_file:
+            endpoint = read_webhook_kubeconfig(flags.token_webhook_config_file)
+            settings.token_webhook = self._outgoing.post_to(endpoint, _WEBHOOK_SECONDS)
+        return settings
+
+    def _issuer_of_flags(self) -> TrustedIssuer:
+        flags = self._options.authentication
+        authority = ""
+        if flags.oidc_ca_file:
+            with open(flags.oidc_ca_file, encoding="ascii") as file:
+                authority = file.read()
+        return issuer_from_flags(
+            flags.oidc_issuer_url,
+            flags.oidc_client_id,
+            flags.oidc_username_claim,
+            flags.oidc_username_prefix,
+            flags.oidc_groups_claim,
+            flags.oidc_groups_prefix,
+            flags.oidc_required_claim,
+            authority,
+        )
+
+    def _token_requests(self) -> TokenRequests | None:
+        flags, path = self._options.authentication, self._options.control_plane.service_account_signing_key_file
+        if not path or not self.issuers:
+            return None
+        with open(path, "rb") as file:
+            signer = Signer(load_private_key(file.read()))
+        return TokenRequests(
+            self.issuers[0],
+            signer,
+            self._built.audiences,
+            self.objects,
+            time.time,
+            max_seconds=int(flags.service_account_max_token_expiration),
+            extend=flags.service_account_extend_token_expiration,
+        )
+
+    # Tokens in secrets
+
+    def _note_legacy_use(self, secret: Mapping[str, Any]) -> None:
+        """Label the secret of a used token with the day, on the side."""
+        day = last_used_label(secret, time.time())
+        if day:
+            metadata = secret["metadata"]
+            task = asyncio.ensure_future(self._label(metadata["namespace"], metadata["name"], day))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _label(self, namespace: str, name: str, day: str) -> None:
+        async def change(old: Object | None) -> Object:
+            assert old is not None
+            metadata = dict(old["metadata"])
+            metadata["labels"] = {**(metadata.get("labels") or {}), LAST_USED_LABEL: day}
+            return {**old, "metadata": metadata}
+
+        store = self._storage.store("", "v1", "secrets")
+        ctx = Context(user="system:apiserver", namespace=namespace, verb="patch", now=now())
+        try:
+            await store.update(ctx, name, change, create=False)
+        except (errors.StatusError, StorageError) as error:
+            logger.warning("cannot note the use of the token in secret %s/%s: %s", namespace, name, error)

@@ -11,7 +11,7 @@ from pilothouse.apis.resources import Version, table
 from pilothouse.controlplane.server import build_control_plane
 from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.installed import InstalledVersion
-from pilothouse.endpoints.installer import install_version
+from pilothouse.endpoints.installer import OwnVerbs, install_version
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.server.discovery import ChainDiscovery
@@ -34,13 +34,17 @@ class Chain:
 
 
 def build_chain(
-    storage: StorageFactory, runtime_config: dict[str, str], address: str, admission: Admission | None = None
+    storage: StorageFactory,
+    runtime_config: dict[str, str],
+    address: str,
+    admission: Admission | None = None,
+    own_verbs: OwnVerbs | None = None,
 ) -> Chain:
     """Make the servers from the inside out, each delegating to the one before it."""
     enabled = enabled_versions(runtime_config)
     extensions = build_extensions(_own(enabled, _EXTENSIONS, storage, admission))
     built_in = [v for v in enabled if v.group not in (_EXTENSIONS, _AGGREGATION)]
-    installed = [install_version(v, storage.store_for, admission=admission) for v in built_in]
+    installed = [install_version(v, storage.store_for, own_verbs, admission) for v in built_in]
     control_plane = build_control_plane(installed, extensions)
     aggregator = build_aggregator(_own(enabled, _AGGREGATION, storage, admission), control_plane)
     discovery = ChainDiscovery(aggregator, lambda: address)

@@ -87,14 +87,18 @@ class Union:
         if len(set(names)) != len(names):
             raise ValueError("authorizers of a union need different names")
         self._authorizers = tuple(authorizers)
+        # Those that never wait are asked without a coroutine.
+        self._asked = tuple((name, getattr(each, "decide", None), each) for name, each in authorizers)
 
     async def authorize(self, attributes: Attributes) -> tuple[Decision, str]:
         """The first opinion; without one, all reasons. A failure counts only if nobody allows."""
         failures: list[str] = []
         reasons: list[str] = []
-        for name, authorizer in self._authorizers:
+        for name, decide, authorizer in self._asked:
             try:
-                decision, reason = await authorizer.authorize(attributes)
+                decision, reason = (
+                    await authorizer.authorize(attributes) if decide is None else decide(attributes)
+                )
             except AuthorizationFailed as failure:
                 if failure.decision is Decision.DENY:
                     raise

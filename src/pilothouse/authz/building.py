@@ -19,13 +19,13 @@ def build(
     *,
     index: Index,
     graph: Graph,
-    policy_file: str = "",
+    abac: ABACAuthorizer | None = None,
     webhook: Callable[[ConfiguredAuthorizer], Authorizer] | None = None,
 ) -> Union:
     """The union to authorize every request by. Raises ``ValueError`` and ``OSError``."""
     if not chain:
         raise ValueError("at least one authorization mode must be passed")
-    configured = [(entry.name, _one(entry, index, graph, policy_file, webhook)) for entry in chain]
+    configured = [(entry.name, _one(entry, index, graph, abac, webhook)) for entry in chain]
     return Union([(SUPERUSERS, PrivilegedGroups()), *configured])
 
 
@@ -33,7 +33,7 @@ def _one(
     entry: ConfiguredAuthorizer,
     index: Index,
     graph: Graph,
-    policy_file: str,
+    abac: ABACAuthorizer | None,
     webhook: Callable[[ConfiguredAuthorizer], Authorizer] | None,
 ) -> Authorizer:
     match entry.type:
@@ -45,8 +45,8 @@ def _one(
             return AlwaysAllow()
         case "AlwaysDeny":
             return AlwaysDeny()
-        case "ABAC":
-            return ABACAuthorizer(policy_file)
+        case "ABAC" if abac is not None:
+            return abac
         case "Webhook" if webhook is not None:
             return webhook(entry)
     raise ValueError(f"unknown authorization mode {entry.type} specified")

@@ -12,7 +12,9 @@ from pilothouse.net.messages import Request
 class APIRequest(Request):
     """Filled from the outside in: audit id, request info, user, then whatever the endpoint adds."""
 
-    __slots__ = ("_query", "audit_id", "authorized_by", "info", "received", "user", "warnings")
+    __slots__ = (
+        "_query", "audit", "audit_id", "authorized_by", "credential_notes", "info", "received", "user", "warnings",
+    )  # fmt: skip
 
     audit_id: str
     info: RequestInfo
@@ -24,6 +26,10 @@ class APIRequest(Request):
         super().__init__(*arguments)
         self._query: Query | None = None
         self.warnings: list[str] | None = None
+        self.audit: Any = None
+        """What is written down about this request; None where nothing is."""
+        self.credential_notes: tuple[tuple[str, str], ...] = ()
+        """What authentication has to say for the audit log."""
 
     @property
     def options(self) -> Query:

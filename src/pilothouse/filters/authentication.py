@@ -30,6 +30,8 @@ def with_authentication(following: Handler, authenticator: Authenticator) -> Han
         request.connection.authenticated = True
         for warning in found.warnings:
             request.warn(warning)
+        if found.annotations:
+            request.credential_notes = found.annotations
         return await following(request)
 
     return handle

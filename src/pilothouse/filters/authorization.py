@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision, forbidden
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import error_response
 from pilothouse.filters.types import Handler
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, fields, labels
 from pilothouse.net.messages import Response
+
+DECISION: Final = "authorization.k8s.io/decision"
+REASON: Final = "authorization.k8s.io/reason"
+_SELECTING: Final = frozenset({"list", "watch", "deletecollection"})
 
 
 def with_authorization(following: Handler, authorizer: Authorizer) -> Handler:
@@ -17,13 +23,22 @@ def with_authorization(following: Handler, authorizer: Authorizer) -> Handler:
 
     async def handle(request: APIRequest) -> Response:
         attributes = attributes_of(request)
+        audit = request.audit
         try:
             decision, reason = await authorize(attributes)
         except AuthorizationFailed as failure:
+            if audit is not None:
+                audit.annotate(REASON, "internal error")
             return error_response(request, errors.internal_error(str(failure)))
         if decision is Decision.ALLOW:
+            if audit is not None:
+                audit.annotate(DECISION, "allow")
+                audit.annotate(REASON, reason)
             request.authorized_by = reason
             return await following(request)
+        if audit is not None:
+            audit.annotate(DECISION, "forbid")
+            audit.annotate(REASON, reason)
         return error_response(request, forbidden(attributes, reason))
 
     return handle
@@ -32,7 +47,7 @@ def with_authorization(following: Handler, authorizer: Authorizer) -> Handler:
 def attributes_of(request: APIRequest) -> Attributes:
     """What the authorizer is asked about."""
     info = request.info
-    return Attributes(
+    attributes = Attributes(
         user=request.user,
         verb=info.verb,
         namespace=info.namespace,
@@ -44,3 +59,23 @@ def attributes_of(request: APIRequest) -> Attributes:
         resource_request=info.is_resource,
         path=info.path,
     )
+    if request.query and info.is_resource and info.verb in _SELECTING:
+        _add_selectors(attributes, request)
+    return attributes
+
+
+def _add_selectors(attributes: Attributes, request: APIRequest) -> None:
+    """Selectors narrow what is asked for. Not with the old way of watching by path, which does not honour them."""
+    if f"/{request.info.version}/watch/" in request.path:
+        return
+    by_field, by_label = request.options.first("fieldSelector"), request.options.first("labelSelector")
+    if by_field:
+        try:
+            attributes.field_selector = fields.parse(by_field).requirements
+        except fields.SelectorError as error:
+            attributes.field_selector_error = str(error)
+    if by_label:
+        try:
+            attributes.label_selector = labels.parse(by_label).requirements
+        except labels.SelectorError as error:
+            attributes.label_selector_error = str(error)

@@ -16,6 +16,7 @@ from pilothouse.filters.authentication import with_authentication
 from pilothouse.filters.authorization import with_authorization
 from pilothouse.filters.cache_control import with_cache_control
 from pilothouse.filters.cors import with_cors
+from pilothouse.filters.impersonation import with_impersonation
 from pilothouse.filters.instrumentation import RequestMetrics, with_instrumentation
 from pilothouse.filters.recovery import with_recovery
 from pilothouse.filters.request_info import with_request_info
@@ -57,6 +58,7 @@ def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
     chain += [
         ("timeout", lambda following: with_timeout(following, config.request_timeout)),
         ("authentication", lambda following: with_authentication(following, config.authenticator)),
+        ("impersonation", lambda following: with_impersonation(following, config.authorizer)),
         ("authorization", lambda following: with_authorization(following, config.authorizer)),
     ]
     return chain

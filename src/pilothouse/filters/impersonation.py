@@ -1,0 +1,39 @@
+"""Requests that ask to be served as somebody else go on as that user, if the one who asks may."""
+
+from __future__ import annotations
+
+from pilothouse.authz.authorizer import Authorizer
+from pilothouse.authz.impersonation import Impersonation, read_headers
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.responding import error_response
+from pilothouse.filters.authorization import attributes_of
+from pilothouse.filters.types import Handler
+from pilothouse.machinery import errors
+from pilothouse.net.messages import Response
+
+_PREFIX = b"impersonate-"
+
+
+def with_impersonation(following: Handler, authorizer: Authorizer) -> Handler:
+    """Exchange ``request.user``; 400 for half an identity, 403 for one that may not be taken."""
+    impersonation = Impersonation(authorizer)
+
+    async def handle(request: APIRequest) -> Response:
+        for name in request.headers:
+            if name.startswith(_PREFIX):
+                break
+        else:
+            return await following(request)
+        try:
+            wanted = read_headers(request)
+            if wanted is None:
+                return await following(request)
+            found = await impersonation.impersonate(wanted, attributes_of(request))
+        except errors.StatusError as error:
+            return error_response(request, error)
+        request.user = found.user
+        if request.audit is not None:
+            request.audit.note_impersonation(found.user, found.constraint)
+        return await following(request)
+
+    return handle
