@@ -13,6 +13,7 @@ from pilothouse.app.admission import build_admission
 from pilothouse.app.authentication import Authentication
 from pilothouse.app.authorization import Authorization
 from pilothouse.app.chain import Chain, build_chain
+from pilothouse.app.escalation import guard_roles
 from pilothouse.app.hooks import ServerHooks
 from pilothouse.app.openid import install_openid
 from pilothouse.app.reviews import review_verbs
@@ -65,6 +66,7 @@ class Assembly:
             address,
             self.admission,
             review_verbs(self.authentication, self.authorization.authorizer),
+            guard_roles(self.admission, self.authorization),
         )
         self.metrics = RequestMetrics()
         self._install_checks()

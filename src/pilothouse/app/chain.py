@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pilothouse.aggregator.server import build_aggregator
@@ -39,12 +40,17 @@ def build_chain(
     address: str,
     admission: Admission | None = None,
     own_verbs: OwnVerbs | None = None,
+    guards: Mapping[str, Admission] | None = None,
 ) -> Chain:
-    """Make the servers from the inside out, each delegating to the one before it."""
+    """Make the servers from the inside out, each delegating to the one before it.
+
+    ``guards`` take the place of ``admission`` for single groups.
+    """
+    guards = guards or {}
     enabled = enabled_versions(runtime_config)
     extensions = build_extensions(_own(enabled, _EXTENSIONS, storage, admission))
     built_in = [v for v in enabled if v.group not in (_EXTENSIONS, _AGGREGATION)]
-    installed = [install_version(v, storage.store_for, own_verbs, admission) for v in built_in]
+    installed = [install_version(v, storage.store_for, own_verbs, guards.get(v.group, admission)) for v in built_in]
     control_plane = build_control_plane(installed, extensions)
     aggregator = build_aggregator(_own(enabled, _AGGREGATION, storage, admission), control_plane)
     discovery = ChainDiscovery(aggregator, lambda: address)

@@ -120,7 +120,9 @@ def _creating(answer: Answer, default: Callable[[Object], None] | None = None) -
 
 
 def _default_token_request(obj: Object) -> None:
-    obj.setdefault("spec", {}).setdefault("expirationSeconds", _TOKEN_SECONDS)
+    spec = obj.setdefault("spec", {})
+    if spec.get("expirationSeconds") is None:
+        spec["expirationSeconds"] = _TOKEN_SECONDS
 
 
 class ReviewAnswers:

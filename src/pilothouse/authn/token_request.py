@@ -81,7 +81,8 @@ class TokenRequests:
         metadata["name"], metadata["namespace"] = actual["name"], actual["namespace"]
         metadata["uid"] = actual["uid"]
         metadata["creationTimestamp"] = _rfc3339(self._clock())
-        spec.setdefault("expirationSeconds", 3600)
+        if spec.get("expirationSeconds") is None:
+            spec["expirationSeconds"] = 3600
         request["status"] = {"token": "", "expirationTimestamp": None}
         faults = validate(request)
         if faults:
