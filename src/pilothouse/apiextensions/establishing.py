@@ -1,13 +1,12 @@
-"""Conditions that follow from a definition alone: it is established, its schema is structural, its group is approved."""
+"""Conditions that follow from a definition alone: it is established, and approved if its group needs that."""
 
 from __future__ import annotations
 
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any
 
+from pilothouse.apis.apiextensions.approval import approval_of, is_protected
 from pilothouse.apis.apiextensions.definitions import (
     API_APPROVED,
-    APPROVED_ANNOTATION,
     ESTABLISHED,
     NAMES_ACCEPTED,
     condition,
@@ -15,10 +14,8 @@ from pilothouse.apis.apiextensions.definitions import (
     remove_condition,
     set_condition,
 )
-from pilothouse.machinery.go_quote import quote
 
 Object = dict[str, Any]
-_SEE: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
 def establish(crd: Object, now: str) -> bool:
@@ -29,28 +26,6 @@ def establish(crd: Object, now: str) -> bool:
     new = {"type": ESTABLISHED, "status": "True", "reason": "InitialNamesAccepted", "message": message}
     set_condition(crd, new, now)
     return True
-
-
-def is_protected(group: str) -> bool:
-    """Whether a group belongs to the community, so that its APIs need approval."""
-    return group in ("k8s.io", "kubernetes.io") or group.endswith((".k8s.io", ".kubernetes.io"))
-
-
-def approval_of(annotations: dict[str, str] | None) -> tuple[str, str]:
-    """The reason of the approval condition, and its message."""
-    text = (annotations or {}).get(APPROVED_ANNOTATION, "")
-    if not text:
-        return "MissingAnnotation", f"protected groups must have approval annotation {quote(APPROVED_ANNOTATION)}, {_SEE}"
-    if text.startswith("unapproved"):
-        return "UnapprovedAnnotation", f"not approved: {quote(text)}"
-    try:
-        url = urlsplit(text)
-        if url.scheme and url.hostname:
-            return "ApprovedAnnotation", f"approved in {text}"
-    except ValueError:
-        pass
-    why = f'with either a URL or a reason starting with "unapproved", {_SEE}'
-    return "InvalidAnnotation", f"protected groups must have approval annotation {quote(APPROVED_ANNOTATION)} {why}"
 
 
 def set_approval(crd: Object, now: str) -> bool:

@@ -7,9 +7,13 @@ from typing import Any, ClassVar
 
 from pilothouse.apis.apiextensions import definitions
 from pilothouse.apis.apiextensions.defaults import set_defaults
-from pilothouse.apis.apiextensions.validation import validate_definition, validate_definition_update
+from pilothouse.apis.apiextensions.validation import (
+    validate_definition,
+    validate_definition_update,
+    validate_status_update,
+)
 from pilothouse.apis.columns import CREATED_AT, NAME
-from pilothouse.apis.strategy import Context, Object, StatusStrategy, Strategy
+from pilothouse.apis.strategy import Column, Context, Object, StatusStrategy, Strategy
 from pilothouse.machinery.field_errors import FieldError
 
 
@@ -17,21 +21,49 @@ class DefinitionStatusStrategy(StatusStrategy):
     """What controllers report; metadata may change along with it."""
 
     allow_unconditional_update = False
-    reset_fields = ("metadata", "spec")
+    reset_fields = ("spec",)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return []
+        return validate_status_update(obj, old)
+
+
+def _versions_cell(obj: Object) -> str:
+    served = definitions.served_versions(obj)
+    return ",".join(sorted(each["name"] + ("(storage)" if each.get("storage") else "") for each in served))
+
+
+def _kind_cell(obj: Object) -> str:
+    return str(obj["spec"]["names"].get("kind", ""))
+
+
+def _short_names_cell(obj: Object) -> str:
+    return ",".join(obj["spec"]["names"].get("shortNames") or ())
+
+
+def _established_cell(obj: Object) -> bool:
+    return definitions.is_true(obj, definitions.ESTABLISHED)
 
 
 class DefinitionStrategy(Strategy):
     """Definitions."""
+
+    standard_finalizers = False
 
     generation = True
     allow_unconditional_update = False
     returns_deleted = False
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": DefinitionStatusStrategy}
     reset_fields = ("status",)
-    columns = (NAME, CREATED_AT)
+    columns = (
+        NAME,
+        Column("Scope", "string", lambda obj: obj["spec"].get("scope", ""), description="Cluster/Namespaced"),
+        Column("Versions", "string", _versions_cell, description="Served versions"),
+        CREATED_AT,
+        Column("Group", "string", lambda obj: obj["spec"].get("group", ""), priority=1, description="API group"),
+        Column("Kind", "string", _kind_cell, priority=1, description="CustomResource kind"),
+        Column("ShortNames", "string", _short_names_cell, priority=1, description="Short names"),
+        Column("Established", "boolean", _established_cell, priority=1, description="Established status"),
+    )
 
     def default(self, obj: Object) -> None:
         set_defaults(obj)

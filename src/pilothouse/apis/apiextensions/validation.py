@@ -1,17 +1,405 @@
-"""Validation of CustomResourceDefinitions."""
+"""Validation of CustomResourceDefinitions, in the original's order and words."""
 
 from __future__ import annotations
 
-from typing import Any
+import base64
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
-from pilothouse.machinery.field_errors import FieldError
+from pilothouse.apis.admissionregistration.endpoints import validate_service, validate_url
+from pilothouse.apis.apiextensions import definitions
+from pilothouse.apis.apiextensions.approval import approval_of, is_protected
+from pilothouse.apis.apiextensions.columns_validation import validate_column, validate_selectable, validate_subresources
+from pilothouse.apis.apiextensions.internal_form import InternalSpec
+from pilothouse.apis.apiextensions.schema_validation import (
+    TYPES,
+    SchemaOptions,
+    map_key_faults,
+    set_item_faults,
+    validate_schema,
+)
+from pilothouse.apis.apiextensions.structural import structural_faults, unsupported
+from pilothouse.apis.validating import one_of_required, unchanged
+from pilothouse.machinery import names
+from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required
 
 Object = dict[str, Any]
+_SPEC: Final = Path("spec")
+_STORED: Final = Path("status", "storedVersions")
+_REVIEW_VERSIONS: Final = ("v1", "v1beta1")
+_TOO_DEEP: Final = "is nested too deeply"
 
 
 def validate_definition(crd: Object) -> list[FieldError]:
-    return []
+    """Faults of a new definition."""
+    return _validate(crd, None)
 
 
 def validate_definition_update(crd: Object, old: Object) -> list[FieldError]:
+    """Faults of a changed one; what was wrong before may stay wrong."""
+    return _validate(crd, old)
+
+
+def _validate(crd: Object, old: Object | None) -> list[FieldError]:
+    errs: list[FieldError] = []
+    if old is None:
+        _validate_name(crd, errs)
+    try:
+        _validate_spec(crd, old, errs)
+    except RecursionError:
+        errs.append(invalid(_SPEC.child("versions"), "", _TOO_DEEP))
+    if old is not None:
+        _validate_unchanged(crd, old, errs)
+    validate_names(crd["status"].get("acceptedNames") or {}, Path("status", "acceptedNames"), errs)
+    _validate_stored(crd, errs)
+    _validate_approval(crd, old, errs)
+    _validate_preserving(crd, old, errs)
+    return errs
+
+
+def validate_status_update(crd: Object, old: Object) -> list[FieldError]:
+    """Faults of a write through the status."""
+    errs: list[FieldError] = []
+    validate_names(crd["status"].get("acceptedNames") or {}, Path("status", "acceptedNames"), errs)
+    return errs
+
+
+def _validate_name(crd: Object, errs: list[FieldError]) -> None:
+    name = crd["metadata"].get("name", "")
+    wanted = f"{crd['spec']['names'].get('plural', '')}.{crd['spec'].get('group', '')}"
+    if name and name != wanted:
+        errs.append(invalid(Path("metadata", "name"), name, 'must be spec.names.plural+"."+spec.group'))
+
+
+def _validate_spec(crd: Object, old: Object | None, errs: list[FieldError]) -> None:
+    spec = crd["spec"]
+    group = spec.get("group", "")
+    faults = names.check_dns1123_subdomain(group)
+    if not group:
+        errs.append(required(_SPEC.child("group")))
+    elif faults:
+        errs.append(invalid(_SPEC.child("group"), group, ",".join(faults)))
+    elif "." not in group:
+        errs.append(invalid(_SPEC.child("group"), group, "should be a domain with at least one dot"))
+    one_of_required(spec.get("scope", ""), ("Cluster", "Namespaced"), _SPEC, "scope", errs)
+    inner = InternalSpec(spec)
+    _require_schemas(inner, old, errs)
+    preserving = bool(spec.get("preserveUnknownFields"))
+    if preserving and any(_has(schema, lambda s: s.get("default") is not None) for _, schema in _schemas(spec)):
+        why = "must be false in order to use defaults in the schema"
+        errs.append(invalid(_SPEC.child("preserveUnknownFields"), True, why))
+    options = _options(spec, old)
+    for position, version in enumerate(inner.versions):
+        _validate_version(inner, version, position, options, old, errs)
+    _validate_version_set(inner, errs)
+    _validate_top(inner, options, old, errs)
+    conversion = spec.get("conversion")
+    if conversion is not None:
+        strategy = conversion.get("strategy", "")
+        if strategy != "None" and preserving:
+            why = "must be None if spec.preserveUnknownFields is true"
+            errs.append(invalid(_SPEC.child("conversion", "strategy"), strategy, why))
+        _validate_conversion(conversion, old, errs)
+
+
+def _schemas(spec: Object) -> Iterator[tuple[str, Object]]:
+    for version in spec.get("versions") or ():
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        if schema is not None:
+            yield version.get("name", ""), schema
+
+
+def _has(schema: Any, test: Callable[[Object], bool]) -> bool:
+    """Whether a test holds anywhere in a schema."""
+    waiting = [schema]
+    while waiting:
+        each = waiting.pop()
+        if not isinstance(each, dict):
+            continue
+        if test(each):
+            return True
+        for key in ("items", "not", "additionalProperties", "additionalItems"):
+            below = each.get(key)
+            waiting += below if isinstance(below, list) else [below]
+        for key in ("allOf", "anyOf", "oneOf"):
+            waiting += each.get(key) or ()
+        for key in ("properties", "patternProperties", "definitions", "dependencies"):
+            waiting += (each.get(key) or {}).values()
+    return False
+
+
+def _require_schemas(inner: InternalSpec, old: Object | None, errs: list[FieldError]) -> None:
+    if (inner.shared.get("validation") or {}).get("openAPIV3Schema") is not None:
+        return
+    needed = old is None or all(
+        (version.get("schema") or {}).get("openAPIV3Schema") is not None for version in definitions.versions(old)
+    )
+    for position, version in enumerate(inner.versions):
+        if (version.get("schema") or {}).get("openAPIV3Schema") is not None:
+            continue
+        where = _SPEC.child("versions").index(position).child("schema", "openAPIV3Schema")
+        if needed:
+            errs.append(required(where))
+        elif not inner.spec.get("preserveUnknownFields") and version.get("served"):
+            errs.append(required(where, "because otherwise all fields are pruned"))
+
+
+def _options(spec: Object, old: Object | None) -> SchemaOptions:
+    if old is None:
+        return SchemaOptions()
+    before = [schema for _, schema in _schemas(old["spec"])]
+    extended = spec.get("preserveUnknownFields") is not True
+    rules = {
+        rule.get("rule", "") for schema in before for found in _collect(schema) for rule in found
+    }
+    return SchemaOptions(
+        structural=extended or not any(unsupported(each) or structural_faults(each, Path()) for each in before),
+        valid_types=not any(_has(each, lambda s: bool(s.get("type")) and s["type"] not in TYPES) for each in before),
+        atomic_sets=not any(_has(each, set_item_faults) for each in before),
+        map_keys=not any(_has(each, map_key_faults) for each in before),
+        old_rules=frozenset(rules),
+    )
+
+
+def _collect(schema: Object) -> list[list[Object]]:
+    found: list[list[Object]] = []
+
+    def collect(each: Object) -> bool:
+        found.append(each.get("x-kubernetes-validations") or [])
+        return False
+
+    _has(schema, collect)
+    return found
+
+
+def _validate_version(
+    inner: InternalSpec,
+    version: Object,
+    position: int,
+    options: SchemaOptions,
+    old: Object | None,
+    errs: list[FieldError],
+) -> None:
+    path = _SPEC.child("versions").index(position)
+    name = version.get("name", "")
+    faults = names.check_dns1035_label(name)
+    if faults:
+        errs.append(invalid(path.child("name"), name, ",".join(faults)))
+    warning = version.get("deprecationWarning")
+    errs += (
+        invalid(path.child("deprecationWarning"), warning, why)
+        for why in _warning_faults(bool(version.get("deprecated")), warning)
+    )
+    schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    if schema is not None:
+        errs += validate_schema(schema, path.child("schema"), options, has_status=inner.has_status(version))
+    validate_subresources(version.get("subresources"), path.child("subresources"), errs)
+    for at, column in enumerate(version.get("additionalPrinterColumns") or ()):
+        validate_column(column, path.child("additionalPrinterColumns").index(at), errs)
+    fields = version.get("selectableFields")
+    if fields:
+        if schema is None:
+            why = "may only be set when `version.schema.openAPIV3Schema` is not included"
+            errs.append(invalid(path.child("selectableFields"), "", why))
+        else:
+            allowed = _had_fields(old, name) == fields
+            validate_selectable(fields, schema, path.child("selectableFields"), errs, allow_many=allowed)
+
+
+def _had_fields(old: Object | None, name: str) -> Any:
+    found = (version for version in definitions.versions(old) if version["name"] == name) if old is not None else iter(())
+    return (next(found, None) or {}).get("selectableFields")
+
+
+def _warning_faults(deprecated: bool, warning: str | None) -> list[str]:
+    if warning is None:
+        return []
+    if not deprecated:
+        return ["can only be set for deprecated versions"]
+    faults: list[str] = []
+    if len(warning.encode()) > 256:
+        faults.append("must be <= 256 characters long")
+    if not warning:
+        faults.append("must not be an empty string")
+    at = 0
+    for char in warning:
+        if not char.isprintable():
+            faults.append(f"must only contain printable UTF-8 characters; non-printable character found at index {at}")
+            break
+        at += len(char.encode())
+    return faults
+
+
+def _validate_version_set(inner: InternalSpec, errs: list[FieldError]) -> None:
+    listed = [version.get("name", "") for version in inner.versions]
+    where = _SPEC.child("versions")
+    if len(set(listed)) != len(listed):
+        errs.append(invalid(where, inner.shown_versions, "must contain unique version names"))
+    if sum(bool(version.get("storage")) for version in inner.versions) != 1:
+        errs.append(invalid(where, inner.shown_versions, "must have exactly one version marked as storage version"))
+    if listed and listed[0]:
+        faults = names.check_dns1035_label(listed[0])
+        if faults:
+            errs.append(invalid(_SPEC.child("version"), listed[0], ",".join(faults)))
+
+
+def _validate_top(inner: InternalSpec, options: SchemaOptions, old: Object | None, errs: list[FieldError]) -> None:
+    declared = inner.spec["names"]
+    path = _SPEC.child("names")
+    errs += (required(path.child(key)) for key in ("plural", "singular", "kind", "listKind") if not declared.get(key))
+    validate_names(declared, path, errs)
+    schema = (inner.shared.get("validation") or {}).get("openAPIV3Schema")
+    if schema is not None:
+        has_status = any(map(inner.has_status, inner.versions))
+        errs += validate_schema(schema, _SPEC.child("validation"), options, has_status=has_status)
+    validate_subresources(inner.shared.get("subresources"), _SPEC.child("subresources"), errs)
+    for at, column in enumerate(inner.shared.get("additionalPrinterColumns") or ()):
+        validate_column(column, _SPEC.child("additionalPrinterColumns").index(at), errs)
+    fields = inner.shared.get("selectableFields")
+    if fields:
+        if inner.shared.get("validation") is None:
+            why = "may only be set when validations.schema is included"
+            errs.append(invalid(_SPEC.child("selectableFields"), "", why))
+        else:
+            allowed = old is not None and InternalSpec(old["spec"]).shared.get("selectableFields") == fields
+            validate_selectable(fields, schema or {}, _SPEC.child("selectableFields"), errs, allow_many=allowed)
+
+
+def validate_names(declared: Object, path: Path, errs: list[FieldError]) -> None:
+    """Names are labels, kinds in mixed case."""
+    for key in ("plural", "singular"):
+        text = declared.get(key, "")
+        faults = names.check_dns1035_label(text) if text else []
+        if faults:
+            errs.append(invalid(path.child(key), text, ",".join(faults)))
+    for key in ("kind", "listKind"):
+        text = declared.get(key, "")
+        faults = names.check_dns1035_label(text.lower()) if text else []
+        if faults:
+            why = "may have mixed case, but should otherwise match: " + ",".join(faults)
+            errs.append(invalid(path.child(key), text, why))
+    _validate_labels(declared.get("shortNames"), path.child("shortNames"), errs)
+    if declared.get("kind") and declared["kind"] == declared.get("listKind"):
+        errs.append(invalid(path.child("listKind"), declared["listKind"], "kind and listKind may not be the same"))
+    _validate_labels(declared.get("categories"), path.child("categories"), errs)
+
+
+def _validate_labels(texts: list[str] | None, path: Path, errs: list[FieldError]) -> None:
+    for position, text in enumerate(texts or ()):
+        faults = names.check_dns1035_label(text)
+        if faults:
+            errs.append(invalid(path.index(position), text, ",".join(faults)))
+
+
+def _validate_conversion(conversion: Object, old: Object | None, errs: list[FieldError]) -> None:
+    path = _SPEC.child("conversion")
+    one_of_required(conversion.get("strategy", ""), ("None", "Webhook"), path, "strategy", errs)
+    webhook = conversion.get("webhook") or {}
+    client, versions = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or []
+    where, reviewed = path.child("webhookClientConfig"), path.child("conversionReviewVersions")
+    if conversion.get("strategy") != "Webhook":
+        why = "should not be set when strategy is not set to Webhook"
+        if client is not None:
+            errs.append(forbidden(where, why))
+        if versions:
+            errs.append(forbidden(reviewed, why))
+        return
+    if client is None:
+        errs.append(required(where, "required when strategy is set to Webhook"))
+    else:
+        _validate_client(client, where, errs)
+        if client.get("caBundle") and old is not None and not _allows_bad_bundle(old):
+            errs += _bundle_faults(where.child("caBundle"), client["caBundle"])
+    _validate_review_versions(versions, reviewed, old, errs)
+
+
+def _validate_client(client: Object, path: Path, errs: list[FieldError]) -> None:
+    url: Any = client.get("url")
+    service: Any = client.get("service")
+    if (url is None) == (service is None):
+        errs.append(required(path, "exactly one of url or service is required"))
+    elif url is not None:
+        validate_url(path.child("url"), url, errs)
+    else:
+        validate_service(path.child("service"), service, errs)
+
+
+def _bundle_faults(path: Path, bundle: str) -> list[FieldError]:
+    from cryptography import x509
+
+    try:
+        x509.load_pem_x509_certificates(base64.b64decode(bundle))
+    except ValueError:
+        why = "unable to load root certificates: unable to parse bytes as PEM block"
+        return [invalid(path, base64.b64decode(bundle), why)]
     return []
+
+
+def _allows_bad_bundle(old: Object) -> bool:
+    if not definitions.is_true(old, definitions.ESTABLISHED):
+        return True
+    client = ((old["spec"].get("conversion") or {}).get("webhook") or {}).get("clientConfig") or {}
+    return bool(client.get("caBundle") and _bundle_faults(Path(), client["caBundle"]))
+
+
+def _validate_review_versions(versions: list[str], path: Path, old: Object | None, errs: list[FieldError]) -> None:
+    if not versions:
+        errs.append(required(path))
+        return
+    for position, version in enumerate(versions):
+        if version in versions[:position]:
+            errs.append(invalid(path.index(position), version, "duplicate version"))
+            continue
+        errs += (invalid(path.index(position), version, why) for why in names.check_dns1035_label(version))
+    before = ((old["spec"].get("conversion") or {}).get("webhook") or {}).get("conversionReviewVersions") if old else None
+    tolerant = bool(before) and not set(before or ()) & set(_REVIEW_VERSIONS)
+    if not tolerant and not set(versions) & set(_REVIEW_VERSIONS):
+        errs.append(invalid(path, versions, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}"))
+
+
+def _validate_unchanged(crd: Object, old: Object, errs: list[FieldError]) -> None:
+    spec, before = crd["spec"], old["spec"]
+    if definitions.is_true(old, definitions.ESTABLISHED):
+        unchanged(spec.get("scope", ""), before.get("scope", ""), _SPEC, "scope", errs)
+        unchanged(spec["names"].get("kind", ""), before["names"].get("kind", ""), _SPEC.child("names"), "kind", errs)
+    unchanged(spec.get("group", ""), before.get("group", ""), _SPEC, "group", errs)
+    unchanged(spec["names"].get("plural", ""), before["names"].get("plural", ""), _SPEC.child("names"), "plural", errs)
+
+
+def _validate_stored(crd: Object, errs: list[FieldError]) -> None:
+    stored: list[str] | None = crd["status"].get("storedVersions")
+    if not stored:
+        errs.append(invalid(_STORED, stored, "must have at least one stored version"))
+        return
+    known = {version.get("name", "") for version in definitions.versions(crd)}
+    for version in definitions.versions(crd):
+        if version.get("storage") and version.get("name", "") not in stored:
+            errs.append(invalid(_STORED, stored, f"must have the storage version {version.get('name', '')}"))
+    for position, name in enumerate(stored):
+        if name not in known:
+            why = (
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions "
+                f"until a storage migration ensures no data remains persisted in {name} and removes {name} from "
+                "status.storedVersions"
+            )
+            errs.append(invalid(_STORED.index(position), name, why))
+
+
+def _validate_approval(crd: Object, old: Object | None, errs: list[FieldError]) -> None:
+    if not is_protected(crd["spec"].get("group", "")):
+        return
+    annotations = crd["metadata"].get("annotations") or {}
+    reason, message = approval_of(annotations)
+    if old is not None and approval_of(old["metadata"].get("annotations"))[0] == reason:
+        return
+    where = Path("metadata", "annotations").key(definitions.APPROVED_ANNOTATION)
+    if reason == "MissingAnnotation":
+        errs.append(required(where, message))
+    elif reason == "InvalidAnnotation":
+        errs.append(invalid(where, annotations.get(definitions.APPROVED_ANNOTATION, ""), message))
+
+
+def _validate_preserving(crd: Object, old: Object | None, errs: list[FieldError]) -> None:
+    if crd["spec"].get("preserveUnknownFields") and not (old or {"spec": {}})["spec"].get("preserveUnknownFields"):
+        why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        errs.append(invalid(_SPEC.child("preserveUnknownFields"), True, why))

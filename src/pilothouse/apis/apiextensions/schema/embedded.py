@@ -88,7 +88,7 @@ def check(value: Any, node: Node | None, path: Path | None, errs: list[FieldErro
         return
     if value.__class__ is dict:
         if node.embedded:
-            _check_object(value, path, errs)
+            check_object(value, path, errs)
         for key, item in value.items():
             child = node.properties.get(key)
             if child is not None:
@@ -100,7 +100,7 @@ def check(value: Any, node: Node | None, path: Path | None, errs: list[FieldErro
             check(item, node.items, (path or Path()).index(position), errs)
 
 
-def _check_object(value: dict[str, Any], path: Path | None, errs: list[FieldError]) -> None:
+def check_object(value: dict[str, Any], path: Path | None, errs: list[FieldError]) -> None:
     errs += (required(_child(path, key)) for key in ("apiVersion", "kind") if key not in value)
     if "apiVersion" in value:
         _check_version(value["apiVersion"], _child(path, "apiVersion"), errs)
