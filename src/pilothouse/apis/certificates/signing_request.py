@@ -162,6 +162,8 @@ class _Part(Strategy):
 class ApprovalStrategy(_Part):
     """``/approval``."""
 
+    reset_fields = ("spec", "status.certificate")
+
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         _stamp_times(obj, old, ctx.now)
         status = dict(old.get("status") or {})
@@ -175,6 +177,8 @@ class ApprovalStrategy(_Part):
 
 class SigningStatusStrategy(_Part):
     """``/status``: decisions made through ``/approval`` come back as they were."""
+
+    reset_fields = ("spec", "status.conditions")
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         keep(obj, old, "spec")
@@ -213,6 +217,7 @@ class SigningRequestStrategy(_Part):
         "status": SigningStatusStrategy,
     }
     field_labels = frozenset({"spec.signerName"})
+    reset_fields = ("spec", "status")
     columns = (
         NAME,
         AGE,

@@ -25,7 +25,14 @@ class _Rbac(Strategy):
     allow_create_on_update = True
 
 
-class RoleStrategy(_Rbac):
+class _Ruled(_Rbac):
+    def canonicalize(self, obj: Object) -> None:
+        # An empty list is stored as none at all.
+        if not obj.get("rules"):
+            obj["rules"] = None
+
+
+class RoleStrategy(_Ruled):
     """Roles."""
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
@@ -35,7 +42,7 @@ class RoleStrategy(_Rbac):
         return validate_role(obj)
 
 
-class ClusterRoleStrategy(_Rbac):
+class ClusterRoleStrategy(_Ruled):
     """Cluster roles."""
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:

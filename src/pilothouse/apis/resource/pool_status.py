@@ -145,6 +145,7 @@ def _completed(obj: Object) -> str:
 class PoolStatusRequestStrategy(StatusKeeper):
     """Requests for the state of pools: the spec never changes."""
 
+    returns_deleted = True
     type_name = "resource.v1alpha3.ResourcePoolStatusRequest"
     allow_unconditional_update = False
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": PoolStatusStrategy}

@@ -101,6 +101,7 @@ def _state(obj: Object) -> str:
 class ClaimStrategy(StatusKeeper):
     """Resource claims: the spec never changes."""
 
+    returns_deleted = True
     type_name = "resource.v1.ResourceClaim"
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": ClaimStatusStrategy}
     columns = (
@@ -139,6 +140,7 @@ class ClaimStrategy(StatusKeeper):
 class ClaimTemplateStrategy(Strategy):
     """Templates of resource claims: the spec never changes."""
 
+    returns_deleted = True
     columns = (NAME, AGE)
 
     def default(self, obj: Object) -> None:
@@ -170,6 +172,7 @@ class ClaimTemplateStrategy(Strategy):
 class DeviceClassStrategy(Strategy):
     """Device classes."""
 
+    returns_deleted = True
     generation = True
     columns = (NAME, AGE)
 
@@ -210,6 +213,7 @@ _SLICE_FIELDS: Final = {
 class SliceStrategy(Strategy):
     """Resource slices."""
 
+    returns_deleted = True
     generation = True
     field_labels = frozenset(_SLICE_FIELDS)
     columns = (
@@ -329,6 +333,7 @@ def _added(obj: Object) -> str:
 class TaintRuleStrategy(StatusKeeper):
     """Rules that taint devices. A changed effect counts from now on."""
 
+    returns_deleted = True
     type_name = "resource.v1.DeviceTaintRule"
     generation = True
     allow_unconditional_update = False

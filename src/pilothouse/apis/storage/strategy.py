@@ -20,6 +20,7 @@ _TOKENS_IN_SECRETS = (
 class StorageClassStrategy(Strategy):
     """Storage classes."""
 
+    returns_deleted = True
     columns = columns.STORAGE_CLASS
 
     def default(self, obj: Object) -> None:
@@ -42,6 +43,7 @@ class StorageClassStrategy(Strategy):
 class VolumeAttributesClassStrategy(Strategy):
     """Volume attributes classes."""
 
+    returns_deleted = True
     columns = columns.ATTRIBUTES_CLASS
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
@@ -54,6 +56,7 @@ class VolumeAttributesClassStrategy(Strategy):
 class CSIDriverStrategy(Strategy):
     """CSI drivers. The generation counts changes of the spec but starts unset."""
 
+    returns_deleted = True
     allow_unconditional_update = False
     columns = columns.CSI_DRIVER
 
@@ -120,12 +123,18 @@ class CSINodeStrategy(StatusKeeper):
 
     type_name = "storage.v1.CSINode"
     allow_unconditional_update = False
+    returns_deleted = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": CSINodeStatusStrategy}
     columns = columns.CSI_NODE
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         super().prepare_for_update(ctx, obj, old)
         _drop_health(obj, old)
+
+    def canonicalize(self, obj: Object) -> None:
+        # An empty list is stored as none at all.
+        if not obj["spec"].get("drivers"):
+            obj["spec"]["drivers"] = None
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return csi_validation.validate_node(obj)
@@ -164,6 +173,7 @@ class VolumeAttachmentStatusStrategy(ResettingStatusStrategy):
 class VolumeAttachmentStrategy(StatusKeeper):
     """Volume attachments."""
 
+    returns_deleted = True
     type_name = "storage.v1.VolumeAttachment"
     allow_unconditional_update = False
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": VolumeAttachmentStatusStrategy}
