@@ -1,4 +1,4 @@
-"""Nobody grants what they do not hold: writes of roles and bindings are checked between mutating and validating admission.
+"""Nobody grants what they do not hold: writes of roles and bindings are checked after mutating admission.
 
 That is where the object has its final content and nothing has been validated yet, as in the original, whose refusals
 come before any 422.

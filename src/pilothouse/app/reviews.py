@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from pilothouse.app.authentication import Authentication
 from pilothouse.apis.strategy import Context, Object
+from pilothouse.app.authentication import Authentication
 from pilothouse.authz import reviews
 from pilothouse.authz.authorizer import Authorizer, RuleResolver
 from pilothouse.endpoints.admission import CREATE
@@ -50,9 +50,7 @@ class Review:
         """Let validating admission have its say."""
         admission = self._endpoint.admission
         if admission is not None and admission.handles(CREATE):
-            await admission.validate(
-                attributes_of(self._endpoint, self.request, self._ctx, CREATE, self.object, None)
-            )
+            await admission.validate(attributes_of(self._endpoint, self.request, self._ctx, CREATE, self.object, None))
 
     def respond(self, answer: Object) -> Response:
         """The answered review, as created."""

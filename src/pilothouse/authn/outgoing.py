@@ -1,4 +1,4 @@
-"""HTTPS from this server to the services it asks: webhooks get one JSON object and give one back, issuers give documents.
+"""HTTPS from this server to the services it asks: webhooks take an object and give one back, issuers give documents.
 
 One session is shared by all and made when first used. Redirects are not followed, answers are bounded, and errors name
 the URL but never what was sent.
@@ -84,8 +84,8 @@ class OutgoingCalls:
         await ensure_task()
         headers = {"content-type": "application/json", "accept": "application/json", **endpoint.headers}
         try:
-            authorization = await asyncio.to_thread(endpoint.authorization) if endpoint.token_file else (
-                endpoint.authorization()
+            authorization = (
+                await asyncio.to_thread(endpoint.authorization) if endpoint.token_file else (endpoint.authorization())
             )
             if authorization:
                 headers["authorization"] = authorization
@@ -136,5 +136,6 @@ def _describe_failure(status: int, data: bytes) -> str:
     if isinstance(answer, dict) and answer.get("kind") == "Status" and answer.get("message"):
         return str(answer["message"])
     if status >= 500:
-        return f'an error on the server ("{data[:200].decode("utf-8", "replace")}") has prevented the request from succeeding'
+        said = data[:200].decode("utf-8", "replace")
+        return f'an error on the server ("{said}") has prevented the request from succeeding'
     return f"the server rejected our request for an unknown reason ({status})"

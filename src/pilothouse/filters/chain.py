@@ -25,7 +25,6 @@ from pilothouse.filters.timeout import with_timeout
 from pilothouse.filters.types import Handler
 from pilothouse.filters.warnings import with_warnings
 
-
 Filter = Callable[[Handler], Handler]
 
 

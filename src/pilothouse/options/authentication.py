@@ -31,19 +31,39 @@ class AuthenticationOptions(FlagGroup):
         effective=True,
     )
     api_audiences: tuple[str, ...] = flag(
-        "api-audiences", STRINGS, (), "Audiences this API answers to in tokens. Default: --service-account-issuer."
+        "api-audiences",
+        STRINGS,
+        (),
+        "Audiences this API answers to in tokens. Default: --service-account-issuer.",
+        effective=True,
     )
     authentication_config: str = flag(
-        "authentication-config", STRING, "", "File that configures JWT and anonymous authentication; excludes --oidc-*."
+        "authentication-config",
+        STRING,
+        "",
+        "File that configures JWT and anonymous authentication; excludes --oidc-*.",
+        effective=True,
     )
     token_webhook_cache_ttl: float = flag(
-        "authentication-token-webhook-cache-ttl", DURATION, 120.0, "How long answers of the token webhook are kept."
+        "authentication-token-webhook-cache-ttl",
+        DURATION,
+        120.0,
+        "How long answers of the token webhook are kept.",
+        effective=True,
     )
     token_webhook_config_file: str = flag(
-        "authentication-token-webhook-config-file", STRING, "", "Kubeconfig file of a webhook that reviews tokens."
+        "authentication-token-webhook-config-file",
+        STRING,
+        "",
+        "Kubeconfig file of a webhook that reviews tokens.",
+        effective=True,
     )
     token_webhook_version: str = flag(
-        "authentication-token-webhook-version", STRING, "v1beta1", "Version of TokenReview to send to the webhook."
+        "authentication-token-webhook-version",
+        STRING,
+        "v1beta1",
+        "Version of TokenReview to send to the webhook.",
+        effective=True,
     )
     client_ca_file: str = flag(
         "client-ca-file",
@@ -53,78 +73,118 @@ class AuthenticationOptions(FlagGroup):
         effective=True,
     )
     enable_bootstrap_token_auth: bool = flag(
-        "enable-bootstrap-token-auth", BOOL, False, "Accept bootstrap tokens kept as secrets in kube-system."
+        "enable-bootstrap-token-auth",
+        BOOL,
+        False,
+        "Accept bootstrap tokens kept as secrets in kube-system.",
+        effective=True,
     )
     oidc_ca_file: str = flag(
-        "oidc-ca-file", STRING, "", "Authority that the OIDC issuer's certificate is checked with."
+        "oidc-ca-file", STRING, "", "Authority that the OIDC issuer's certificate is checked with.", effective=True
     )
-    oidc_client_id: str = flag("oidc-client-id", STRING, "", "Client ID that OIDC tokens are issued for.")
-    oidc_groups_claim: str = flag("oidc-groups-claim", STRING, "", "OIDC claim with the user's groups.")
-    oidc_groups_prefix: str = flag("oidc-groups-prefix", STRING, "", "Put in front of every OIDC group.")
-    oidc_issuer_url: str = flag("oidc-issuer-url", STRING, "", "URL of the OIDC issuer (https).")
+    oidc_client_id: str = flag(
+        "oidc-client-id", STRING, "", "Client ID that OIDC tokens are issued for.", effective=True
+    )
+    oidc_groups_claim: str = flag("oidc-groups-claim", STRING, "", "OIDC claim with the user's groups.", effective=True)
+    oidc_groups_prefix: str = flag(
+        "oidc-groups-prefix", STRING, "", "Put in front of every OIDC group.", effective=True
+    )
+    oidc_issuer_url: str = flag("oidc-issuer-url", STRING, "", "URL of the OIDC issuer (https).", effective=True)
     oidc_required_claim: dict[str, str] = flag(
-        "oidc-required-claim", CLAIMS, {}, "key=value that OIDC tokens must carry. Repeatable."
+        "oidc-required-claim", CLAIMS, {}, "key=value that OIDC tokens must carry. Repeatable.", effective=True
     )
     oidc_signing_algs: tuple[str, ...] = flag(
-        "oidc-signing-algs", STRINGS, ("RS256",), "Signature algorithms accepted in OIDC tokens."
+        "oidc-signing-algs", STRINGS, ("RS256",), "Signature algorithms accepted in OIDC tokens.", effective=True
     )
-    oidc_username_claim: str = flag("oidc-username-claim", STRING, "sub", "OIDC claim with the user's name.")
+    oidc_username_claim: str = flag(
+        "oidc-username-claim", STRING, "sub", "OIDC claim with the user's name.", effective=True
+    )
     oidc_username_prefix: str = flag(
         "oidc-username-prefix",
         STRING,
         "",
         "Put in front of OIDC user names; '-' is nothing. Default: the issuer's URL, except for the claim email.",
+        effective=True,
     )
     requestheader_allowed_names: tuple[str, ...] = flag(
         "requestheader-allowed-names",
         STRINGS,
         (),
         "Common names of front proxies; empty is any name signed by --requestheader-client-ca-file.",
+        effective=True,
     )
     requestheader_client_ca_file: str = flag(
-        "requestheader-client-ca-file", STRING, "", "Authorities of front proxies that may name the user in headers."
+        "requestheader-client-ca-file",
+        STRING,
+        "",
+        "Authorities of front proxies that may name the user in headers.",
+        effective=True,
     )
     requestheader_extra_headers_prefix: tuple[str, ...] = flag(
         "requestheader-extra-headers-prefix",
         STRINGS,
         (),
         "Prefix of headers with extra attributes, such as X-Remote-Extra-.",
+        effective=True,
     )
     requestheader_group_headers: tuple[str, ...] = flag(
-        "requestheader-group-headers", STRINGS, (), "Headers with the user's groups, such as X-Remote-Group."
+        "requestheader-group-headers",
+        STRINGS,
+        (),
+        "Headers with the user's groups, such as X-Remote-Group.",
+        effective=True,
     )
     requestheader_uid_headers: tuple[str, ...] = flag(
-        "requestheader-uid-headers", STRINGS, (), "Headers with the user's UID, such as X-Remote-Uid."
+        "requestheader-uid-headers", STRINGS, (), "Headers with the user's UID, such as X-Remote-Uid.", effective=True
     )
     requestheader_username_headers: tuple[str, ...] = flag(
-        "requestheader-username-headers", STRINGS, (), "Headers with the user's name, such as X-Remote-User."
+        "requestheader-username-headers",
+        STRINGS,
+        (),
+        "Headers with the user's name, such as X-Remote-User.",
+        effective=True,
     )
     service_account_extend_token_expiration: bool = flag(
         "service-account-extend-token-expiration",
         BOOL,
         True,
         "Let tokens that pods get at start live for up to a year.",
+        effective=True,
     )
     service_account_issuer: tuple[str, ...] = flag(
         "service-account-issuer",
         STRING_ARRAY,
         (),
         "Issuer in service account tokens; the first signs, all are accepted.",
+        effective=True,
     )
     service_account_jwks_uri: str = flag(
-        "service-account-jwks-uri", STRING, "", "URI of the key set in the OpenID discovery document (https)."
+        "service-account-jwks-uri",
+        STRING,
+        "",
+        "URI of the key set in the OpenID discovery document (https).",
+        effective=True,
     )
     service_account_key_file: tuple[str, ...] = flag(
         "service-account-key-file",
         STRING_ARRAY,
         (),
         "PEM keys that service account tokens are checked with. Repeatable.",
+        effective=True,
     )
     service_account_lookup: bool = flag(
-        "service-account-lookup", BOOL, True, "Check that a token's service account and objects still exist."
+        "service-account-lookup",
+        BOOL,
+        True,
+        "Check that a token's service account and objects still exist.",
+        effective=True,
     )
     service_account_max_token_expiration: float = flag(
-        "service-account-max-token-expiration", DURATION, 0.0, "Longest validity of a service account token."
+        "service-account-max-token-expiration",
+        DURATION,
+        0.0,
+        "Longest validity of a service account token.",
+        effective=True,
     )
     token_auth_file: str = flag(
         "token-auth-file", STRING, "", 'CSV file of tokens: token,user,uid,"groups".', effective=True

@@ -32,6 +32,7 @@ class AuthorizationOptions(FlagGroup):
         STRING,
         "",
         "File with the chain of authorizers; excludes --authorization-mode and --authorization-webhook-*.",
+        effective=True,
     )
     mode: tuple[str, ...] = flag(
         "authorization-mode",
@@ -41,18 +42,32 @@ class AuthorizationOptions(FlagGroup):
         "made at the first start, AlwaysAllow with authentication flags of your own.",
         effective=True,
     )
-    policy_file: str = flag("authorization-policy-file", STRING, "", "Policy of the mode ABAC, one JSON object a line.")
+    policy_file: str = flag(
+        "authorization-policy-file", STRING, "", "Policy of the mode ABAC, one JSON object a line.", effective=True
+    )
     webhook_cache_authorized_ttl: float = flag(
-        "authorization-webhook-cache-authorized-ttl", DURATION, 300.0, "How long the webhook's consent is kept."
+        "authorization-webhook-cache-authorized-ttl",
+        DURATION,
+        300.0,
+        "How long the webhook's consent is kept.",
+        effective=True,
     )
     webhook_cache_unauthorized_ttl: float = flag(
-        "authorization-webhook-cache-unauthorized-ttl", DURATION, 30.0, "How long the webhook's refusal is kept."
+        "authorization-webhook-cache-unauthorized-ttl",
+        DURATION,
+        30.0,
+        "How long the webhook's refusal is kept.",
+        effective=True,
     )
     webhook_config_file: str = flag(
-        "authorization-webhook-config-file", STRING, "", "Kubeconfig file of the mode Webhook."
+        "authorization-webhook-config-file", STRING, "", "Kubeconfig file of the mode Webhook.", effective=True
     )
     webhook_version: str = flag(
-        "authorization-webhook-version", STRING, "v1beta1", "Version of SubjectAccessReview to send to the webhook."
+        "authorization-webhook-version",
+        STRING,
+        "v1beta1",
+        "Version of SubjectAccessReview to send to the webhook.",
+        effective=True,
     )
 
     def validate(self, given: Set[str]) -> list[str]:

@@ -106,7 +106,11 @@ class ControlPlaneOptions(FlagGroup):
         "service-account-signing-endpoint", STRING, "", "Socket of an external signer of service account tokens."
     )
     service_account_signing_key_file: str = flag(
-        "service-account-signing-key-file", STRING, "", "Private key that service account tokens are signed with."
+        "service-account-signing-key-file",
+        STRING,
+        "",
+        "Private key that service account tokens are signed with.",
+        effective=True,
     )
     service_cluster_ip_range: str = flag(
         "service-cluster-ip-range",
