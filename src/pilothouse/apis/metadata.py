@@ -12,6 +12,7 @@ from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 Metadata = dict[str, Any]
 IMMUTABLE = "field is immutable"
 ANNOTATIONS_LIMIT = 256 * 1024
+MANAGER_LIMIT = 128
 ORPHAN_DEPENDENTS = "orphan"
 DELETE_DEPENDENTS = "foregroundDeletion"
 _METADATA = Path("metadata")
@@ -159,5 +160,7 @@ def _validate_managed_fields(metadata: Metadata, path: Path, errs: list[FieldErr
         operation = entry.get("operation", "")
         if operation not in ("Apply", "Update"):
             errs.append(invalid(where.child("operation"), operation, "must be `Apply` or `Update`"))
+        if len(entry.get("manager", "").encode()) > MANAGER_LIMIT:
+            errs.append(too_long(where.child("manager"), "", MANAGER_LIMIT))
         if entry.get("fieldsType") and entry["fieldsType"] != "FieldsV1":
             errs.append(invalid(where.child("fieldsType"), entry["fieldsType"], "must be `FieldsV1`"))

@@ -70,6 +70,8 @@ class Strategy:
     """Whether the server counts spec changes in metadata.generation."""
     default_orphans: ClassVar[bool] = False
     """Whether deleting without a policy orphans dependents (Job)."""
+    standard_finalizers: ClassVar[bool] = True
+    """Whether finalizers must be qualified or the system's own, as for most built-in kinds."""
     collects_garbage: ClassVar[bool] = True
     """Whether deletion can cascade at all; events take no cascading finalizers."""
     returns_deleted: ClassVar[bool] = False

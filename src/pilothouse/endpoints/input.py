@@ -29,7 +29,7 @@ from pilothouse.net.messages import BodyTooLarge
 BODY_LIMIT: Final = 3 * 1024 * 1024
 _SHOWN: Final = 30
 _TYPE_META: Final = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-_SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
+SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
 _MOVED: Final = {
     ("extensions", "DaemonSet"): "apps",
     ("extensions", "Deployment"): "apps",
@@ -117,8 +117,16 @@ async def read_object(request: APIRequest, expected: Expected, validation: str) 
     # Decoding may work in place: what is said about repeated fields needs the body as it was sent.
     keys = orjson.dumps(value).count(b'":') if format == JSON else 0
     obj, unknown = _decode(value, expected, data)
+    keep_reset(value, obj)
     report(request, validation, expected, unknown, _twice(data, keys) if keys else [], repeated)
     return obj
+
+
+def keep_reset(value: Any, obj: dict[str, Any]) -> None:
+    """An explicitly empty ``managedFields`` asks for all ownership to be forgotten; decoding alone would lose that."""
+    metadata = value.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields") == []:
+        obj["metadata"]["managedFields"] = []
 
 
 def _twice(data: bytes, keys: int) -> list[str]:
@@ -194,7 +202,7 @@ def mismatch(gvk: GroupVersionKind, expected: Expected) -> errors.StatusError:
     if known is None:
         at = str(gvk.group_version)
         return cannot_handle(
-            gvk, expected, f'no kind "{gvk.kind}" is registered for version "{at}" in scheme "{_SCHEME}"'
+            gvk, expected, f'no kind "{gvk.kind}" is registered for version "{at}" in scheme "{SCHEME}"'
         )
     if gvk.kind == own.kind and own.group in (gvk.group, _MOVED.get((gvk.group, gvk.kind))):
         return errors.bad_request(

@@ -67,4 +67,4 @@ def _allowed(scope: Endpoint, request: APIRequest) -> bool:
         return True
     if not collection and info.verb == "create":
         return False
-    return info.namespace != "" or not scope.resource.namespaced or info.verb in ("list", "watch", "deletecollection")
+    return info.namespace != "" or not scope.resource.namespaced or info.verb in ("list", "watch")

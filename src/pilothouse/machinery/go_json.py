@@ -21,7 +21,7 @@ class SyntaxFault(ValueError):
 def explain(data: bytes) -> str:
     """Go's message for a text that is no JSON."""
     try:
-        _Scanner(data.decode("utf-8", "replace")).scan()
+        _Scanner(data.decode("utf-8", "surrogateescape")).scan()
     except SyntaxFault as fault:
         return str(fault)
     return "invalid character in string literal"
@@ -169,6 +169,8 @@ class _Scanner:
 
 
 def _char(char: str) -> str:
+    if "\udc80" <= char <= "\udcff":
+        return f"'\\x{ord(char) - 0xDC00:02x}'"
     if char == "'":
         return "'\\''"
     return "'\"'" if char == '"' else "'" + quote(char)[1:-1] + "'"

@@ -34,6 +34,8 @@ _NOT_SENT: Final = frozenset(
 class _Registration(Strategy):
     """What all kinds of the group share: names that files own are refused, updates carry a version."""
 
+    standard_finalizers = False
+
     generation = True
     allow_unconditional_update = False
 

@@ -109,6 +109,8 @@ def _available(obj: Object) -> Any:
 class APIServiceStrategy(StatusKeeper):
     """API services."""
 
+    standard_finalizers = False
+
     type_name = "apiregistration.v1.APIService"
     validate_name: ClassVar[NameValidator] = staticmethod(name_is_path_segment)
     allow_unconditional_update = False

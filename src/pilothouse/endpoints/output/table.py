@@ -18,7 +18,6 @@ from pilothouse.machinery.go_quote import quote
 from pilothouse.storage.cacher import Entry
 
 
-
 def table_of(
     scope: ResourceScope,
     request: APIRequest,
@@ -46,8 +45,9 @@ def include_object(request: APIRequest) -> str:
     """``None``, ``Metadata`` (the default) or ``Object``; 400 for anything else."""
     value = request.options.text("includeObject")
     if value not in ("", "None", "Metadata", "Object"):
+        why = "must be 'Metadata', 'Object', 'None', or empty"
         raise errors.bad_request(
-            f"unrecognized includeObject value: {quote(value)}"
+            f"Unable to convert to Table as requested: includeObject: Invalid value: {quote(value)}: {why}"
         )
     return value or "Metadata"
 

@@ -11,16 +11,18 @@ from typing import Any
 
 import orjson
 
+from pilothouse.apis import types
 from pilothouse.endpoints.identity import check_identity
+from pilothouse.endpoints.input import SCHEME, keep_reset
 from pilothouse.endpoints.patch.patch_schema import patch_schema
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
-from pilothouse.machinery import errors, go_quote, json_patch, merge_patch
-from pilothouse.machinery.field_errors import Path, invalid
+from pilothouse.machinery import errors, go_json, go_quote, json_patch, merge_patch
+from pilothouse.machinery.field_errors import Path, forbidden, invalid
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.merge import strategic
-from pilothouse.machinery.schema.decoding import DecodeError, found
+from pilothouse.machinery.schema.decoding import DecodeError, decode, found
 
 Patcher = Callable[[dict[str, Any] | None], dict[str, Any]]
 Apply = Callable[[dict[str, Any]], Any]
@@ -30,46 +32,120 @@ _REJECTED = "the server rejected our request due to an error in our request"
 
 def patcher_for(scope: ResourceScope, request: APIRequest, kind: str, body: bytes, options: WriteOptions) -> Patcher:
     """The patcher for a media type that the endpoint takes."""
+    if request.options.first("force") is not None:
+        errs = [forbidden(Path("force"), "may not be specified for non-apply patch")]
+        raise errors.invalid(GroupKind("meta.k8s.io", "PatchOptions"), "", errs)
     show: Show
+    repeated: list[str] = []
     if kind == "application/json-patch+json":
         operations = json_patch.decode(_parse(body, list, "[]handlers.jsonPatchOp"))
+        _report_operations(request, options, body, operations)
         apply = _json_patch(operations)
         touched = [str(operation.get("path", "")).split("/")[1:] for operation in operations]
         show = _shower(scope, touched)
     elif kind == "application/merge-patch+json":
         patch = _parse(body, dict, "map[string]interface {}")
+        repeated = _repeated(body, patch)
         apply = lambda document: merge_patch.apply(document, patch)  # noqa: E731
         show = _shower(scope, list(_paths(patch)))
     else:
-        patch = _parse(body, dict, "map[string]interface {}")
+        patch = _parse(body, dict, "map[string]interface {}", prefix="")
         apply = _strategic(scope, patch)
-        show = lambda result: go_quote.show(patch)  # noqa: E731
+
+        def show_patch(result: Any) -> str:
+            return go_quote.show(patch)
+
+        show = show_patch
 
     def patcher(old: dict[str, Any] | None) -> dict[str, Any]:
         assert old is not None
-        return _finish(scope, request, options, apply(scope.served_object(old)), show)
+        return _finish(scope, request, options, apply(scope.served_object(old)), show, repeated)
 
     return patcher
 
 
+def _repeated(body: bytes, patch: dict[str, Any]) -> list[str]:
+    """Faults of fields that stand twice in the patch."""
+    if body.count(b'":') == orjson.dumps(patch).count(b'":'):
+        return []
+    return [f"duplicate field {go_quote.quote(path)}" for path in go_json.duplicate_fields(body)]
+
+
+_OPERATION_FIELDS = frozenset({"op", "from", "path", "value"})
+
+
+def _report_operations(
+    request: APIRequest, options: WriteOptions, body: bytes, operations: list[dict[str, Any]]
+) -> None:
+    """Operations with fields that mean nothing, or that stand twice, are warned about or refused."""
+    if options.validation == "Ignore":
+        return
+    faults = [
+        f"json patch unknown field {go_quote.quote(f'[{position}].{name}')}"
+        for position, operation in enumerate(operations)
+        for name in operation
+        if name not in _OPERATION_FIELDS
+    ]
+    if body.count(b'":') != orjson.dumps(operations).count(b'":'):
+        faults += (f"json patch duplicate field {go_quote.quote(path)}" for path in go_json.duplicate_fields(body))
+    if faults and options.validation == "Strict":
+        raise errors.bad_request("strict decoding error: " + ", ".join(faults))
+    for fault in faults:
+        request.warn(fault)
+
+
 def _finish(
-    scope: ResourceScope, request: APIRequest, options: WriteOptions, result: Any, show: Show
+    scope: ResourceScope, request: APIRequest, options: WriteOptions, result: Any, show: Show, repeated: list[str]
 ) -> dict[str, Any]:
     """The patched object, decoded like a body, in the hub version and with defaults."""
+    if isinstance(result, dict) and not scope.keeps_type and show.__name__ != "show_patch":
+        _check_type(scope, request, result, show)
     try:
         obj, unknown = scope.expected.decode(result)
     except DecodeError as error:
-        raise undecodable(show(result), str(error)) from None
-    if unknown is not None and options.validation != "Ignore":
-        faults = unknown()
+        raise undecodable(show(result), _restoring(error) if show.__name__ == "show_patch" else str(error)) from None
+    if (unknown is not None or repeated) and options.validation != "Ignore":
+        faults = [*repeated, *(unknown() if unknown is not None else ())]
         if options.validation == "Strict":
             raise undecodable(show(result), "strict decoding error: " + ", ".join(faults))
         for fault in faults:
             request.warn(fault)
     check_identity(obj, request.info.name, request.info.namespace)
+    keep_reset(result, obj)
     obj = scope.hub_object(obj)
     scope.strategy.default(obj)
     return obj
+
+
+def _check_type(scope: ResourceScope, request: APIRequest, result: dict[str, Any], show: Show) -> None:
+    """A patch may not turn the object into another kind."""
+    kind, version = result.get("kind"), result.get("apiVersion")
+    if (kind, version) == (scope.kind.kind, scope.api_version):
+        return
+    if not kind and not version:
+        for name in sorted(result):
+            request.warn(f"unknown field {go_quote.quote(name)}")
+        check_identity({"metadata": {}}, request.info.name, "")
+    if not isinstance(kind, str) or not isinstance(version, str):
+        return
+    try:
+        struct = types.struct_of(version, kind)
+    except (KeyError, ValueError):
+        why = f'no kind "{kind}" is registered for version "{version}" in scheme "{SCHEME}"'
+        raise undecodable(show(result), why) from None
+    try:
+        decode(struct, result)
+    except DecodeError as error:
+        raise undecodable(show(result), str(error)) from None
+
+
+def _restoring(error: DecodeError) -> str:
+    """The same fault in the words of the converter that strategic merge decodes its result with."""
+    if error.found == "array" and error.go.startswith("map["):
+        return "cannot restore map from slice"
+    if error.found == "object" and error.go.startswith("[]"):
+        return "cannot restore slice from map"
+    return str(error)
 
 
 def _shower(scope: ResourceScope, touched: list[list[str]]) -> Show:
@@ -109,7 +185,7 @@ def undecodable(shown: str, why: str) -> errors.StatusError:
     return errors.invalid(GroupKind("", ""), "", [invalid(Path("patch"), shown, why)])
 
 
-def _parse(body: bytes, want: type, go: str) -> Any:
+def _parse(body: bytes, want: type, go: str, prefix: str = "error decoding patch: ") -> Any:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -118,7 +194,7 @@ def _parse(body: bytes, want: type, go: str) -> Any:
         raise errors.bad_request("Invalid JSON Patch")
     if not isinstance(value, want):
         why = f"json: cannot unmarshal {found(value)} into Go value of type {go}"
-        raise errors.bad_request(f"error decoding patch: {why}")
+        raise errors.bad_request(f"{prefix}{why}")
     return value
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from pilothouse.apis import types
+from pilothouse.apis.strategy import Context, Object
+from pilothouse.endpoints.admission import DELETE
 from pilothouse.endpoints.input import content_format, parse_json, read_body
 from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PROTOBUF, negotiate
 from pilothouse.endpoints.output.objects import entry_response, served_object
@@ -12,15 +15,11 @@ from pilothouse.endpoints.responding import object_response
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.writing import attributes_of
 from pilothouse.machinery import errors
-from pilothouse.apis import types
-from pilothouse.apis.strategy import Context, Object
-from pilothouse.endpoints.admission import DELETE
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.net.messages import Response
 from pilothouse.registry.rest.deletion import DeleteOptions
 from pilothouse.registry.store.removal import AdmitDelete
 from pilothouse.registry.store.removal import delete as remove
-
 
 _OPTIONS_SCHEME: Final = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
 

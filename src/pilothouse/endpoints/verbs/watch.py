@@ -18,14 +18,14 @@ from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, PROT
 from pilothouse.endpoints.output.objects import metadata_of, served_bytes, served_object
 from pilothouse.endpoints.output.table import include_object, table_of
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.responding import encode_protobuf
+from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.machinery import errors
 from pilothouse.net.messages import BodyWriter, Response
 from pilothouse.registry.store.listing import ListOptions, predicate_of
 from pilothouse.registry.store.versions import parse_version, too_large_version
 from pilothouse.storage.backends.contract import Compacted, FutureRevision
-from pilothouse.storage.cacher import BOOKMARK, WatchEvent, Watcher
+from pilothouse.storage.cacher import BOOKMARK, Watcher, WatchEvent
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 MIN_REQUEST_TIMEOUT: Final = 1800

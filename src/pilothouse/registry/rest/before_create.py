@@ -15,6 +15,7 @@ from typing import Any
 from pilothouse.apis.metadata import validate_metadata
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.apis.validating import standard_finalizers
 from pilothouse.machinery import errors
 
 _CLEARED = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -32,6 +33,8 @@ def before_create(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
     if strategy.generation:
         metadata["generation"] = 1
     errs = validate_metadata(metadata, namespaced=resource.namespaced, validate_name=strategy.validate_name)
+    if strategy.standard_finalizers and metadata.get("finalizers"):
+        standard_finalizers(metadata, errs)
     errs += strategy.validate(ctx, obj)
     if errs:
         raise errors.invalid(resource.group_kind, metadata.get("name", ""), list(dict.fromkeys(errs)))

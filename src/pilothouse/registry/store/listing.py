@@ -13,7 +13,7 @@ A page ends with a token that names the revision and the next key, so that all p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pilothouse.machinery import errors
@@ -95,9 +95,11 @@ async def list_entries(store: Store, namespace: str, options: ListOptions) -> Li
         await cache.wait_ready()
     prefix = store.prefix + namespace + "/" if namespace and store.resource.namespaced else store.prefix
     test = predicate_of(options.labels, options.fields)
+    version = options.version
+    if options.limit < 0 or version == "0":
+        options = replace(options, limit=0)
     if options.token:
         return await _continue(store, prefix, options, test)
-    version = options.version
     if version and version != "0":
         wanted = _parse(version)
         exact = options.match == EXACT or (options.limit > 0 and not options.match)
@@ -106,8 +108,7 @@ async def list_entries(store: Store, namespace: str, options: ListOptions) -> Li
         await store.wait_for(version)
     elif not version:
         await cache.wait_fresh()
-    limit = 0 if version == "0" else options.limit
-    return _present(store, prefix, None, cache.revision, limit, options, test)
+    return _present(store, prefix, None, cache.revision, options.limit, options, test)
 
 
 def _parse(version: str) -> int:

@@ -38,10 +38,20 @@ class Progress:
         """Wait for a revision. Raises FutureRevision when it has not come in time."""
         if revision <= self.revision:
             return
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
         heapq.heappush(self._waiting, (revision, next(self._numbers), future))
+        # A timer of its own instead of asyncio.timeout: a request that has not waited yet runs outside any task.
+        timer = None if seconds is None else loop.call_later(seconds, _expire, future)
         try:
-            async with asyncio.timeout(seconds):
-                await future
+            await future
         except TimeoutError:
             raise FutureRevision(revision, self.revision) from None
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+
+def _expire(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_exception(TimeoutError())
