@@ -9,6 +9,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.go_quote import quote
 
 _EMPTY: Final[dict[str, list[str]]] = {}
+_MAX_DIGITS: Final = 20
 
 
 class Query:
@@ -55,7 +56,9 @@ def parse_integer(value: str) -> int:
     digits = value[1:] if value[:1] in ("+", "-") else value
     if not (digits.isascii() and digits.isdigit()):
         raise errors.bad_request(f"strconv.ParseInt: parsing {quote(value)}: invalid syntax")
-    number = int(value)
+    # Python refuses to read thousands of digits; no number of that length is in range.
+    significant = digits.lstrip("0")[: _MAX_DIGITS + 1] or "0"
+    number = -int(significant) if value[0] == "-" else int(significant)
     if not -(1 << 63) <= number < 1 << 63:
         raise errors.bad_request(f"strconv.ParseInt: parsing {quote(value)}: value out of range")
     return number

@@ -1,8 +1,8 @@
 """One store per stored resource: reads from the cache, writes through it, under the resource's strategy.
 
 Reads give cached entries and never decode. Writes decode the stored object, let ``rest`` and the strategy work on it, and
-are optimistic: a write that meets a newer revision is tried again when the client did not insist on a version. Whatever a
-write returns is already in the cache, so a client reads its own writes.
+are optimistic: a write that meets a newer revision is made again from the newer object, which refuses it where the client
+insisted on a version. Whatever a write returns is already in the cache, so a client reads its own writes.
 """
 
 from __future__ import annotations
@@ -232,17 +232,22 @@ class Store:
                     raise errors.not_found(self.resource.group_resource, name)
                 obj = await change(None)
                 obj["metadata"].pop("resourceVersion", None)
-                return await self.create(ctx, obj, admit_create), True
+                try:
+                    return await self.create(ctx, obj, admit_create), True
+                except errors.StatusError as error:
+                    if error.reason != "AlreadyExists":
+                        raise
+                    await self.cache.wait_fresh()
+                    continue
             if self.prepare is not None:
                 await self.prepare((entry,))
             old = self.decode(entry)
             obj = await change(old)
-            insisted = self._check_version(strategy, obj, entry, name)
+            self._check_version(strategy, obj, entry, name)
             try:
                 return await self._update_once(ctx, strategy, obj, old, entry, admit), False
-            except Conflict as conflict:
-                if insisted or conflict.current is None:
-                    raise self._lost_race(conflict, name) from None
+            except Conflict:
+                # Once more with the newer object: who insists on a version is refused by the check, a patch is not.
                 await self.cache.wait_fresh()
 
     async def _update_once(
@@ -276,13 +281,8 @@ class Store:
         """Whether storing ``obj`` would change nothing."""
         return same_object(obj, old)
 
-    def _lost_race(self, conflict: Conflict, name: str) -> errors.StatusError:
-        if conflict.current is None:
-            return errors.not_found(self.resource.group_resource, name)
-        return errors.conflict(self.resource.group_resource, name, CONFLICT)
-
-    def _check_version(self, strategy: Strategy, obj: Object, entry: Entry, name: str) -> bool:
-        """Whether the client insisted on a version; 409 when that is not the stored one."""
+    def _check_version(self, strategy: Strategy, obj: Object, entry: Entry, name: str) -> None:
+        """409 when the wanted object names another version than the stored one."""
         metadata = obj["metadata"]
         try:
             version = parse_version(metadata.get("resourceVersion", ""))
@@ -293,10 +293,8 @@ class Store:
                 errs = [invalid(Path("metadata", "resourceVersion"), 0, "must be specified for an update")]
                 raise errors.invalid(GroupKind(self.resource.group, self.resource.name), name, errs)
             metadata["resourceVersion"] = str(entry.revision)
-            return False
-        if version != entry.revision:
+        elif version != entry.revision:
             raise errors.conflict(self.resource.group_resource, name, CONFLICT)
-        return True
 
     async def _replace(self, ctx: Context, key: str, obj: Object, old: Object, entry: Entry) -> Entry:
         """Write the changed object, unless nothing changed; remove it when its last finalizer went."""

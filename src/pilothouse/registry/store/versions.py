@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pilothouse.machinery import errors
 from pilothouse.machinery.go_quote import quote
+
+_MAX_DIGITS: Final = 20
 
 
 def parse_version(text: str) -> int:
@@ -11,7 +15,8 @@ def parse_version(text: str) -> int:
     if text in ("", "0"):
         return 0
     if text.isascii() and text.isdigit():
-        number = int(text)
+        # Python refuses to read thousands of digits; no number of that length is in range.
+        number = int(text.lstrip("0")[: _MAX_DIGITS + 1] or "0")
         if number < 1 << 64:
             return number
         raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: value out of range")
