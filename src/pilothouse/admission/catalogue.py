@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pilothouse.admission.configuration import ConfigurationError
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
 
 ENTRY_POINTS: Final = "pilothouse.admission_plugins"
-OWN_PLACE: Final = "MutatingAdmissionPolicy"
+OWN_PLACE: Final = "MutatingAdmissionWebhook"
 _PACKAGE: Final = "pilothouse.admission.plugins"
 
 # Name → module below the package of plug-ins. The order is the order of running.
@@ -32,6 +33,7 @@ MODULES: Final[Mapping[str, str]] = {
     "NodeRestriction": "node_restriction",
     "TaintNodesByCondition": "taint_nodes_by_condition",
     "AlwaysPullImages": "always_pull_images",
+    "ImagePolicyWebhook": "image_policy_webhook",
     "PodSecurity": "pod_security",
     "PodNodeSelector": "pod_node_selector",
     "Priority": "priority",
@@ -54,6 +56,8 @@ MODULES: Final[Mapping[str, str]] = {
     "PodTopologyLabels": "pod_topology_labels",
     "NodeDeclaredFeatureValidator": "node_declared_feature_validator",
     "PodResizeValidator": "pod_resize_validator",
+    "MutatingAdmissionWebhook": "mutating_admission_webhook",
+    "ValidatingAdmissionWebhook": "validating_admission_webhook",
     "ResourceQuota": "resource_quota",
     "AlwaysDeny": "always_deny",
 }
@@ -98,7 +102,7 @@ class Catalogue:
 
 def load_catalogue(modules: Iterable[str] = ()) -> Catalogue:
     """Our plug-ins and the user's."""
-    own = {**_from_entry_points(), **_from_modules(modules)}
+    own = find_own_plugins(modules)
     loaders: dict[str, Loader] = {}
     for name, module in MODULES.items():
         if name == OWN_PLACE:
@@ -106,6 +110,11 @@ def load_catalogue(modules: Iterable[str] = ()) -> Catalogue:
         loaders[name] = _loader(module, name)
     off = DEFAULT_OFF | {name for name, found in own.items() if not found.default_on}
     return Catalogue(loaders, frozenset(off))
+
+
+def find_own_plugins(modules: Iterable[str] = ()) -> dict[str, type[Plugin]]:
+    """The user's plug-ins by name; raises ConfigurationError for those that cannot be imported."""
+    return {**_from_entry_points(), **_from_modules(modules)}
 
 
 def _loader(module: str, name: str) -> Loader:
@@ -119,7 +128,10 @@ def _loader(module: str, name: str) -> Loader:
 def _from_modules(modules: Iterable[str]) -> dict[str, type[Plugin]]:
     found: dict[str, type[Plugin]] = {}
     for name in modules:
-        members = vars(importlib.import_module(name)).values()
+        try:
+            members = vars(importlib.import_module(name)).values()
+        except Exception as error:
+            raise ConfigurationError(f"--admission-plugin-module: cannot import {name}: {error}") from error
         found.update({each.name: each for each in members if _is_plugin(each)})
     return found
 
@@ -127,8 +139,15 @@ def _from_modules(modules: Iterable[str]) -> dict[str, type[Plugin]]:
 def _from_entry_points() -> dict[str, type[Plugin]]:
     from importlib.metadata import entry_points
 
-    found = (point.load() for point in entry_points(group=ENTRY_POINTS))
-    return {each.name: each for each in found if _is_plugin(each)}
+    found: dict[str, type[Plugin]] = {}
+    for point in entry_points(group=ENTRY_POINTS):
+        try:
+            plugin = point.load()
+        except Exception as error:
+            raise ConfigurationError(f"cannot import the admission plug-in {point.value}: {error}") from error
+        if _is_plugin(plugin):
+            found[plugin.name] = plugin
+    return found
 
 
 def _is_plugin(value: Any) -> bool:

@@ -84,32 +84,42 @@ class AdmissionOptions(FlagGroup):
         "All plug-ins to run.",
         deprecated="Use --enable-admission-plugins or --disable-admission-plugins instead. "
         "Will be removed in a future version.",
+        effective=True,
     )
-    config_file: str = flag("admission-control-config-file", STRING, "", "File that configures the plug-ins.")
+    config_file: str = flag(
+        "admission-control-config-file", STRING, "", "File that configures the plug-ins.", effective=True
+    )
     default_not_ready_toleration_seconds: int = flag(
         "default-not-ready-toleration-seconds",
         INT,
         300,
         "Seconds of the toleration for notReady that pods without one get.",
+        effective=True,
     )
     default_unreachable_toleration_seconds: int = flag(
         "default-unreachable-toleration-seconds",
         INT,
         300,
         "Seconds of the toleration for unreachable that pods without one get.",
+        effective=True,
     )
     disable: tuple[str, ...] = flag(
-        "disable-admission-plugins", STRINGS, (), "Plug-ins to switch off that are on by default."
+        "disable-admission-plugins", STRINGS, (), "Plug-ins to switch off that are on by default.", effective=True
     )
     enable: tuple[str, ...] = flag(
         "enable-admission-plugins",
         STRINGS,
         (),
         f"Plug-ins to switch on beside the default ones: {', '.join(sorted(PLUGINS))}.",
+        effective=True,
     )
+
+    own_plugins: frozenset[str] = frozenset()
+    """The names of plug-ins that the user brings along."""
 
     def validate(self, given: Set[str]) -> list[str]:
         """Every name must be known, and none both on and off."""
+        known = self.own_plugins.union(PLUGINS)
         errors = []
         newer = {"enable-admission-plugins", "disable-admission-plugins"} & given
         if "admission-control" in given and newer:
@@ -121,7 +131,7 @@ class AdmissionOptions(FlagGroup):
             ("enable-admission-plugins", self.enable),
             ("disable-admission-plugins", self.disable),
         ):
-            errors += [f"{title} plugin {quote(name)} is unknown" for name in names if name not in PLUGINS]
+            errors += [f"{title} plugin {quote(name)} is unknown" for name in names if name not in known]
         both = sorted(set(self.enable) & set(self.disable))
         if both:
             errors.append(f"[{' '.join(both)}] in enable-admission-plugins and disable-admission-plugins overlapped")

@@ -1,4 +1,4 @@
-"""Flags that only Pilothouse has: where the embedded store lives and where the administrator's kubeconfig goes."""
+"""Flags that only Pilothouse has: where data and kubeconfig go, and plug-ins of one's own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from pilothouse.options.declaring import FlagGroup, flag
-from pilothouse.options.kinds import STRING
+from pilothouse.options.kinds import STRING, STRINGS
 
 
 @dataclass
@@ -27,6 +27,13 @@ class OwnOptions(FlagGroup):
         STRING,
         "",
         "File to write the administrator's kubeconfig to. Default: admin.kubeconfig in --data-dir.",
+        effective=True,
+    )
+    admission_plugin_modules: tuple[str, ...] = flag(
+        "admission-plugin-module",
+        STRINGS,
+        (),
+        "Python modules with admission plug-ins of your own; may be given several times.",
         effective=True,
     )
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from pilothouse.options.feature_gates import gate_enabled
 from pilothouse.options.server_options import ServerOptions
 
+_PLUGIN_FLAGS = frozenset({"enable-admission-plugins", "disable-admission-plugins", "admission-control"})
+
 
 def validate(options: ServerOptions) -> list[str]:
     """All faults of completed options; empty when the server may start."""
@@ -15,7 +17,7 @@ def validate(options: ServerOptions) -> list[str]:
     errors = options.logs.validate(given)
     if not gate_enabled(options.generic.feature_gates, "LoggingAlphaOptions"):
         errors += options.logs.alpha_errors()
-    errors += options.own.validate(given) + _kubeconfig_errors(options)
+    errors += options.own.validate(given) + _kubeconfig_errors(options) + _plugin_errors(options)
     errors += options.generic.validate(given) + options.etcd.validate(given)
     if options.features.enable_priority_and_fairness:
         errors += options.api_enablement.flow_control_conflict()
@@ -33,6 +35,20 @@ def validate(options: ServerOptions) -> list[str]:
     errors += _peer_errors(options) + _uid_header_errors(options)
     errors += options.control_plane.validate(given) + options.derived.problems
     return errors
+
+
+def _plugin_errors(options: ServerOptions) -> list[str]:
+    """Import the user's admission plug-ins, so that flags can name them."""
+    if not options.own.admission_plugin_modules and not options.given & _PLUGIN_FLAGS:
+        return []
+    from pilothouse.admission.catalogue import find_own_plugins  # half of the server: most command lines need none of it
+    from pilothouse.admission.configuration import ConfigurationError
+
+    try:
+        options.admission.own_plugins = frozenset(find_own_plugins(options.own.admission_plugin_modules))
+    except ConfigurationError as error:
+        return [str(error)]
+    return []
 
 
 def _kubeconfig_errors(options: ServerOptions) -> list[str]:

@@ -48,6 +48,7 @@ def test_every_flag_of_the_original_takes_a_value(fact):
 def test_only_known_flags_beside_the_originals():
     extra = set(declared_flags()) - {fact["flag"] for fact in FACTS}
     assert extra == {
+        "admission-plugin-module",
         "data-dir",
         "write-kubeconfig",
         # deprecated and hidden in the original's help

@@ -1,0 +1,145 @@
+"""MutatingAdmissionWebhook: asks webhooks one after the other; each sees what those before it made of the object.
+
+A webhook that wants to is asked again, once, when the object changed after it had its say (``reinvocationPolicy``).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from pilothouse.admission.environment import Environment
+from pilothouse.admission.plugin import Plugin
+from pilothouse.admission.reinvocation import Reinvocation
+from pilothouse.admission.webhooks.calling import HookCaller
+from pilothouse.admission.webhooks.conditions import meets_conditions
+from pilothouse.admission.webhooks.failures import CallFailed, rejection
+from pilothouse.admission.webhooks.hooks import Hooks
+from pilothouse.admission.webhooks.matching import Invocation, is_exempt, match
+from pilothouse.admission.webhooks.patching import apply_patch, decode_patch
+from pilothouse.admission.webhooks.reviews import Verdict
+from pilothouse.admission.webhooks.versions import from_version, to_version
+from pilothouse.endpoints.admission import Attributes
+from pilothouse.machinery import errors
+from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.gvk import GroupResource
+
+logger = logging.getLogger(__name__)
+_MUTATION: Final = "mutation.webhook.admission.k8s.io/"
+_PATCH: Final = "patch.webhook.admission.k8s.io/"
+
+
+@dataclass(slots=True)
+class _Round:
+    """What is known of the webhooks of one request: who may have to be asked again, and who has to."""
+
+    asked: set[str] = field(default_factory=set)
+    due: set[str] = field(default_factory=set)
+    last: bytes = b""
+
+    def require(self) -> None:
+        """The object changed: whoever was asked before is due again."""
+        self.due |= self.asked
+        self.asked = set()
+
+
+class MutatingAdmissionWebhook(Plugin):
+    """See the module's docstring."""
+
+    name = "MutatingAdmissionWebhook"
+
+    def __init__(self, environment: Environment, configuration: Any = None) -> None:
+        super().__init__(environment)
+        self._hooks = Hooks(environment, "mutatingwebhookconfigurations")
+        self._namespaces = environment.objects("", "v1", "namespaces")
+        self._caller = HookCaller(environment, configuration)
+
+    def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:
+        """Everything but what would lock out whoever repairs a webhook."""
+        return not is_exempt(resource)
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Ask each webhook and take over what it changes."""
+        hooks = await self._hooks.current()
+        if not hooks:
+            return
+        run = attributes.reinvocation
+        if run is None:
+            run = attributes.reinvocation = Reinvocation()
+        state = run.state.setdefault(self.name, _Round())
+        if run.again and state.asked and state.last != _snapshot(attributes.object):
+            state.require()
+        for position, hook in enumerate(hooks):
+            if run.again and hook.uid not in state.due:
+                continue
+            invocation = await match(hook, attributes, self._namespaces)
+            if invocation is None:
+                continue
+            obj = to_version(attributes, invocation, attributes.object)
+            old = to_version(attributes, invocation, attributes.old_object)
+            if not await meets_conditions(invocation, attributes, obj, old):
+                continue
+            if await self._ask(int(run.again), position, invocation, attributes, obj, old):
+                state.require()
+                run.require()
+            if hook.reinvoked:
+                state.asked.add(hook.uid)
+        if state.asked:
+            state.last = _snapshot(attributes.object)
+
+    async def _ask(
+        self, round_number: int, position: int, invocation: Invocation, attributes: Attributes, obj: Any, old: Any
+    ) -> bool:
+        """Whether the webhook changed the object; raises the refusal."""
+        hook, notes = invocation.hook, attributes.annotations
+        place = f"round_{round_number}_index_{position}"
+        changed = False
+        try:
+            verdict = await self._caller.ask(invocation, attributes, obj, old, mutating=True)
+            for key, value in verdict.annotations.items():
+                notes[f"{hook.name}/{key}"] = value
+            attributes.warnings += verdict.warnings
+            if not verdict.allowed:
+                raise rejection(hook.name, verdict.result)
+            changed = self._change(place, invocation, attributes, verdict, obj)
+        except CallFailed as failure:
+            if not hook.ignores_failure:
+                logger.warning("%s; failing closed", failure)
+                raise failure.as_status() from None
+            logger.warning("%s; failing open", failure)
+            notes[f"failed-open.{_MUTATION}{place}"] = hook.name
+        finally:
+            said = {"configuration": hook.configuration, "webhook": hook.name, "mutated": changed}
+            notes[_MUTATION + place] = orjson.dumps(said).decode()
+        return changed
+
+    def _change(
+        self, place: str, invocation: Invocation, attributes: Attributes, verdict: Verdict, obj: Any
+    ) -> bool:
+        hook = invocation.hook
+        operations = decode_patch(hook.name, verdict)
+        if not operations:
+            return False
+        if obj is None:
+            why = (
+                f"admission webhook {quote(hook.name)} attempted to modify the object, "
+                "which is not supported for this operation"
+            )
+            raise errors.internal_error(why)
+        patched = apply_patch(hook.name, verdict, obj, operations)
+        said: dict[str, Any] = {"configuration": hook.configuration, "webhook": hook.name}
+        said |= {"patch": operations, "patchType": "JSONPatch"}
+        attributes.annotations[_PATCH + place] = orjson.dumps(said).decode()
+        attributes.object = from_version(attributes, invocation, patched)
+        return bool(patched != obj)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._caller.close()
+
+
+def _snapshot(obj: Any) -> bytes:
+    return orjson.dumps(obj, option=orjson.OPT_SORT_KEYS)

@@ -1,0 +1,1 @@
+"""Webhooks: other people's servers that judge or change objects, as webhook configurations say."""

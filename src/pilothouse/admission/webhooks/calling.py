@@ -1,0 +1,145 @@
+"""Asking one webhook: the review there, the verdict back, within its time."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import orjson
+
+from pilothouse.admission.environment import Environment
+from pilothouse.admission.webhooks.credentials import CredentialBook
+from pilothouse.admission.webhooks.failures import CallFailed, dry_run_unsupported
+from pilothouse.admission.webhooks.hooks import Client, Hook
+from pilothouse.admission.webhooks.matching import Invocation
+from pilothouse.admission.webhooks.reviews import (
+    InvalidResponse,
+    Verdict,
+    choose_version,
+    make_request,
+    make_review,
+    read_verdict,
+)
+from pilothouse.admission.webhooks.services import ServiceResolver
+from pilothouse.endpoints.admission import Attributes
+from pilothouse.machinery import go_json
+from pilothouse.machinery.go_quote import quote
+from pilothouse.net.outgoing import Answer, OutgoingClient, OutgoingError, Tls
+
+_AGENT: Final = "kube-apiserver-admission"
+_HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json, */*"}
+_DEFAULT_SECONDS: Final = 30
+_SHOWN: Final = 2048
+_SERVER_MESSAGES: Final = {
+    409: "the server reported a conflict",
+    404: "the server could not find the requested resource",
+    400: "the server rejected our request for an unknown reason",
+    401: "the server has asked for the client to provide credentials",
+    405: "the server does not allow this method on the requested resource",
+    422: "the server rejected our request due to an error in our request",
+    503: "the server is currently unable to handle the request",
+    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
+    429: "the server has received too many requests and has asked us to try again later",
+}
+
+
+class HookCaller:
+    """Calls webhooks over pools that all of them share."""
+
+    def __init__(self, environment: Environment, configuration: Any = None) -> None:
+        resolver = ServiceResolver(environment, by_endpoints=environment.routes_services)
+        self._credentials = CredentialBook.configured(configuration)
+        self._to_services = OutgoingClient(resolver.dial, agent=_AGENT)
+        self._to_urls = OutgoingClient(agent=_AGENT)
+
+    async def ask(
+        self, invocation: Invocation, attributes: Attributes, obj: Any, old: Any, *, mutating: bool
+    ) -> Verdict:
+        """The verdict of a webhook; raises CallFailed, or the refusal of a dry run."""
+        hook = invocation.hook
+        _check_dry_run(hook, attributes)
+        version = choose_version(hook.versions)
+        if not version:
+            why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+            raise CallFailed(hook.name, f"could not create admission objects: {why}")
+        uid = str(uuid.uuid4())
+        request = make_request(uid, attributes, invocation, obj, old)
+        review = await self._call(hook, orjson.dumps(make_review(version, request)))
+        try:
+            return read_verdict(version, uid, review, mutating=mutating)
+        except InvalidResponse as error:
+            raise CallFailed(hook.name, f"received invalid webhook response: {error}") from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._to_services.close()
+        await self._to_urls.close()
+
+    async def _call(self, hook: Hook, body: bytes) -> Any:
+        seconds = hook.seconds if hook.seconds is not None else _DEFAULT_SECONDS
+        url, target, server_name = _address(hook.client)
+        if not url:
+            why = "webhook configuration must have either service or URL"
+            raise CallFailed(hook.name, f"could not get REST client: {why}")
+        shown = self._credentials.find(target)
+        tls = Tls(hook.client.authorities, server_name, shown.cert_file, shown.key_file)
+        client = self._to_services if hook.client.service else self._to_urls
+        try:
+            answer = await client.post(
+                f"{url}?timeout={seconds}s", body, tls=tls, headers={**_HEADERS, **shown.headers}, seconds=seconds
+            )
+            return _decode(answer)
+        except OutgoingError as error:
+            raise CallFailed(hook.name, f"failed to call webhook: {error}") from None
+
+
+def _check_dry_run(hook: Hook, attributes: Attributes) -> None:
+    if not attributes.dry_run:
+        return
+    if hook.side_effects is None:
+        raise CallFailed(hook.name, "Webhook SideEffects is nil")
+    if hook.side_effects not in ("None", "NoneOnDryRun"):
+        raise dry_run_unsupported(hook.name)
+
+
+def _address(client: Client) -> tuple[str, str, str]:
+    """URL, ``host:port`` for credentials, and the name the certificate must have."""
+    if client.service:
+        name = f"{client.service}.{client.namespace}.svc"
+        path = client.path if client.path.startswith("/") or not client.path else f"/{client.path}"
+        return f"https://{name}:{client.port}{path or '/'}", f"{name}:{client.port}", name
+    parts = urlsplit(client.url)
+    target = parts.netloc if parts.port else f"{parts.netloc}:443"
+    path = parts.path or "/"
+    return (f"{parts.scheme}://{parts.netloc}{path}", target, "") if client.url else ("", "", "")
+
+
+def _decode(answer: Answer) -> Any:
+    if not 200 <= answer.status <= 206:
+        raise OutgoingError(_server_message(answer))
+    try:
+        return orjson.loads(answer.body)
+    except orjson.JSONDecodeError:
+        why = go_json.explain(answer.body)
+        raise OutgoingError(f"couldn't get version/kind; json parse error: {why}") from None
+
+
+def _server_message(answer: Answer) -> str:
+    """What Go's client makes of an answer that is no success: the Status in it, or words for its code."""
+    try:
+        status = orjson.loads(answer.body)
+        if isinstance(status, dict) and status.get("kind") == "Status" and status.get("message"):
+            return str(status["message"])
+    except orjson.JSONDecodeError:
+        pass
+    known = _SERVER_MESSAGES.get(answer.status)
+    if known is not None:
+        return known
+    is_text = answer.headers.get("Content-Type", "").startswith("text/")
+    text = answer.body[:_SHOWN].decode("utf-8", "replace").strip() if is_text else "unknown"
+    if answer.status in (403, 406, 415):
+        return text
+    if answer.status >= 500:
+        return f"an error on the server ({quote(text)}) has prevented the request from succeeding"
+    return f"the server responded with the status code {answer.status} but did not return more information"

@@ -1,0 +1,23 @@
+"""The match conditions of a webhook, looked at last: they cost more than everything before them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilothouse.admission.webhooks.hooks import ConditionError
+from pilothouse.admission.webhooks.matching import Invocation
+from pilothouse.admission.webhooks.reviews import make_request
+from pilothouse.endpoints.admission import Attributes
+from pilothouse.machinery import errors
+
+
+async def meets_conditions(invocation: Invocation, attributes: Attributes, obj: Any, old: Any) -> bool:
+    """Whether a request meets the conditions; raises the 403 when that cannot be told."""
+    conditions = invocation.hook.conditions
+    if conditions is None:
+        return True
+    request = make_request("", attributes, invocation, obj, old)
+    try:
+        return await conditions.matches(request, attributes.user)
+    except ConditionError as error:
+        raise errors.forbidden(attributes.resource.group_resource, attributes.name, str(error)) from None

@@ -1,0 +1,110 @@
+"""What we show to webhooks: users of a kubeconfig, named after the servers they are for.
+
+``name:port``, ``*.suffix:port``, the same without the port 443, then ``*``, then the current context's user.
+"""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pilothouse.admission.configuration import ConfigurationError, require_kind
+from pilothouse.machinery import yaml_codec
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Headers and certificate for one server."""
+
+    headers: dict[str, str] = field(default_factory=dict)
+    cert_file: str = ""
+    key_file: str = ""
+
+
+_NONE = Credentials()
+
+
+class CredentialBook:
+    """The users of a kubeconfig; empty without one."""
+
+    def __init__(self, kubeconfig: str = "") -> None:
+        self._users: dict[str, Credentials] = {}
+        self._default = _NONE
+        if kubeconfig:
+            self._load(Path(kubeconfig))
+
+    @classmethod
+    def configured(cls, raw: Any) -> CredentialBook:
+        """From a plug-in's section of the admission configuration."""
+        if raw is None:
+            return cls()
+        if raw.get("kind") == "WebhookAdmission":
+            require_kind(raw, "apiserver.config.k8s.io", ("v1alpha1",), "WebhookAdmission")
+        else:
+            require_kind(raw, "apiserver.config.k8s.io", ("v1",), "WebhookAdmissionConfiguration")
+        return cls(raw.get("kubeConfigFile") or "")
+
+    def find(self, target: str) -> Credentials:
+        """The credentials for ``host:port``."""
+        for name in _candidates(target):
+            if name in self._users:
+                return self._users[name]
+        return self._users.get("*", self._default)
+
+    def _load(self, path: Path) -> None:
+        try:
+            config = yaml_codec.load(path.read_bytes()) or {}
+        except OSError as error:
+            raise ConfigurationError(f"stat {path}: {error.strerror}") from None
+        except ValueError as error:
+            raise ConfigurationError(f'error loading config file "{path}": {error}') from None
+        for item in config.get("users") or ():
+            self._users[item.get("name", "")] = _read_user(item.get("user") or {}, path.parent)
+        current = config.get("current-context") or ""
+        contexts = {item.get("name"): item.get("context") or {} for item in config.get("contexts") or ()}
+        user = contexts.get(current, {}).get("user") or ""
+        self._default = self._users.get(user, _NONE)
+
+
+def _candidates(target: str) -> Iterator[str]:
+    yield from _with_wildcards(target)
+    host, _, port = target.rpartition(":")
+    if port == "443":
+        yield from _with_wildcards(host)
+
+
+def _with_wildcards(target: str) -> Iterator[str]:
+    yield target
+    steps = target.split(".")
+    for position in range(1, len(steps)):
+        yield "*." + ".".join(steps[position:])
+
+
+def _read_user(user: dict[str, Any], folder: Path) -> Credentials:
+    headers = {}
+    token = user.get("token") or ""
+    if not token and user.get("tokenFile"):
+        token = (folder / user["tokenFile"]).read_text().strip()
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    elif user.get("username") or user.get("password"):
+        pair = f"{user.get('username', '')}:{user.get('password', '')}".encode()
+        headers["Authorization"] = "Basic " + base64.b64encode(pair).decode()
+    cert = _file(user, "client-certificate", folder)
+    return Credentials(headers, cert, _file(user, "client-key", folder) if cert else "")
+
+
+def _file(user: dict[str, Any], name: str, folder: Path) -> str:
+    """The path of a file that may also be given in place; TLS libraries take only files."""
+    if user.get(name):
+        return str(folder / user[name])
+    data = user.get(f"{name}-data")
+    if not data:
+        return ""
+    with tempfile.NamedTemporaryFile(prefix="pilothouse-", suffix=".pem", delete=False) as file:
+        file.write(base64.b64decode(data))
+    return file.name

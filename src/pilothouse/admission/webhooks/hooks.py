@@ -1,0 +1,186 @@
+"""Webhook configurations in the form that requests are matched against, made once for each change of one."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from pilothouse.admission.environment import Environment
+from pilothouse.admission.objects import Objects
+from pilothouse.machinery import labels
+from pilothouse.machinery.labels import Selector, SelectorError
+from pilothouse.storage.cacher import Entry
+
+_COMPILED: Final = "webhooks"
+EQUIVALENT: Final = "Equivalent"
+IGNORE: Final = "Ignore"
+IF_NEEDED: Final = "IfNeeded"
+
+
+class ConditionError(Exception):
+    """Match conditions that could not be evaluated."""
+
+
+class Conditions(Protocol):
+    """Compiled match conditions of one webhook."""
+
+    async def matches(self, request: dict[str, Any], user: Any) -> bool:
+        """Whether a request (an AdmissionRequest with object and oldObject) meets all; raises ConditionError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: what kinds of requests it speaks of. ``*`` stands for everything."""
+
+    operations: frozenset[str]
+    groups: frozenset[str]
+    versions: frozenset[str]
+    resources: tuple[tuple[str, str], ...]
+    """Resource and subresource."""
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Where a webhook is: a URL, or a service."""
+
+    url: str = ""
+    namespace: str = ""
+    service: str = ""
+    port: int = 443
+    path: str = ""
+    authorities: bytes = b""
+
+
+@dataclass(eq=False, slots=True)
+class Hook:
+    """One webhook of a configuration."""
+
+    uid: str
+    """Tells it apart from all others, and stays the same while its configuration keeps its place."""
+    configuration: str
+    name: str
+    client: Client
+    rules: tuple[Rule, ...]
+    namespaces: Selector
+    objects: Selector
+    ignores_failure: bool
+    equivalent: bool
+    side_effects: str | None
+    seconds: int | None
+    versions: tuple[str, ...]
+    reinvoked: bool
+    conditions: Conditions | None = None
+
+
+class Hooks:
+    """All webhooks of one kind of configuration, by name of the configuration and in its order."""
+
+    def __init__(self, environment: Environment, resource: str) -> None:
+        self._environment = environment
+        self._configurations = environment.objects("admissionregistration.k8s.io", "v1", resource)
+
+    async def current(self) -> Sequence[Hook]:
+        """The webhooks as they are now."""
+        configurations = self._configurations
+        await configurations.ready()
+        return configurations.remembered(_COMPILED, self._collect)
+
+    def _collect(self) -> tuple[Hook, ...]:
+        entries = self._configurations.entries()
+        return tuple(hook for entry in entries for hook in Objects.derived(entry, _COMPILED, self._compile))
+
+    def _compile(self, entry: Entry) -> tuple[Hook, ...]:
+        configuration = self._configurations.store.decode(entry)
+        seen: dict[str, int] = {}
+        hooks = []
+        for raw in configuration.get("webhooks") or ():
+            name = raw.get("name", "")
+            uid = f"{entry.name}/{name}/{seen.get(name, 0)}"
+            seen[name] = seen.get(name, 0) + 1
+            hooks.append(_read_hook(raw, uid, entry.name, self._conditions(raw)))
+        return tuple(hooks)
+
+    def _conditions(self, raw: dict[str, Any]) -> Conditions | None:
+        given = raw.get("matchConditions")
+        if not given:
+            return None
+        compile_conditions = self._environment.compile_conditions
+        if compile_conditions is None:
+            return _Unsupported(raw.get("failurePolicy") == IGNORE)
+        compiled: Conditions = compile_conditions(given, raw.get("failurePolicy") or "Fail")
+        return compiled
+
+
+class _Unsupported:
+    """Stands in for conditions that nobody can compile: as if their evaluation failed."""
+
+    def __init__(self, ignored: bool) -> None:
+        self._ignored = ignored
+
+    async def matches(self, request: dict[str, Any], user: Any) -> bool:
+        if self._ignored:
+            return False
+        raise ConditionError("matchConditions are not supported by this server")
+
+
+def _read_hook(raw: dict[str, Any], uid: str, configuration: str, conditions: Conditions | None) -> Hook:
+    return Hook(
+        uid=uid,
+        configuration=configuration,
+        name=raw.get("name", ""),
+        client=_read_client(raw.get("clientConfig") or {}),
+        rules=tuple(_read_rule(rule) for rule in raw.get("rules") or ()),
+        namespaces=_read_selector(raw.get("namespaceSelector")),
+        objects=_read_selector(raw.get("objectSelector")),
+        ignores_failure=raw.get("failurePolicy") == IGNORE,
+        equivalent=raw.get("matchPolicy") == EQUIVALENT,
+        side_effects=raw.get("sideEffects"),
+        seconds=raw.get("timeoutSeconds"),
+        versions=tuple(raw.get("admissionReviewVersions") or ()),
+        reinvoked=raw.get("reinvocationPolicy") == IF_NEEDED,
+        conditions=conditions,
+    )
+
+
+def _read_rule(raw: dict[str, Any]) -> Rule:
+    pairs = []
+    for text in raw.get("resources") or ():
+        resource, _, subresource = text.partition("/")
+        pairs.append((resource, subresource))
+    return Rule(
+        frozenset(raw.get("operations") or ()),
+        frozenset(raw.get("apiGroups") or ()),
+        frozenset(raw.get("apiVersions") or ()),
+        tuple(pairs),
+        raw.get("scope") or "*",
+    )
+
+
+def _read_client(raw: dict[str, Any]) -> Client:
+    try:
+        authorities = base64.b64decode(raw.get("caBundle") or "")
+    except (binascii.Error, ValueError):
+        authorities = b""
+    service = raw.get("service")
+    if service is None:
+        return Client(url=raw.get("url") or "", authorities=authorities)
+    return Client(
+        namespace=service.get("namespace", ""),
+        service=service.get("name", ""),
+        port=service.get("port") or 443,
+        path=service.get("path") or "",
+        authorities=authorities,
+    )
+
+
+def _read_selector(raw: dict[str, Any] | None) -> Selector:
+    """A selector; what validation should have refused selects nothing."""
+    try:
+        return labels.from_object(raw if raw is not None else {})
+    except SelectorError:
+        return labels.from_object(None)

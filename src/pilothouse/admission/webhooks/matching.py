@@ -1,0 +1,180 @@
+"""Whether a webhook wants to see a request, and in which version.
+
+    namespace selector → object selector → rules, first as the request came, then in equivalent versions → conditions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from pilothouse.admission.objects import Objects
+from pilothouse.admission.webhooks.hooks import Hook, Rule
+from pilothouse.apis.resources import Resource, table
+from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
+from pilothouse.machinery import errors
+from pilothouse.machinery.gvk import GroupResource, GroupVersionKind, GroupVersionResource
+
+EXCLUDED: Final = frozenset(
+    {
+        GroupResource("authentication.k8s.io", "selfsubjectreviews"),
+        GroupResource("authentication.k8s.io", "tokenreviews"),
+        GroupResource("authorization.k8s.io", "localsubjectaccessreviews"),
+        GroupResource("authorization.k8s.io", "selfsubjectaccessreviews"),
+        GroupResource("authorization.k8s.io", "selfsubjectrulesreviews"),
+        GroupResource("authorization.k8s.io", "subjectaccessreviews"),
+    }
+)
+_REGISTRATION: Final = frozenset(
+    {
+        "validatingwebhookconfigurations",
+        "mutatingwebhookconfigurations",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+    }
+)
+_NAMESPACES: Final = GroupVersionResource("", "v1", "namespaces")
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A webhook to be called, and the version it wants."""
+
+    hook: Hook
+    resource: GroupVersionResource
+    kind: GroupVersionKind
+
+
+def is_exempt(resource: GroupResource) -> bool:
+    """Whether webhooks never see a resource: it would break the cluster, or lock out who wants to repair it."""
+    if resource in EXCLUDED:
+        return True
+    return resource.group == "admissionregistration.k8s.io" and resource.resource in _REGISTRATION
+
+
+async def match(hook: Hook, attributes: Attributes, namespaces: Objects) -> Invocation | None:
+    """The invocation of a webhook for a request, None if it is not concerned; conditions are not looked at yet."""
+    selected: bool | errors.StatusError = await _selects_namespace(hook, attributes, namespaces)
+    if selected is False or not _selects_object(hook, attributes):
+        return None
+    found = _match_rules(hook, attributes)
+    if found is not None and isinstance(selected, errors.StatusError):
+        raise selected
+    return found
+
+
+async def _selects_namespace(
+    hook: Hook, attributes: Attributes, namespaces: Objects
+) -> bool | errors.StatusError:
+    """Whether the namespace is selected; an error counts only if the rules match."""
+    name, resource = attributes.namespace, attributes.resource.resource
+    if hook.namespaces.empty or (not name and resource != "namespaces"):
+        return True
+    own = resource == "namespaces" and not attributes.subresource and attributes.operation in (CREATE, UPDATE)
+    if own and attributes.object is not None:
+        labels = attributes.object["metadata"].get("labels") or {}
+    else:
+        found = await namespaces.find("", name)
+        if found is None:
+            return errors.not_found(GroupResource("", "namespaces"), name)
+        labels = found["metadata"].get("labels") or {}
+    return hook.namespaces.matches(labels)
+
+
+def _selects_object(hook: Hook, attributes: Attributes) -> bool:
+    if hook.objects.empty:
+        return True
+    return any(
+        obj is not None and hook.objects.matches((obj.get("metadata") or {}).get("labels") or {})
+        for obj in (attributes.object, attributes.old_object)
+    )
+
+
+def _match_rules(hook: Hook, attributes: Attributes) -> Invocation | None:
+    resource, subresource = attributes.resource, attributes.subresource
+    operation, namespace = attributes.operation, attributes.namespace
+    for rule in hook.rules:
+        if matches_rule(rule, operation, resource, subresource, namespace):
+            return Invocation(hook, resource, attributes.kind)
+    if not hook.equivalent:
+        return None
+    equivalents = equivalent_resources(resource)
+    for rule in hook.rules:
+        for other in equivalents:
+            if matches_rule(rule, operation, other.resource, subresource, namespace):
+                return Invocation(hook, other.resource, other.kind_of(subresource))
+    return None
+
+
+def matches_rule(
+    rule: Rule, operation: str, resource: GroupVersionResource, subresource: str, namespace: str
+) -> bool:
+    """Whether a rule speaks of such a request."""
+    if rule.scope != "*":
+        in_namespace = resource != _NAMESPACES and bool(namespace)
+        if in_namespace is not (rule.scope == "Namespaced"):
+            return False
+    return (
+        _has(rule.operations, operation)
+        and _has(rule.groups, resource.group)
+        and _has(rule.versions, resource.version)
+        and any(
+            name in ("*", resource.resource) and sub in ("*", subresource) for name, sub in rule.resources
+        )
+    )
+
+
+def _has(items: Iterable[str], wanted: str) -> bool:
+    return wanted in items or "*" in items
+
+
+@dataclass(frozen=True, slots=True)
+class Equivalent:
+    """Another version of a resource."""
+
+    resource: GroupVersionResource
+    row: Resource
+
+    def kind_of(self, subresource: str) -> GroupVersionKind:
+        """The kind it takes, or its subresource does."""
+        sub = next((each for each in self.row.subresources if each.name == subresource), None)
+        return self.row.gvk if sub is None or not subresource else sub.kind
+
+
+@cache
+def equivalent_resources(resource: GroupVersionResource) -> tuple[Equivalent, ...]:
+    """The other versions that the same objects are served in."""
+    rows = [row for version in table().values() if version.priority is not None for row in version.resources]
+    own = next((row for row in rows if _coordinates(row) == resource), None)
+    if own is None or not own.is_stored:
+        return ()
+    return tuple(
+        Equivalent(_coordinates(row), row) for row in rows if row.key == own.key and _coordinates(row) != resource
+    )
+
+
+def _coordinates(row: Resource) -> GroupVersionResource:
+    return GroupVersionResource(row.group, row.version, row.name)
+
+
+def row_of(resource: GroupVersionResource) -> Resource | None:
+    """The row of the resource table, None for custom resources."""
+    version = table().get(resource.group_version)
+    if version is None:
+        return None
+    return next((row for row in version.resources if row.name == resource.resource), None)
+
+
+def options_object(attributes: Attributes) -> dict[str, Any]:
+    """The options of a request as an API object."""
+    if attributes.options:
+        return attributes.options
+    kind = "CreateOptions" if attributes.operation == CREATE else "UpdateOptions"
+    options: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+    if attributes.dry_run:
+        options["dryRun"] = ["All"]
+    return options
