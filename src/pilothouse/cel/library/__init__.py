@@ -1,0 +1,1 @@
+"""Function libraries of the language, one module each: signatures with their implementations."""

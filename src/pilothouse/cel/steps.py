@@ -1,0 +1,59 @@
+"""What a planned expression is made of: steps that run on a frame and know what they always cost.
+
+A frame is a list: the tracker of costs first, then the variables of the expression, then its local variables. A step's
+`cost` is charged by whoever runs it; only what depends on values is charged while running. So straight code pays
+nothing for being counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pilothouse.cel.values import CostLimitExceeded
+
+Frame = list[Any]
+Run = Callable[[Frame], Any]
+
+MAX_WORK = 50_000_000
+UNSET: Any = object()
+
+
+class Tracker:
+    """Counts the cost of one evaluation and stops it at the limit.
+
+    `work` counts what the original gets for nothing and Python does not: elements copied when lists are joined.
+    """
+
+    __slots__ = ("cost", "limit", "work")
+
+    def __init__(self, limit: int) -> None:
+        self.cost = 0
+        self.limit = limit
+        self.work = 0
+
+    def charge(self, cost: int) -> None:
+        self.cost += cost
+        if self.cost > self.limit:
+            raise CostLimitExceeded
+
+    def copy(self, elements: int) -> None:
+        self.work += elements
+        if self.work > MAX_WORK:
+            raise CostLimitExceeded
+
+
+class Step(NamedTuple):
+    """A planned node; a constant one keeps its value."""
+
+    run: Run
+    cost: int
+    constant: bool = False
+    value: Any = None
+
+
+def constant(value: Any) -> Step:
+    def run(frame: Frame) -> Any:
+        return value
+
+    return Step(run, 0, True, value)
