@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 from pilothouse.apis.strategy import Context, Object
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
@@ -98,7 +98,8 @@ class Write:
         return validate
 
     def _attributes(self, operation: str, obj: Object, old: Object | None) -> Attributes:
-        return attributes_of(self._scope, self._request, self.ctx, operation, obj, old)
+        options = write_options_object(self._request, operation)
+        return attributes_of(self._scope, self._request, self.ctx, operation, obj, old, options)
 
 
 def attributes_of(
@@ -130,5 +131,23 @@ def attributes_of(
         options=options or {},
         dry_run=ctx.dry_run,
         warnings=ctx.warnings,
+        annotations={} if request.audit is None else request.audit.annotations,
         scope=scope,
     )
+
+
+_OPTION_KINDS: Final = {
+    operation: {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+    for operation, kind in ((CREATE, "CreateOptions"), (UPDATE, "UpdateOptions"))
+}
+
+
+def write_options_object(request: APIRequest, operation: str) -> dict[str, Any]:
+    """The options of a write as admission shows them, without what was left open."""
+    options: dict[str, Any] = _OPTION_KINDS[operation]
+    if not request.query:
+        return options
+    query = request.options
+    given = {name: query.first(name) for name in ("fieldManager", "fieldValidation")}
+    dry_run = query.all("dryRun")
+    return {**options, **({"dryRun": dry_run} if dry_run else {}), **{k: v for k, v in given.items() if v}}

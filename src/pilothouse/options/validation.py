@@ -41,7 +41,8 @@ def _plugin_errors(options: ServerOptions) -> list[str]:
     """Import the user's admission plug-ins, so that flags can name them."""
     if not options.own.admission_plugin_modules and not options.given & _PLUGIN_FLAGS:
         return []
-    from pilothouse.admission.catalogue import find_own_plugins  # half of the server: most command lines need none of it
+    # Half of the server comes along; most command lines need none of it.
+    from pilothouse.admission.catalogue import find_own_plugins
     from pilothouse.admission.configuration import ConfigurationError
 
     try:
