@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.apis import types
-from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PROTOBUF
+from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, NO_PROTOBUF, PROTOBUF
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery import errors, go_json
 from pilothouse.machinery.field_errors import Path, not_supported
@@ -115,7 +115,7 @@ async def read_object(request: APIRequest, expected: Expected, validation: str) 
         return _from_protobuf(data, expected)
     value, repeated = _parse(data, format, expected)
     # Decoding may work in place: what is said about repeated fields needs the body as it was sent.
-    keys = orjson.dumps(value).count(b'":') if format == JSON else 0
+    keys = _count_keys(value) if format == JSON else 0
     obj, unknown = _decode(value, expected, data)
     keep_reset(value, obj)
     report(request, validation, expected, unknown, _twice(data, keys) if keys else [], repeated)
@@ -127,6 +127,14 @@ def keep_reset(value: Any, obj: dict[str, Any]) -> None:
     metadata = value.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") == []:
         obj["metadata"]["managedFields"] = []
+
+
+def _count_keys(value: Any) -> int:
+    """How many keys the value has, as its encoded form shows them; -1 where it is too deep to encode."""
+    try:
+        return orjson.dumps(value).count(b'":')
+    except orjson.JSONEncodeError:
+        return -1
 
 
 def _twice(data: bytes, keys: int) -> list[str]:
@@ -252,7 +260,9 @@ def report(
         faults += unknown()
     if repeated:
         faults[:0] = [repeated] if validation == "Strict" else repeated_lines(repeated)
-    faults += (f"duplicate field {quote(path)}" for path in twice)
+    duplicates = [f"duplicate field {quote(path)}" for path in twice]
+    # Custom resources are read twice by the original, first for what stands twice, then for what is unknown.
+    faults = duplicates + faults if expected.formats is NO_PROTOBUF else faults + duplicates
     if not faults:
         return
     if validation == "Strict":

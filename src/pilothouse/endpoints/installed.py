@@ -7,10 +7,13 @@ does not take the method a 405.
 from __future__ import annotations
 
 from pilothouse.apis.resources import Version
+from pilothouse.endpoints.output.compression import compress, is_worth_compressing
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import error_response
 from pilothouse.endpoints.scope import Endpoint
 from pilothouse.machinery import errors
+from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.names import check_path_segment_name
 from pilothouse.net.messages import Response
 
 
@@ -35,9 +38,20 @@ class InstalledVersion:
         if scope.deprecation:
             request.warn(scope.deprecation)
         try:
-            return await verb(scope, request)
+            if info.name in _UNUSABLE_NAMES:
+                raise _unusable(info.name)
+            response = await verb(scope, request)
         except errors.StatusError as error:
             return error_response(request, error)
+        return await compress(response) if is_worth_compressing(request, response) else response
+
+
+_UNUSABLE_NAMES = frozenset({".", ".."})
+
+
+def _unusable(name: str) -> errors.StatusError:
+    why = ";".join(check_path_segment_name(name))
+    return errors.bad_request(f"Name parameter invalid: {quote(name)}: {why}")
 
 
 def _fits(scope: Endpoint, request: APIRequest) -> bool:
@@ -55,11 +69,11 @@ def _fits(scope: Endpoint, request: APIRequest) -> bool:
 
 def _allowed(scope: Endpoint, request: APIRequest) -> bool:
     """Whether the method makes sense for a collection, an object or a subresource."""
+    info = request.info
     if scope.takes_path:
         return True
-    if request.method in ("HEAD", "OPTIONS"):
+    if request.method in ("HEAD", "OPTIONS") or (info.verb == "watch" and request.method != "GET"):
         return False
-    info = request.info
     collection = len(info.parts) == 1
     if collection and info.verb in ("update", "patch"):
         return False

@@ -63,6 +63,8 @@ def negotiate(request: APIRequest, formats: tuple[str, ...] = ALL_FORMATS, *, tr
 
 def _not_acceptable(request: APIRequest, accept: str, formats: tuple[str, ...]) -> errors.StatusError:
     """Two refusals: no known media type at all, or a known one with demands that cannot be met."""
+    if formats is NO_PROTOBUF:
+        return errors.not_acceptable(ALL_FORMATS)
     if formats is not ALL_FORMATS or any(_media_type(clause) in (*formats, "*/*") for clause in accept.split(",")):
         return errors.not_acceptable(formats)
     listed = (*formats, *_STREAMS) if request.info.verb in ("list", "watch") else formats
@@ -89,10 +91,10 @@ def _read(accept: str, formats: tuple[str, ...], transforms: bool) -> Media | No
         return Media(formats[0])
     clauses = [clause for clause in map(_clause, accept.split(",")) if clause is not None]
     for media_type, parameters, _ in sorted(clauses, key=lambda clause: -clause[2]):
-        for format in formats:
+        for format in ALL_FORMATS:
             if media_type in (format, "*/*"):
                 media = _with_parameters(format, parameters, transforms)
-                if media is not None:
+                if media is not None and (format in formats or media.transform):
                     return media
     return None
 
@@ -119,7 +121,7 @@ def _with_parameters(format: str, parameters: dict[str, str], transforms: bool) 
     """None where the clause asks for something this endpoint cannot do."""
     kind = parameters.get("as", "")
     if not kind:
-        return Media(format)
+        return Media(format, pretty=parameters.get("pretty") == "1")
     if not transforms or kind not in _TRANSFORMS or (kind == TABLE and format == PROTOBUF):
         return None
     if parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in _META_VERSIONS:

@@ -50,7 +50,7 @@ def resolve(method: str, path: str, query: Query) -> RequestInfo:
     """Read a request. Raises ``BadPath`` where the original cannot make sense of it either."""
     info = RequestInfo(path, method.lower())
     parts = path.strip("/").split("/")
-    if len(parts) < 3 or parts[0] not in ("api", "apis"):
+    if len(parts) < 3 or parts[0] not in ("api", "apis") or path.startswith("//"):
         return info
     info.prefix = parts[0]
     at = 1

@@ -10,6 +10,7 @@ from pilothouse.apis import types
 from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PLAIN_JSON, YAML, Media, negotiate
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery.errors import StatusError
+from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 from pilothouse.net.messages import Response
 
@@ -27,7 +28,9 @@ def object_response(
 def encode_object(media: Media, obj: dict[str, Any]) -> bytes:
     """The object's bytes in the negotiated form."""
     if media.format == JSON:
-        return orjson.dumps(obj, option=orjson.OPT_INDENT_2 if media.pretty else 0) + b"\n"
+        if media.pretty:
+            return escape_html(orjson.dumps(obj, option=orjson.OPT_INDENT_2))
+        return escape_html(orjson.dumps(obj)) + b"\n"
     if media.format == YAML:
         from pilothouse.machinery import yaml_codec
 
@@ -50,6 +53,8 @@ def error_response(request: APIRequest | None, error: StatusError) -> Response:
     """The Status of a failure, in the form the client asked for where that is possible."""
     media = PLAIN_JSON
     if request is not None:
+        if request.audit is not None:
+            request.audit.status = error.status
         try:
             media = negotiate(request, ALL_FORMATS)
         except StatusError:

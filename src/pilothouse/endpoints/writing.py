@@ -77,7 +77,7 @@ class Write:
         """Note in managedFields what this manager changed; apply has done so already."""
         scope = self._scope
         fields = scope.field_manager
-        if fields is None or self._options.applied:
+        if fields is None or self._options.applied or (old is None and obj["metadata"].get("uid")):
             return obj if old is None else keep_times(obj, old)
         if scope.from_hub is None:
             obj = fields.update(old, obj, self.manager, self.ctx.now)

@@ -176,6 +176,23 @@ def _char(char: str) -> str:
     return "'\"'" if char == '"' else "'" + quote(char)[1:-1] + "'"
 
 
+_SEPARATORS: Final = ("\u2028".encode(), "\u2029".encode())
+
+
+def escape_html(data: bytes) -> bytes:
+    """JSON as Go's encoder writes it: characters that mean something to browsers are escaped inside strings."""
+    if b"<" in data:
+        data = data.replace(b"<", b"\\u003c")
+    if b">" in data:
+        data = data.replace(b">", b"\\u003e")
+    if b"&" in data:
+        data = data.replace(b"&", b"\\u0026")
+    if b"\xe2\x80" in data:
+        for separator, escaped in zip(_SEPARATORS, (b"\\u2028", b"\\u2029"), strict=True):
+            data = data.replace(separator, escaped)
+    return data
+
+
 def duplicate_fields(data: bytes) -> Iterator[str]:
     """Paths of keys that stand twice in one object: ``spec.containers[0].image``, in document order."""
 
@@ -195,4 +212,9 @@ def duplicate_fields(data: bytes) -> Iterator[str]:
             for position, item in enumerate(value):
                 yield from walk(item, f"{path}[{position}]")
 
-    yield from dict.fromkeys(walk(json.loads(data, object_pairs_hook=Pairs), ""))
+    try:
+        parsed = json.loads(data, object_pairs_hook=Pairs)
+        found = list(dict.fromkeys(walk(parsed, "")))
+    except RecursionError:
+        return
+    yield from found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pilothouse.apis import types
 from pilothouse.apis.resources import Resource, table
 from pilothouse.apis.strategies import strategy_for
 from pilothouse.machinery.gvk import GroupVersion
@@ -57,7 +58,8 @@ class StorageFactory:
     def _make(self, resource: Resource) -> Store:
         strategy = strategy_for(resource)
         fields = strategy.fields if strategy.field_labels else None
-        codec = ObjectCodec(resource.kind, str(resource.group_version), fields)
+        struct = types.struct(resource.type_name)
+        codec = ObjectCodec(resource.kind, str(resource.group_version), fields, struct=struct)
         cache = self._cacher.resource(f"{self._root}/{resource.key}/", codec)
         ttl = self._event_ttl if resource.name == "events" else None
         return Store(resource, strategy, cache, codec, self._root, ttl)

@@ -61,7 +61,7 @@ class ChainDiscovery:
 
     async def _unknown(self, request: APIRequest) -> Response:
         """What nobody serves: a Status below a known group, plain text elsewhere."""
-        prefix, _, rest = request.path.strip("/").partition("/")
+        prefix, _, rest = request.path[1:].partition("/")
         known = prefix == "apis" and rest.partition("/")[0] in self._fixed_groups
         if prefix == "api" or known:
             return error_response(request, errors.not_found_anything())

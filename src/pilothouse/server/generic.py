@@ -112,6 +112,19 @@ def only_get(handler: RouteHandler) -> RouteHandler:
     return serve
 
 
+def only_json(handler: RouteHandler) -> RouteHandler:
+    """Refuse clients that do not take JSON with a 406."""
+
+    async def serve(request: APIRequest) -> Response:
+        accept = request.headers.get(b"accept", b"*/*")
+        if not any(part.partition(b";")[0].strip() in (b"application/json", b"*/*") for part in accept.split(b",")):
+            why = "406: Not Acceptable\n\nAvailable representations: application/json"
+            return error_response(request, errors.StatusError(406, "NotAcceptable", why, {}))
+        return await handler(request)
+
+    return serve
+
+
 def json_route(make: Callable[[], dict[str, Any]]) -> RouteHandler:
     """Serve a document that is made anew for each request."""
 

@@ -10,7 +10,7 @@ from pilothouse import KUBERNETES_VERSION, __version__
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.instrumentation import RequestMetrics
 from pilothouse.net.messages import Response
-from pilothouse.server.generic import GenericAPIServer, json_route, only_get
+from pilothouse.server.generic import GenericAPIServer, json_route, only_get, only_json
 
 METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 
@@ -39,7 +39,7 @@ def version_info() -> dict[str, Any]:
 
 def install_standard_routes(server: GenericAPIServer, metrics: RequestMetrics) -> None:
     """Add them to the first server of a chain."""
-    version = only_get(json_route(version_info))
+    version = only_get(only_json(json_route(version_info)))
     server.routes.add("/version", version)
     server.routes.add("/version/", version, hidden=True)
     scrape = _scrape(metrics)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.endpoints.list_options import WatchOptions, read_list_options
-from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, Media, negotiate
+from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, YAML, Media, negotiate
 from pilothouse.endpoints.output.objects import metadata_of, served_bytes, served_object
 from pilothouse.endpoints.output.table import include_object, table_of
 from pilothouse.endpoints.request import APIRequest
@@ -27,6 +27,7 @@ from pilothouse.registry.store.versions import parse_version, too_large_version
 from pilothouse.storage.backends.contract import Compacted, FutureRevision
 from pilothouse.storage.cacher import BOOKMARK, Watcher, WatchEvent
 
+_STREAM_TYPES: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 MIN_REQUEST_TIMEOUT: Final = 1800
 Encode = Callable[[WatchEvent], bytes]
@@ -35,6 +36,8 @@ Encode = Callable[[WatchEvent], bytes]
 async def watch(scope: ResourceScope, request: APIRequest) -> Response:
     """Open the watch first, so that a refusal is still an ordinary answer, then stream."""
     media = negotiate(request, scope.formats, transforms=True)
+    if media.format == YAML:
+        raise errors.not_acceptable(_STREAM_TYPES)
     options, extra = read_list_options(scope, request)
     if media.transform == TABLE:
         include_object(request)
@@ -43,7 +46,10 @@ async def watch(scope: ResourceScope, request: APIRequest) -> Response:
     seconds = watch_seconds(extra)
 
     async def stream(writer: BodyWriter) -> None:
-        await run_watch(watcher, encode, writer, seconds)
+        if media.transform == METADATA_LIST:
+            watcher.stop()  # no event is a list: the original opens the stream and has nothing to say in it
+            return
+        await run_watch(watcher, encode, writer, seconds, marked=extra.initial_events is True)
 
     return Response(200, content_type=stream_content_type(media), stream=stream)
 
@@ -70,8 +76,11 @@ async def open_watch(
     prefix = store.prefix
     if info.namespace and scope.resource.namespaced:
         prefix += info.namespace + "/"
-    if info.name and "/watch/" in request.path:
+    if info.name and len(info.parts) > 1:
         prefix = store.key(info.namespace, info.name)
+        selected = options.fields.exact_value("metadata.name") if options.fields is not None else None
+        if selected is not None and selected != info.name:
+            raise errors.bad_request("fieldSelector metadata.name doesn't match requested name")
     if not cache.ready:
         await cache.wait_ready()
     if options.version in ("", "0") or extra.initial_events:
@@ -108,15 +117,19 @@ def _parse(version: str) -> int:
         raise errors.generic(f'resourceVersion: Invalid value: "{version}": {error}') from None
 
 
-async def run_watch(watcher: Watcher, encode: Encode, writer: BodyWriter, seconds: float) -> None:
-    """Write events until the watch ends."""
+async def run_watch(
+    watcher: Watcher, encode: Encode, writer: BodyWriter, seconds: float, *, marked: bool = True
+) -> None:
+    """Write events until the watch ends. The end of the initial ones is only ``marked`` for those who asked for them."""
     timer = asyncio.get_running_loop().call_later(seconds, watcher.end)
     try:
         while True:
             batch = await watcher.next_batch()
             if not batch:
                 return
-            writer.write(b"".join(map(encode, batch)) if len(batch) > 1 else encode(batch[0]))
+            if not marked and any(event.initial_end for event in batch):
+                batch = [event for event in batch if not event.initial_end]
+            writer.write(encode(batch[0]) if len(batch) == 1 else b"".join(map(encode, batch)))
             await writer.drain()
     finally:
         timer.cancel()
@@ -162,6 +175,11 @@ def bookmark_object(scope: ResourceScope, event: WatchEvent) -> dict[str, Any]:
     return {"kind": scope.kind.kind, "apiVersion": scope.api_version, "metadata": metadata, **scope.empty}
 
 
+def _bookmark_entry(scope: ResourceScope, event: WatchEvent) -> Entry:
+    """A bookmark as a row of a table needs it."""
+    return Entry("", orjson.dumps(bookmark_object(scope, event)), event.revision)
+
+
 def _object_maker(
     scope: ResourceScope, request: APIRequest, media: Media
 ) -> Callable[[WatchEvent], dict[str, Any]]:
@@ -172,7 +190,8 @@ def _object_maker(
     def make(event: WatchEvent) -> dict[str, Any]:
         nonlocal first
         if media.transform == TABLE:
-            table = table_of(scope, request, media, [] if event.type == BOOKMARK else [event.entry], str(event.revision))
+            entry = _bookmark_entry(scope, event) if event.type == BOOKMARK else event.entry
+            table = table_of(scope, request, media, [entry], str(event.revision))
             if not first:
                 table["columnDefinitions"] = None
             first = False
@@ -191,12 +210,6 @@ def _json_frame(type: str, obj: dict[str, Any]) -> bytes:
     return orjson.dumps({"type": type, "object": obj}) + b"\n"
 
 
-def _yaml_frame(type: str, obj: dict[str, Any]) -> bytes:
-    from pilothouse.machinery import yaml_codec
-
-    return b"---\n" + yaml_codec.dump({"type": type, "object": obj}).encode()
-
-
 def _protobuf_frame(type: str, obj: dict[str, Any]) -> bytes:
     from pilothouse.machinery import protobuf
 
@@ -206,5 +219,4 @@ def _protobuf_frame(type: str, obj: dict[str, Any]) -> bytes:
 _FRAMES: Final[dict[str, Callable[[str, dict[str, Any]], bytes]]] = {
     JSON: _json_frame,
     PROTOBUF: _protobuf_frame,
-    "application/yaml": _yaml_frame,
 }

@@ -17,6 +17,9 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.apis.strategy import Object
+from pilothouse.machinery.go_json import escape_html
+from pilothouse.machinery.schema.settling import settle
+from pilothouse.machinery.schema.types import Struct
 from pilothouse.storage.cacher import NOTHING, Entry
 
 _ORDER: Final = (
@@ -32,9 +35,18 @@ SelectorFields = Callable[[Object], dict[str, str]]
 class ObjectCodec:
     """Encodes and decodes the objects of one resource."""
 
-    __slots__ = ("_fields", "_has_fields", "_head", "_prefix")
+    __slots__ = ("_fields", "_has_fields", "_head", "_prefix", "_struct")
 
-    def __init__(self, kind: str, api_version: str, fields: SelectorFields | None, *, keeps_type: bool = False) -> None:
+    def __init__(
+        self,
+        kind: str,
+        api_version: str,
+        fields: SelectorFields | None,
+        *,
+        keeps_type: bool = False,
+        struct: Struct | None = None,
+    ) -> None:
+        self._struct = struct
         self._head = b"" if keeps_type else b'{"kind":"%s","apiVersion":"%s",' % (kind.encode(), api_version.encode())
         self._prefix = len(self._head)
         self._has_fields = fields is not None
@@ -51,7 +63,10 @@ class ObjectCodec:
         else:
             body = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **body}
             body.update((k, v) for k, v in obj.items() if k not in body)
-        return orjson.dumps(body)
+        data = orjson.dumps(body)
+        if self._struct is not None and b":[]" in data:
+            data = orjson.dumps(settle(self._struct, body))
+        return escape_html(data)
 
     def to_stored(self, data: bytes) -> bytes:
         """What storage keeps for encoded bytes."""

@@ -1,0 +1,52 @@
+"""Large answers are compressed for clients that take gzip, off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.net.messages import Response
+
+THRESHOLD: Final = 128 * 1024
+_LEVEL: Final = 1
+
+
+def is_worth_compressing(request: APIRequest, response: Response) -> bool:
+    """Whether the answer is large and the client takes gzip."""
+    size = response.length if response.parts is not None else len(response.body)
+    return size >= THRESHOLD and response.stream is None and _takes_gzip(request.headers.get(b"accept-encoding", b""))
+
+
+def _takes_gzip(header: bytes) -> bool:
+    for clause in header.split(b","):
+        name, _, parameters = clause.partition(b";")
+        if name.strip() == b"gzip":
+            return parameters.replace(b" ", b"") not in (b"q=0", b"q=0.0")
+    return False
+
+
+async def compress(response: Response) -> Response:
+    """The same answer, compressed."""
+    pieces = response.parts
+
+    def work() -> bytes:
+        return _compressor()(response.body if pieces is None else b"".join(pieces))
+
+    body = await asyncio.get_running_loop().run_in_executor(None, work)
+    headers = [*response.headers, (b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
+    return Response(response.status, body, response.content_type, headers)
+
+
+@cache
+def _compressor() -> Callable[[bytes], bytes]:
+    """The fastest gzip there is."""
+    try:
+        from isal import igzip
+    except ImportError:
+        import gzip
+
+        return lambda data: gzip.compress(data, _LEVEL)
+    return lambda data: bytes(igzip.compress(data, _LEVEL))
