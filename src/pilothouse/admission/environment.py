@@ -22,7 +22,7 @@ class Environment:
     authorizer: Authorizer | None = None
     gates: Mapping[str, bool] = field(default_factory=dict)
     """Features the user switched; all others stand as in 1.37."""
-    rng: random.Random = field(default_factory=random.SystemRandom)
+    rng: random.Random = field(default_factory=random.Random)
     monotonic: Callable[[], float] = time.monotonic
     not_ready_seconds: int = 300
     unreachable_seconds: int = 300

@@ -58,6 +58,8 @@ class Objects:
 
     def entries(self, namespace: str = "") -> list[Entry]:
         """All entries, or those of a namespace."""
+        if not len(self._cache):
+            return []
         return self._cache.entries(f"{self._prefix}{namespace}/" if namespace else self._prefix)
 
     def list(self, namespace: str = "") -> list[Object]:

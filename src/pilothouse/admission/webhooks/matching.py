@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from pilothouse.admission.objects import Objects
 from pilothouse.admission.webhooks.hooks import Hook, Rule
@@ -169,12 +169,3 @@ def row_of(resource: GroupVersionResource) -> Resource | None:
     return next((row for row in version.resources if row.name == resource.resource), None)
 
 
-def options_object(attributes: Attributes) -> dict[str, Any]:
-    """The options of a request as an API object."""
-    if attributes.options:
-        return attributes.options
-    kind = "CreateOptions" if attributes.operation == CREATE else "UpdateOptions"
-    options: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
-    if attributes.dry_run:
-        options["dryRun"] = ["All"]
-    return options

@@ -7,7 +7,7 @@ import binascii
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pilothouse.admission.webhooks.matching import Invocation, options_object
+from pilothouse.admission.webhooks.matching import Invocation
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind, GroupVersionResource
@@ -53,7 +53,7 @@ def make_request(
         "object": obj,
         "oldObject": old,
         "dryRun": attributes.dry_run,
-        "options": options_object(attributes),
+        "options": attributes.options or None,
     }
     if attributes.subresource:
         request["subResource"] = request["requestSubResource"] = attributes.subresource

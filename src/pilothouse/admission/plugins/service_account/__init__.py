@@ -52,16 +52,19 @@ class ServiceAccount(Plugin):
         pod = attributes.object
         if pod is None or attributes.operation != CREATE:
             return
-        if not _is_mirror(pod):
-            spec = pod.setdefault("spec", {})
-            if not spec.get("serviceAccountName"):
-                spec["serviceAccountName"] = spec["serviceAccount"] = _DEFAULT
-            account = await self._find(attributes, spec["serviceAccountName"])
-            if _mounts_token(account, spec):
-                mount_token(spec, self.environment.rng)
-            if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
-                spec["imagePullSecrets"] = [{"name": each.get("name", "")} for each in account["imagePullSecrets"]]
-        await self.validate(attributes)
+        if _is_mirror(pod):
+            _check_mirror(attributes, pod.get("spec") or {})
+            return
+        spec = pod.setdefault("spec", {})
+        if not spec.get("serviceAccountName"):
+            spec["serviceAccountName"] = spec["serviceAccount"] = _DEFAULT
+        account = await self._find(attributes, spec["serviceAccountName"])
+        if _mounts_token(account, spec):
+            mount_token(spec, self.environment.rng)
+        if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
+            spec["imagePullSecrets"] = [{"name": each.get("name", "")} for each in account["imagePullSecrets"]]
+        if _enforces(account):
+            check_references(attributes, account, spec)
 
     async def validate(self, attributes: Attributes) -> None:
         """Refuse pods without an account, and secrets that the account does not share."""
