@@ -25,7 +25,7 @@ from pilothouse.net.messages import BodyWriter, Response
 from pilothouse.registry.store.listing import ListOptions, predicate_of
 from pilothouse.registry.store.versions import parse_version, too_large_version
 from pilothouse.storage.backends.contract import Compacted, FutureRevision
-from pilothouse.storage.cacher import BOOKMARK, Watcher, WatchEvent
+from pilothouse.storage.cacher import BOOKMARK, Entry, Watcher, WatchEvent
 
 _STREAM_TYPES: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
