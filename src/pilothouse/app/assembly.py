@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pilothouse.apis.core.pod_spec.security import allow_privileged
 from pilothouse.app.admission import build_admission
+from pilothouse.app.auditing import build_auditing
 from pilothouse.app.authentication import Authentication
 from pilothouse.app.authorization import Authorization
 from pilothouse.app.chain import Chain, build_chain
@@ -56,6 +57,7 @@ class Assembly:
         node_ports = install_allocation(options, self.storage, self.backend)
         address = f"{options.generic.external_hostname}:{options.secure_serving.secure_port}"
         self.outgoing = OutgoingCalls()
+        self.auditing = build_auditing(options, self.outgoing)
         self.authentication = Authentication(options, self.storage, self.outgoing)
         self.authorization = Authorization(options, self.storage, self.outgoing)
         self.admission = build_admission(options, self.storage, self.authorization.authorizer)
@@ -94,6 +96,7 @@ class Assembly:
             request_timeout=generic.request_timeout,
             cors_origins=generic.cors_allowed_origins,
             strict_transport=generic.strict_transport_security_directives,
+            auditing=self.auditing,
         )
 
     def _install_checks(self) -> None:
@@ -183,6 +186,8 @@ class Assembly:
         await self.hooks.background.stop()
         await self.admission.close()
         await self.authentication.close()
+        if self.auditing is not None:
+            await self.auditing.sink.close()
         await self.outgoing.close()
         await self.cacher.close()
         await self.backend.close()

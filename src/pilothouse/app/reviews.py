@@ -71,6 +71,8 @@ async def read_review(
     obj.pop("apiVersion", None)
     if default is not None:
         default(obj)
+    if request.audit is not None:
+        request.audit.note_object({"kind": endpoint.kind.kind, "apiVersion": endpoint.api_version, **obj})
     ctx = endpoint.context(request)
     ctx.dry_run = options.dry_run
     ensure_namespace(endpoint.resource, ctx, obj["metadata"])

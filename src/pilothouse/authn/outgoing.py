@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -40,14 +40,11 @@ class OutgoingCalls:
 
     def post_to(self, endpoint: WebhookEndpoint, seconds: float) -> Post:
         """Sends an object to a webhook and returns its answer."""
-        context = endpoint.tls()
+        send = self.sender_to(endpoint, seconds)
 
         async def post(body: Mapping[str, Any]) -> Mapping[str, Any]:
-            status, data = await self._send(endpoint, context, orjson.dumps(body), seconds)
-            if not 200 <= status <= 299:
-                raise WebhookFailed(_describe_failure(status, data), retry=status in _RETRIED)
             try:
-                answer = orjson.loads(data)
+                answer = orjson.loads(await send(orjson.dumps(body)))
             except orjson.JSONDecodeError as error:
                 raise WebhookFailed(f"the webhook's answer is not JSON: {error}") from None
             if not isinstance(answer, dict):
@@ -55,6 +52,18 @@ class OutgoingCalls:
             return answer
 
         return post
+
+    def sender_to(self, endpoint: WebhookEndpoint, seconds: float) -> Callable[[bytes], Awaitable[bytes]]:
+        """Sends bytes of JSON to a webhook and returns those of its answer. Raises ``WebhookFailed``."""
+        context = endpoint.tls()
+
+        async def send(body: bytes) -> bytes:
+            status, data = await self._send(endpoint, context, body, seconds)
+            if not 200 <= status <= 299:
+                raise WebhookFailed(_describe_failure(status, data), retry=status in _RETRIED)
+            return data
+
+        return send
 
     def fetch_for(self, authority: str) -> Fetch:
         """Gets documents by HTTPS from servers that an authority (PEM) vouches for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 
 from pilothouse.authn.authenticator import Authenticator, InvalidCredentials
 from pilothouse.endpoints.request import APIRequest
@@ -14,7 +15,10 @@ from pilothouse.net.messages import Response
 logger = logging.getLogger(__name__)
 
 
-def with_authentication(following: Handler, authenticator: Authenticator) -> Handler:
+Note = Callable[[APIRequest, Response], Awaitable[None]]
+
+
+def with_authentication(following: Handler, authenticator: Authenticator, note_refusal: Note | None = None) -> Handler:
     """Set ``request.user``, or answer 401."""
     authenticate = authenticator.authenticate
 
@@ -25,7 +29,10 @@ def with_authentication(following: Handler, authenticator: Authenticator) -> Han
             logger.info("%s %s: unable to authenticate the request: %s", request.method, request.path, error)
             found = None
         if found is None:
-            return error_response(request, errors.unauthorized("Unauthorized"))
+            refusal = error_response(request, errors.unauthorized("Unauthorized"))
+            if note_refusal is not None:
+                await note_refusal(request, refusal)
+            return refusal
         request.user = found.user
         request.connection.authenticated = True
         for warning in found.warnings:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pilothouse.authn.authenticator import Authenticator
 from pilothouse.authz.authorizer import Authorizer
+from pilothouse.filters.audit import Auditing, with_audit
 from pilothouse.filters.audit_id import with_audit_id
 from pilothouse.filters.authentication import with_authentication
 from pilothouse.filters.authorization import with_authorization
@@ -38,10 +39,13 @@ class ChainConfig:
     request_timeout: float = 60.0
     cors_origins: Sequence[str] = ()
     strict_transport: Sequence[str] = ()
+    auditing: Auditing | None = None
 
 
 def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
     """All filters by name, outermost first. A filter that has nothing to do is left out."""
+    auditing = config.auditing
+    note_refusal = None if auditing is None else auditing.note_refusal
     chain: list[tuple[str, Filter]] = [
         ("recovery", with_recovery),
         ("audit-id", with_audit_id),
@@ -56,7 +60,11 @@ def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
         chain.append(("cors", lambda following: with_cors(following, config.cors_origins)))
     chain += [
         ("timeout", lambda following: with_timeout(following, config.request_timeout)),
-        ("authentication", lambda following: with_authentication(following, config.authenticator)),
+        ("authentication", lambda following: with_authentication(following, config.authenticator, note_refusal)),
+    ]
+    if auditing is not None:
+        chain.append(("audit", lambda following: with_audit(following, auditing)))
+    chain += [
         ("impersonation", lambda following: with_impersonation(following, config.authorizer)),
         ("authorization", lambda following: with_authorization(following, config.authorizer)),
     ]

@@ -19,30 +19,52 @@ class AuditOptions(FlagGroup):
 
     section = "auditing"
 
-    log_batch_buffer_size: int = flag("audit-log-batch-buffer-size", INT, 10000, "Events buffered in batch mode.")
-    log_batch_max_size: int = flag("audit-log-batch-max-size", INT, 1, "Largest batch in batch mode.")
-    log_batch_max_wait: float = flag("audit-log-batch-max-wait", DURATION, 0.0, "How long a batch waits to fill.")
-    log_batch_throttle_burst: int = flag("audit-log-batch-throttle-burst", INT, 0, "Batches written at once at most.")
-    log_batch_throttle_enable: bool = flag("audit-log-batch-throttle-enable", BOOL, False, "Limit the rate of batches.")
-    log_batch_throttle_qps: float = flag("audit-log-batch-throttle-qps", FLOAT32, 0.0, "Batches a second on average.")
-    log_compress: bool = flag("audit-log-compress", BOOL, False, "Compress rotated files with gzip.")
-    log_format: str = flag("audit-log-format", STRING, "json", f"Format of the log: {', '.join(_FORMATS)}.")
-    log_maxage: int = flag("audit-log-maxage", INT, 366, "Days to keep rotated files; 0 is for ever.")
-    log_maxbackup: int = flag("audit-log-maxbackup", INT, 100, "Rotated files to keep; 0 is all.")
-    log_maxsize: int = flag("audit-log-maxsize", INT, 100, "Megabytes after which the file is rotated; 0 is never.")
-    log_mode: str = flag("audit-log-mode", STRING, "blocking", f"How events are written: {', '.join(_MODES)}.")
-    log_path: str = flag("audit-log-path", STRING, "", "File to write the audit log to; '-' is standard output.")
-    log_truncate_enabled: bool = flag("audit-log-truncate-enabled", BOOL, False, "Shorten events that are too large.")
+    log_batch_buffer_size: int = flag(
+        "audit-log-batch-buffer-size", INT, 10000, "Events buffered in batch mode.", effective=True
+    )
+    log_batch_max_size: int = flag("audit-log-batch-max-size", INT, 1, "Largest batch in batch mode.", effective=True)
+    log_batch_max_wait: float = flag(
+        "audit-log-batch-max-wait", DURATION, 0.0, "How long a batch waits to fill.", effective=True
+    )
+    log_batch_throttle_burst: int = flag(
+        "audit-log-batch-throttle-burst", INT, 0, "Batches written at once at most.", effective=True
+    )
+    log_batch_throttle_enable: bool = flag(
+        "audit-log-batch-throttle-enable", BOOL, False, "Limit the rate of batches.", effective=True
+    )
+    log_batch_throttle_qps: float = flag(
+        "audit-log-batch-throttle-qps", FLOAT32, 0.0, "Batches a second on average.", effective=True
+    )
+    log_compress: bool = flag("audit-log-compress", BOOL, False, "Compress rotated files with gzip.", effective=True)
+    log_format: str = flag(
+        "audit-log-format", STRING, "json", f"Format of the log: {', '.join(_FORMATS)}.", effective=True
+    )
+    log_maxage: int = flag("audit-log-maxage", INT, 366, "Days to keep rotated files; 0 is for ever.", effective=True)
+    log_maxbackup: int = flag("audit-log-maxbackup", INT, 100, "Rotated files to keep; 0 is all.", effective=True)
+    log_maxsize: int = flag(
+        "audit-log-maxsize", INT, 100, "Megabytes after which the file is rotated; 0 is 100.", effective=True
+    )
+    log_mode: str = flag(
+        "audit-log-mode", STRING, "blocking", f"How events are written: {', '.join(_MODES)}.", effective=True
+    )
+    log_path: str = flag(
+        "audit-log-path", STRING, "", "File to write the audit log to; '-' is standard output.", effective=True
+    )
+    log_truncate_enabled: bool = flag(
+        "audit-log-truncate-enabled", BOOL, False, "Shorten events that are too large.", effective=True
+    )
     log_truncate_max_batch_size: int = flag(
-        "audit-log-truncate-max-batch-size", INT, 10485760, "Bytes in one batch before it is split."
+        "audit-log-truncate-max-batch-size", INT, 10485760, "Bytes in one batch before it is split.", effective=True
     )
     log_truncate_max_event_size: int = flag(
-        "audit-log-truncate-max-event-size", INT, 102400, "Bytes in one event before it is shortened."
+        "audit-log-truncate-max-event-size", INT, 102400, "Bytes in one event before it is shortened.", effective=True
     )
-    log_version: str = flag("audit-log-version", STRING, "audit.k8s.io/v1", "API version of the events in the log.")
-    policy_file: str = flag("audit-policy-file", STRING, "", "File with the audit policy.")
+    log_version: str = flag(
+        "audit-log-version", STRING, "audit.k8s.io/v1", "API version of the events in the log.", effective=True
+    )
+    policy_file: str = flag("audit-policy-file", STRING, "", "File with the audit policy.", effective=True)
     webhook_batch_buffer_size: int = flag(
-        "audit-webhook-batch-buffer-size", INT, 10000, "Events buffered in batch mode."
+        "audit-webhook-batch-buffer-size", INT, 10000, "Events buffered in batch mode.", effective=True
     )
     webhook_batch_initial_backoff: float = flag(
         "audit-webhook-batch-initial-backoff",
@@ -51,35 +73,52 @@ class AuditOptions(FlagGroup):
         "See --audit-webhook-initial-backoff.",
         hidden=True,
         deprecated="Deprecated, use --audit-webhook-initial-backoff instead.",
+        effective=True,
     )
-    webhook_batch_max_size: int = flag("audit-webhook-batch-max-size", INT, 400, "Largest batch in batch mode.")
+    webhook_batch_max_size: int = flag(
+        "audit-webhook-batch-max-size", INT, 400, "Largest batch in batch mode.", effective=True
+    )
     webhook_batch_max_wait: float = flag(
-        "audit-webhook-batch-max-wait", DURATION, 30.0, "How long a batch waits to fill."
+        "audit-webhook-batch-max-wait", DURATION, 30.0, "How long a batch waits to fill.", effective=True
     )
     webhook_batch_throttle_burst: int = flag(
-        "audit-webhook-batch-throttle-burst", INT, 15, "Batches sent at once at most."
+        "audit-webhook-batch-throttle-burst", INT, 15, "Batches sent at once at most.", effective=True
     )
     webhook_batch_throttle_enable: bool = flag(
-        "audit-webhook-batch-throttle-enable", BOOL, True, "Limit the rate of batches."
+        "audit-webhook-batch-throttle-enable", BOOL, True, "Limit the rate of batches.", effective=True
     )
     webhook_batch_throttle_qps: float = flag(
-        "audit-webhook-batch-throttle-qps", FLOAT32, 10.0, "Batches a second on average."
+        "audit-webhook-batch-throttle-qps", FLOAT32, 10.0, "Batches a second on average.", effective=True
     )
-    webhook_config_file: str = flag("audit-webhook-config-file", STRING, "", "Kubeconfig file of the audit webhook.")
+    webhook_config_file: str = flag(
+        "audit-webhook-config-file", STRING, "", "Kubeconfig file of the audit webhook.", effective=True
+    )
     webhook_initial_backoff: float = flag(
-        "audit-webhook-initial-backoff", DURATION, 10.0, "Wait before the first failed request is tried again."
+        "audit-webhook-initial-backoff",
+        DURATION,
+        10.0,
+        "Wait before the first failed request is tried again.",
+        effective=True,
     )
-    webhook_mode: str = flag("audit-webhook-mode", STRING, "batch", f"How events are sent: {', '.join(_MODES)}.")
+    webhook_mode: str = flag(
+        "audit-webhook-mode", STRING, "batch", f"How events are sent: {', '.join(_MODES)}.", effective=True
+    )
     webhook_truncate_enabled: bool = flag(
-        "audit-webhook-truncate-enabled", BOOL, False, "Shorten events that are too large."
+        "audit-webhook-truncate-enabled", BOOL, False, "Shorten events that are too large.", effective=True
     )
     webhook_truncate_max_batch_size: int = flag(
-        "audit-webhook-truncate-max-batch-size", INT, 10485760, "Bytes in one batch before it is split."
+        "audit-webhook-truncate-max-batch-size", INT, 10485760, "Bytes in one batch before it is split.", effective=True
     )
     webhook_truncate_max_event_size: int = flag(
-        "audit-webhook-truncate-max-event-size", INT, 102400, "Bytes in one event before it is shortened."
+        "audit-webhook-truncate-max-event-size",
+        INT,
+        102400,
+        "Bytes in one event before it is shortened.",
+        effective=True,
     )
-    webhook_version: str = flag("audit-webhook-version", STRING, "audit.k8s.io/v1", "API version of the events sent.")
+    webhook_version: str = flag(
+        "audit-webhook-version", STRING, "audit.k8s.io/v1", "API version of the events sent.", effective=True
+    )
 
     def validate(self, given: Set[str]) -> list[str]:
         """The back ends that are switched on, each with its batching, truncation and format."""

@@ -19,6 +19,8 @@ async def create(scope: ResourceScope, request: APIRequest) -> Response:
     obj = await read_object(request, scope.expected, options.validation)
     obj = scope.hub_object(obj)
     scope.strategy.default(obj)
+    if request.audit is not None:
+        request.audit.note_object(scope.served_object(obj) if request.audit.wants_request else obj)
     write = Write(scope, request, options)
     try:
         entry = await write.create(obj)

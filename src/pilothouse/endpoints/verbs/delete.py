@@ -131,6 +131,8 @@ def _from_body(request: APIRequest, body: bytes) -> DeleteOptions:
         obj, _ = decode(struct, value)
     except DecodeError as error:
         raise errors.bad_request(str(error)) from None
+    if request.audit is not None:
+        request.audit.note_object({"kind": "DeleteOptions", "apiVersion": value.get("apiVersion") or "v1", **obj})
     return options_from(obj)
 
 

@@ -29,6 +29,8 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
     media = negotiate(request, scope.formats, transforms=True)
     options = read_write_options(request)
     body = await read_body(request)
+    if request.audit is not None:
+        request.audit.note_patch(body)
     write = Write(scope, request, options)
     options.applied = kind in APPLY_TYPES
     if options.applied:

@@ -25,6 +25,8 @@ async def update(scope: ResourceScope, request: APIRequest) -> Response:
     check_identity(obj, request.info.name, request.info.namespace)
     obj = scope.hub_object(obj)
     scope.strategy.default(obj)
+    if request.audit is not None:
+        request.audit.note_object(scope.served_object(obj) if request.audit.wants_request else obj)
     uid = obj["metadata"].get("uid")
     pristine = orjson.dumps(obj)
 

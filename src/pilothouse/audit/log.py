@@ -1,0 +1,104 @@
+"""The audit log: one line an event, in a file or on standard output.
+
+In the blocking modes the line is handed to the system before the request goes on, which is what these modes promise;
+that is one write into the page cache. In batch mode whole batches are written by a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import orjson
+
+from pilothouse.audit.events import Record
+from pilothouse.machinery.go_quote import quote
+
+logger = logging.getLogger(__name__)
+
+
+class Writer(Protocol):
+    """Takes bytes."""
+
+    def write(self, data: bytes) -> None:
+        """Append. Raises ``OSError``."""
+        ...
+
+    def close(self) -> None:
+        """No more will come."""
+        ...
+
+
+class StandardOutput:
+    """For ``--audit-log-path=-``."""
+
+    def write(self, data: bytes) -> None:
+        """Print."""
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class LogSink:
+    """Writes records as lines. ``threaded`` keeps the writing off the event loop."""
+
+    def __init__(self, writer: Writer, format: str = "json", *, threaded: bool = False) -> None:
+        self._writer, self._legacy, self._threaded = writer, format == "legacy", threaded
+
+    async def process(self, records: Sequence[Record]) -> bool:
+        """Write them; False if the file does not take them."""
+        lines = [_legacy_line(r) if self._legacy else r.line for r in records]
+        try:
+            if self._threaded:
+                await asyncio.to_thread(self._writer.write, b"".join(lines))
+            else:
+                for line in lines:
+                    self._writer.write(line)
+        except OSError as error:
+            logger.error("%d audit events cannot be written: %s", len(records), error)
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Close the file."""
+        await asyncio.to_thread(self._writer.close)
+
+
+def _legacy_line(record: Record) -> bytes:
+    event = record.plain
+    user, acting = _user(event.get("user")), _user(event.get("impersonatedUser"))
+    groups = _listed(user.get("groups")) if user.get("username") and user.get("groups") else "<none>"
+    acting_groups = _listed(acting.get("groups")) if acting and acting.get("groups") is not None else "<lookup>"
+    code = (event.get("responseStatus") or {}).get("code")
+    fields = {
+        "id": event["auditID"],
+        "stage": event["stage"],
+        "ip": (event.get("sourceIPs") or ["<unknown>"])[0],
+        "method": event["verb"],
+        "user": user.get("username") or "<none>",
+        "groups": groups,
+        "as": acting.get("username", "") if acting else "<self>",
+        "asgroups": acting_groups,
+        "user-agent": event.get("userAgent", ""),
+        "namespace": (event.get("objectRef") or {}).get("namespace") or "<none>",
+        "uri": event["requestURI"],
+    }
+    shown = " ".join(f"{key}={quote(value)}" for key, value in fields.items())
+    response = "<deferred>" if code is None else str(code)
+    return f'{event["requestReceivedTimestamp"]} AUDIT: {shown} response="{response}"\n'.encode()
+
+
+def _user(info: Any) -> dict[str, Any]:
+    if isinstance(info, orjson.Fragment):
+        found: dict[str, Any] = orjson.loads(info.contents)
+        return found
+    return info or {}
+
+
+def _listed(groups: Any) -> str:
+    return ",".join(quote(group) for group in groups or ())

@@ -1,0 +1,221 @@
+"""The audit policy: how much of which requests is written down, and at which stages.
+
+Rules are tried in order and the first that matches decides; a request that none matches is not audited. Verdicts are
+remembered by what rules can tell requests apart by, so the usual request costs one dictionary lookup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from pilothouse.authn.user import User
+from pilothouse.endpoints.request_info import RequestInfo
+from pilothouse.machinery.field_errors import FieldError, Path, aggregate, invalid, not_supported, required
+from pilothouse.machinery.names import check_dns1123_subdomain
+from pilothouse.machinery.yaml_codec import load
+
+NONE: Final = 0
+METADATA: Final = 1
+REQUEST: Final = 2
+REQUEST_RESPONSE: Final = 3
+LEVELS: Final = {"None": NONE, "Metadata": METADATA, "Request": REQUEST, "RequestResponse": REQUEST_RESPONSE}
+LEVEL_NAMES: Final = tuple(LEVELS)
+
+REQUEST_RECEIVED: Final = "RequestReceived"
+RESPONSE_STARTED: Final = "ResponseStarted"
+RESPONSE_COMPLETE: Final = "ResponseComplete"
+PANIC: Final = "Panic"
+STAGES: Final = (REQUEST_RECEIVED, RESPONSE_STARTED, RESPONSE_COMPLETE, PANIC)
+
+_REMEMBERED: Final = 4096
+_NOBODY: Final = User("")
+
+
+class Verdict(NamedTuple):
+    """What to write down about a request."""
+
+    level: int
+    omitted: frozenset[str] = frozenset()
+    omit_managed_fields: bool = False
+
+
+class _Resources(NamedTuple):
+    group: str
+    resources: tuple[str, ...]
+    names: frozenset[str]
+
+    def matches(self, info: RequestInfo) -> bool:
+        if self.group not in ("*", info.group):
+            return False
+        if not self.resources:
+            return True
+        if self.names and info.name not in self.names:
+            return False
+        subresource = info.subresource
+        combined = f"{info.resource}/{subresource}" if subresource else info.resource
+        return any(
+            wanted in (combined, "*")
+            or (subresource and wanted == f"*/{subresource}")
+            or (wanted.endswith("/*") and wanted[:-2] == info.resource)
+            for wanted in self.resources
+        )
+
+
+class _Rule(NamedTuple):
+    verdict: Verdict
+    users: frozenset[str]
+    groups: frozenset[str]
+    verbs: frozenset[str]
+    namespaces: frozenset[str]
+    resources: tuple[_Resources, ...]
+    paths: tuple[str, ...]
+
+    def matches(self, user: User, info: RequestInfo) -> bool:
+        if self.users and user.name not in self.users:
+            return False
+        if self.groups and self.groups.isdisjoint(user.groups):
+            return False
+        if self.verbs and info.verb not in self.verbs:
+            return False
+        if self.namespaces or self.resources:
+            return info.is_resource and self._matches_resource(info)
+        if self.paths:
+            return not info.is_resource and any(path_matches(info.path, wanted) for wanted in self.paths)
+        return True
+
+    def _matches_resource(self, info: RequestInfo) -> bool:
+        if self.namespaces and info.namespace not in self.namespaces:
+            return False
+        return not self.resources or any(resources.matches(info) for resources in self.resources)
+
+
+def path_matches(path: str, wanted: str) -> bool:
+    """Whether a path is meant: exactly, or by a pattern that ends with an asterisk."""
+    return wanted in ("*", path) or (wanted.endswith("*") and path.startswith(wanted.rstrip("*")))
+
+
+class Policy:
+    """Decides about requests."""
+
+    def __init__(self, rules: Sequence[_Rule], default: Verdict) -> None:
+        self._rules = tuple(rules)
+        self._default = default
+        self._by_name = any(resources.names for rule in rules for resources in rule.resources)
+        self._verdicts: dict[tuple[Any, ...], Verdict] = {}
+
+    def judge(self, user: User | None, info: RequestInfo) -> Verdict:
+        """What to write down about a request; ``user`` is None where nobody could be authenticated."""
+        who = _NOBODY if user is None else user
+        where: tuple[str, ...] = (info.path,)
+        if info.is_resource:
+            name = info.name if self._by_name else ""
+            where = (info.namespace, info.group, info.resource, info.subresource, name)
+        key = (who.name, who.groups, info.verb, where)
+        known = self._verdicts.get(key)
+        if known is None:
+            known = next((rule.verdict for rule in self._rules if rule.matches(who, info)), self._default)
+            if len(self._verdicts) >= _REMEMBERED:
+                self._verdicts.clear()
+            self._verdicts[key] = known
+        return known
+
+
+def parse_policy(data: bytes) -> Policy:
+    """Read a policy file. Raises ``ValueError``."""
+    document = load(data)
+    if not isinstance(document, dict):
+        raise ValueError("failed decoding: the policy is not an object")
+    if document.get("kind") != "Policy" or document.get("apiVersion") != "audit.k8s.io/v1":
+        gvk = f"{document.get('apiVersion') or ''}, Kind={document.get('kind') or ''}"
+        raise ValueError(f"unknown group version field {gvk} in policy")
+    entries = document.get("rules") or []
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ValueError("failed decoding: rules must be a list of objects")
+    stages = _texts(document, "omitStages")
+    faults = _stage_faults(stages, Path("omitStages"))
+    for number, entry in enumerate(entries):
+        faults += _rule_faults(entry, Path("rules").index(number))
+    if faults:
+        raise ValueError(aggregate(str(fault) for fault in faults))
+    if not entries:
+        raise ValueError("loaded illegal policy with 0 rules")
+    default = Verdict(NONE, frozenset(stages), bool(document.get("omitManagedFields")))
+    return Policy([_rule(entry, default) for entry in entries], default)
+
+
+def _rule(entry: Mapping[str, Any], default: Verdict) -> _Rule:
+    omits = entry.get("omitManagedFields")
+    verdict = Verdict(
+        LEVELS[entry["level"]],
+        # Stages left out for the whole policy are left out for its rules too.
+        default.omitted | frozenset(_texts(entry, "omitStages")),
+        default.omit_managed_fields if omits is None else bool(omits),
+    )
+    return _Rule(
+        verdict,
+        frozenset(_texts(entry, "users")),
+        frozenset(_texts(entry, "userGroups")),
+        frozenset(_texts(entry, "verbs")),
+        frozenset(_texts(entry, "namespaces")),
+        tuple(
+            _Resources(
+                str(each.get("group") or ""), tuple(_texts(each, "resources")), frozenset(_texts(each, "resourceNames"))
+            )
+            for each in entry.get("resources") or ()
+        ),
+        tuple(_texts(entry, "nonResourceURLs")),
+    )
+
+
+def _texts(entry: Mapping[str, Any], name: str) -> list[str]:
+    values = entry.get(name) or []
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"failed decoding: {name} must be a list of strings")
+    return values
+
+
+def _rule_faults(rule: Mapping[str, Any], path: Path) -> list[FieldError]:
+    level = rule.get("level") or ""
+    faults: list[FieldError] = []
+    if not level:
+        faults.append(required(path.child("level"), ""))
+    elif level not in LEVELS:
+        faults.append(not_supported(path.child("level"), level, LEVEL_NAMES))
+    paths, resources = _texts(rule, "nonResourceURLs"), rule.get("resources") or []
+    where = path.child("nonResourceURLs")
+    for number, url in enumerate(paths):
+        if url == "*":
+            continue
+        if not url.startswith("/"):
+            detail = "non-resource URL rules must begin with a '/' character"
+            faults.append(invalid(where.index(number), url, detail))
+        if "*" in url[:-1]:
+            detail = "non-resource URL wildcards '*' must be the final character of the rule"
+            faults.append(invalid(where.index(number), url, detail))
+    if not isinstance(resources, list) or not all(isinstance(each, dict) for each in resources):
+        raise ValueError("failed decoding: resources must be a list of objects")
+    for each in resources:
+        faults += _resource_faults(each, path.child("resources"))
+    faults += _stage_faults(_texts(rule, "omitStages"), path.child("omitStages"))
+    if paths and (resources or _texts(rule, "namespaces")):
+        faults.append(invalid(where, paths, "rules cannot apply to both regular resources and non-resource URLs"))
+    return faults
+
+
+def _resource_faults(entry: Mapping[str, Any], path: Path) -> list[FieldError]:
+    faults: list[FieldError] = []
+    group = str(entry.get("group") or "")
+    if group not in ("", "*"):
+        wrong = check_dns1123_subdomain(group)
+        if wrong:
+            faults.append(invalid(path.child("group"), group, ",".join(wrong)))
+    names = _texts(entry, "resourceNames")
+    if names and not _texts(entry, "resources"):
+        faults.append(invalid(path.child("resourceNames"), names, "using resourceNames requires at least one resource"))
+    return faults
+
+
+def _stage_faults(stages: Sequence[str], path: Path) -> list[FieldError]:
+    detail = f"allowed stages are {','.join(STAGES)}"
+    return [invalid(path.index(number), stage, detail) for number, stage in enumerate(stages) if stage not in STAGES]

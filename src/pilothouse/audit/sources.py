@@ -1,0 +1,29 @@
+"""The addresses a request came from: what proxies say about it, then the peer itself, which cannot be made up."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from pilothouse.net.messages import Request
+
+
+def source_addresses(request: Request) -> list[str]:
+    """All addresses in the order of the way here. Texts that are no addresses are left out."""
+    peer = request.connection.peer[0]
+    headers = request.headers
+    if b"x-forwarded-for" not in headers and b"x-real-ip" not in headers:
+        return [peer] if peer else []
+    found = [ip for part in headers.get(b"x-forwarded-for", b"").split(b",") if (ip := _address(part))]
+    real = _address(headers.get(b"x-real-ip", b""))
+    if real and real not in found:
+        found.append(real)
+    if peer and (not found or found[-1] != peer):
+        found.append(peer)
+    return found
+
+
+def _address(text: bytes) -> str:
+    try:
+        return str(ipaddress.ip_address(text.decode("ascii").strip()))
+    except ValueError:
+        return ""

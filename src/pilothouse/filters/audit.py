@@ -1,0 +1,157 @@
+"""Writing down what was asked and what came of it.
+
+    RequestReceived    before anything is done
+    ResponseStarted    long-running requests only, when the answer begins
+    ResponseComplete   when the answer is made, or a stream has ended
+    Panic              when the server failed
+
+A request whose first event cannot be stored is not served where the policy insists (``blocking-strict``). Requests that
+fail to authenticate never come here: ``Auditing.note_refusal`` is for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import orjson
+
+from pilothouse.audit.events import Event
+from pilothouse.audit.policy import NONE, PANIC, REQUEST_RECEIVED, RESPONSE_COMPLETE, RESPONSE_STARTED, Policy
+from pilothouse.audit.sinks import Sink
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.responding import error_response
+from pilothouse.filters.timeout import is_long_running
+from pilothouse.filters.types import Handler
+from pilothouse.machinery import errors
+from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
+from pilothouse.net.messages import BodyWriter, ClientDisconnected, MalformedBody, Response
+
+_CLOSED_EARLY: Final = {"status": "Success", "message": "Connection closed early", "code": 200}
+
+
+class Auditing:
+    """The policy and where events go."""
+
+    def __init__(self, policy: Policy, sink: Sink) -> None:
+        self.policy, self.sink = policy, sink
+
+    async def store(self, event: Event, stage: str) -> bool:
+        """Store an event at a stage, unless that stage is left out."""
+        if stage in event.omitted:
+            return True
+        return await self.sink.process((event.record(stage),))
+
+    async def note_refusal(self, request: APIRequest, response: Response) -> None:
+        """Somebody could not be authenticated."""
+        verdict = self.policy.judge(None, request.info)
+        if verdict.level != NONE:
+            event = Event(request, verdict, None)
+            event.note_response(response.status, _object_of(response))
+            await self.store(event, RESPONSE_STARTED)
+
+
+def with_audit(following: Handler, auditing: Auditing) -> Handler:
+    """Make events for every request that the policy names."""
+    judge, store = auditing.policy.judge, auditing.store
+
+    async def handle(request: APIRequest) -> Response:
+        verdict = judge(request.user, request.info)
+        if verdict.level == NONE:
+            return await following(request)
+        event = request.audit = Event(request, verdict, request.user)
+        if not await store(event, REQUEST_RECEIVED):
+            return error_response(request, errors.internal_error("failed to store audit event"))
+        try:
+            response = await following(request)
+        except (Exception, asyncio.CancelledError) as error:
+            await _note_failure(auditing, event, request, error)
+            raise
+        return await _note_answer(auditing, event, request, response)
+
+    return handle
+
+
+async def _note_answer(auditing: Auditing, event: Event, request: APIRequest, response: Response) -> Response:
+    streamed = response.stream is not None or response.upgrade is not None
+    known = None
+    if not streamed and (event.wants_response or (event.status is None and request.method == "DELETE")):
+        known = _object_of(response)
+    event.note_response(response.status, known)
+    if is_long_running(request):
+        await auditing.store(event, RESPONSE_STARTED)
+    if response.stream is None:
+        await auditing.store(event, RESPONSE_COMPLETE)
+    else:
+        response.stream = _until_the_end(response.stream, lambda: auditing.store(event, RESPONSE_COMPLETE))
+    return response
+
+
+def _until_the_end(
+    stream: Callable[[BodyWriter], Awaitable[None]], finish: Callable[[], Awaitable[bool]]
+) -> Callable[[BodyWriter], Awaitable[None]]:
+    async def streaming(writer: BodyWriter) -> None:
+        try:
+            await stream(writer)
+        finally:
+            await finish()
+
+    return streaming
+
+
+async def _note_failure(auditing: Auditing, event: Event, request: APIRequest, error: BaseException) -> None:
+    stage = RESPONSE_COMPLETE
+    if isinstance(error, errors.StatusError):
+        event.status = error.status
+        event.note_response(error.code, None)
+    elif isinstance(error, asyncio.CancelledError) and request.timed_out:
+        timeout = errors.timeout("request did not complete within the allotted timeout", 0)
+        event.status = timeout.status
+        event.note_response(timeout.code, None)
+    elif isinstance(error, Exception) and not isinstance(error, ClientDisconnected | MalformedBody):
+        panic = errors.StatusError(500, "InternalError", f"APIServer panic'd: {type(error).__name__}")
+        event.status = panic.status
+        event.note_response(500, None)
+        stage = PANIC
+    else:
+        event.status = dict(_CLOSED_EARLY)
+    await auditing.store(event, stage)
+
+
+def _object_of(response: Response) -> Any:
+    """The object that an answer carries; None where it carries none that can be told."""
+    if response.parts is not None:
+        parts = list(response.parts)
+        response.parts = parts
+        data = b"".join(parts)
+    else:
+        data = response.body
+    if response.content_type.startswith(b"application/json"):
+        try:
+            return orjson.loads(data)
+        except orjson.JSONDecodeError:
+            return None
+    if response.content_type.startswith(b"application/yaml"):
+        from pilothouse.machinery import yaml_codec
+
+        return yaml_codec.load(data)
+    if response.content_type.startswith(b"application/vnd.kubernetes.protobuf"):
+        return _from_protobuf(data)
+    return None
+
+
+def _from_protobuf(data: bytes) -> Any:
+    from pilothouse.apis import types
+    from pilothouse.machinery import protobuf
+
+    try:
+        envelope = protobuf.decode(data)
+        gv = parse_group_version(envelope.api_version)
+        struct = types.find_kind(GroupVersionKind(gv.group, gv.version, envelope.kind))
+        if struct is None:
+            return None
+        found = protobuf.decode_message(struct, envelope.raw)
+    except ValueError:
+        return None
+    return {"kind": envelope.kind, "apiVersion": envelope.api_version, **found}
