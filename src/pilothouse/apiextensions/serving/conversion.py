@@ -15,6 +15,7 @@ import orjson
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.apis.apiextensions.schema.embedded import lenient_metadata
 from pilothouse.machinery import errors
+from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind
 from pilothouse.storage.cacher import Entry
 
@@ -104,7 +105,7 @@ class Rendering:
             obj = self._load(entry)
             if self._versions.converter is not None:
                 raise errors.internal_error(f"{entry.key} has not been converted to {self._version}")
-            made = forms[self._form] = orjson.dumps(self._versions.relabel(obj, self._version))
+            made = forms[self._form] = escape_html(orjson.dumps(self._versions.relabel(obj, self._version)))
         return made
 
     async def prepare(self, entries: Sequence[Entry]) -> None:
@@ -120,7 +121,7 @@ class Rendering:
         for entry, obj in zip(missing, converted, strict=True):
             if entry.forms is None:
                 entry.forms = {}
-            entry.forms[self._form] = orjson.dumps(obj)
+            entry.forms[self._form] = escape_html(orjson.dumps(obj))
 
     def _load(self, entry: Entry) -> Object:
         obj: Object = orjson.loads(entry.data)

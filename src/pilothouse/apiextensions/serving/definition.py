@@ -10,7 +10,7 @@ from pilothouse.apiextensions.serving.body import CustomBody
 from pilothouse.apiextensions.serving.codec import CustomCodec
 from pilothouse.apiextensions.serving.columns import table_columns
 from pilothouse.apiextensions.serving.conversion import Converter, Rendering, Versions
-from pilothouse.machinery import jsonpath
+from pilothouse.machinery import errors, jsonpath
 from pilothouse.apiextensions.serving.leaving import ForbidCreate
 from pilothouse.apiextensions.serving.scale import make_scale_scope, scale_checker
 from pilothouse.apiextensions.serving.stores import CustomStore
@@ -36,6 +36,7 @@ from pilothouse.machinery.gvk import GroupResource, GroupVersion, GroupVersionKi
 from pilothouse.machinery.structured.field_sets import FieldSet, from_paths
 from pilothouse.machinery.structured.ownership import MissingVersion
 from pilothouse.machinery.structured.shapes import Shape
+from pilothouse.machinery.structured.validating import SchemaMismatch, validate
 from pilothouse.registry.storage import StorageFactory
 
 Object = dict[str, Any]
@@ -251,9 +252,14 @@ class ServedDefinition:
 
     def _convert_for_managers(self, obj: Object, old: str, new: str) -> tuple[Shape, Object]:
         group, _, version = new.rpartition("/")
-        if group != self.group or version not in self._versions or self.versions.converter is not None:
+        if group != self.group or version not in self._versions:
             raise MissingVersion(new)
-        return self.shape(version), {**obj, "apiVersion": new}
+        shape, converted = self.shape(version), {**obj, "apiVersion": new}
+        try:
+            validate(shape, converted)
+        except SchemaMismatch as error:
+            raise errors.generic(f"failed to convert object: {error}") from None
+        return shape, converted
 
 
 def _schema_of(version: Object) -> Object:

@@ -15,23 +15,26 @@ from pilothouse.apis import types
 from pilothouse.apis.columns import NAME
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Column, Context, Object, Strategy
-from pilothouse.endpoints.input import Expected
+from pilothouse.endpoints.input import Expected, interpret
+from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.verbs.get import get
 from pilothouse.endpoints.verbs.patch import patch
 from pilothouse.endpoints.verbs.update import update
 from pilothouse.machinery import errors
-from pilothouse.machinery.field_errors import FieldError, Path, invalid
+from pilothouse.machinery.field_errors import INVALID, FieldError
 from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.machinery.field_manager.scale import ReplicasPaths, to_parent, to_scale
 from pilothouse.machinery.go_quote import quote, show
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.apiextensions.serving.strategies import ScaleFaults
+from pilothouse.net.messages import Response
 from pilothouse.registry.store.store import Admit, Change, Store
 from pilothouse.storage.cacher import Entry
 
 SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 _KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_SCHEME: Final = "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781"
 _UNSET: Final = -(1 << 31)
 _MOST: Final = (1 << 31) - 1
 _GO_TYPES: Final = {str: "string", bool: "bool", float: "float64", int: "int64", type(None): "<nil>"}
@@ -84,22 +87,22 @@ def scale_checker(scale: Object) -> ScaleFaults:
             try:
                 nested(obj, split(selector), str, "string")
             except AccessError as error:
-                errs.append(invalid(Path(selector), "", str(error)))
+                errs.append(FieldError(INVALID, selector, "", str(error)))
         return errs
 
     return check
 
 
 def _replicas_faults(obj: Object, path: str) -> list[FieldError]:
-    where = Path(path)
+    where = path  # with its leading dot, as the definition writes it
     try:
         replicas = nested(obj, split(path), int, "int64") or 0
     except AccessError as error:
-        return [invalid(where, 0, str(error))]
+        return [FieldError(INVALID, where, 0, str(error))]
     if replicas < 0:
-        return [invalid(where, replicas, "should be a non-negative integer")]
+        return [FieldError(INVALID, where, replicas, "should be a non-negative integer")]
     if replicas > _MOST:
-        return [invalid(where, replicas, f"should be less than or equal to {_MOST}")]
+        return [FieldError(INVALID, where, replicas, f"should be less than or equal to {_MOST}")]
     return []
 
 
@@ -199,6 +202,28 @@ def _entry(entry: Entry, scale: Object) -> Entry:
     return Entry(entry.key, orjson.dumps(scale), entry.revision, entry.namespace, entry.name)
 
 
+class ScaleBody(Expected):
+    """A scale, and how the original refuses anything else here."""
+
+    __slots__ = ()
+
+    def identify(self, value: Any, data: bytes) -> GroupVersionKind:
+        gvk = interpret(value, self, data)
+        if gvk != self.gvk:
+            raise errors.bad_request(f'no kind is registered for the type v1.Scale in scheme "{_SCHEME}"')
+        return gvk
+
+
+async def _patch(scope: ResourceScope, request: APIRequest) -> Response:
+    """Patches work as anywhere; an apply never did: the original cannot convert scales of custom resources."""
+    kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip()
+    if kind != b"application/apply-patch+yaml":
+        return await patch(scope, request)
+    where = f"{request.info.namespace}/{request.info.name}; {SCALE}"
+    why = f"request to convert CR to an invalid group/version: {SCALE.group_version}"
+    raise errors.generic(f"failed to convert new object ({where}) to proper version: {why}")
+
+
 def make_scale_scope(
     resource: Resource, main: ResourceScope, versions: Mapping[str, Object], version: str
 ) -> ResourceScope:
@@ -214,8 +239,8 @@ def make_scale_scope(
         resource=resource,
         subresource="scale",
         kind=SCALE,
-        expected=Expected(SCALE, struct, "v1"),
-        verbs={"get": get, "update": update, "patch": patch},
+        expected=ScaleBody(SCALE, struct, "v1"),
+        verbs={"get": get, "update": update, "patch": _patch},
         deprecation=main.deprecation,
         store=store,
         strategy=store.strategy,

@@ -79,10 +79,14 @@ class CustomStrategy(Strategy):
                 obj.pop("status", None)
 
     def check_kind(self, obj: Object) -> None:
-        """Refuse an object of another kind before anything else is said about it."""
-        kind = obj.get("kind", "")
+        """Refuse an object of another kind or version before anything else is said about it."""
+        kind, version, wanted = obj.get("kind", ""), obj.get("apiVersion", ""), str(self.kind.group_version)
+        errs: list[FieldError] = []
         if kind != self.kind.kind:
-            errs = [invalid(Path("kind"), kind, f"must be {self.kind.kind}")]
+            errs.append(invalid(Path("kind"), kind, f"must be {self.kind.kind}"))
+        if version != wanted:
+            errs.append(invalid(Path("apiVersion"), version, f"must be {wanted}"))
+        if errs:
             raise errors.invalid(GroupKind(self.kind.group, kind), obj["metadata"].get("name", ""), errs)
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:

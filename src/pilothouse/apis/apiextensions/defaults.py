@@ -8,7 +8,7 @@ Object = dict[str, Any]
 
 
 def set_defaults(crd: Object) -> None:
-    """Fill in the singular and list kind, the conversion strategy, and webhooks' paths and ports."""
+    """Fill in the singular and list kind, the conversion strategy, a webhook's port, and the first stored version."""
     spec = crd["spec"]
     names = spec["names"]
     if not names.get("singular") and names.get("kind"):
@@ -21,3 +21,8 @@ def set_defaults(crd: Object) -> None:
     service = (((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")) or None
     if service is not None and service.get("port") is None:
         service["port"] = 443
+    status = crd.get("status")
+    if status is not None and not status.get("storedVersions"):
+        stored = [version["name"] for version in spec.get("versions") or () if version.get("storage")]
+        if stored:
+            status["storedVersions"] = stored[:1]

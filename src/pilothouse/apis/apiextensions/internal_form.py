@@ -36,9 +36,9 @@ class InternalSpec:
                     version.pop(key, None)
 
     @property
-    def shown_versions(self) -> list[Object]:
+    def shown_versions(self) -> list[Object] | None:
         """All versions as an error shows them."""
-        return [show_version(version) for version in self.versions]
+        return None if self.spec.get("versions") is None else [show_version(version) for version in self.versions]
 
     def has_status(self, version: Object) -> bool:
         """Whether a version's status has a subresource of its own."""

@@ -12,6 +12,7 @@ from pilothouse.apis.apiextensions.validation import (
     validate_definition_update,
     validate_status_update,
 )
+from pilothouse.apis.apiextensions.warnings import format_warnings, set_warnings
 from pilothouse.apis.columns import CREATED_AT, NAME
 from pilothouse.apis.strategy import Column, Context, Object, StatusStrategy, Strategy
 from pilothouse.machinery.field_errors import FieldError
@@ -22,6 +23,9 @@ class DefinitionStatusStrategy(StatusStrategy):
 
     allow_unconditional_update = False
     reset_fields = ("spec",)
+
+    def default(self, obj: Object) -> None:
+        set_defaults(obj)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         return validate_status_update(obj, old)
@@ -89,6 +93,13 @@ class DefinitionStrategy(Strategy):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         return validate_definition_update(obj, old)
+
+    def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
+        return format_warnings(obj) + set_warnings(obj)
+
+    def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:
+        known = {*format_warnings(old), *set_warnings(old)}
+        return [each for each in format_warnings(obj) + set_warnings(obj) if each not in known]
 
     def begin_deletion(self, ctx: Context, obj: Object) -> bool:
         metadata = obj["metadata"]

@@ -11,6 +11,7 @@ from pilothouse.apis.apiextensions import definitions
 from pilothouse.apis.apiextensions.approval import approval_of, is_protected
 from pilothouse.apis.apiextensions.columns_validation import validate_column, validate_selectable, validate_subresources
 from pilothouse.apis.apiextensions.internal_form import InternalSpec
+from pilothouse.apis.apiextensions.schema.walking import subschemas
 from pilothouse.apis.apiextensions.schema_validation import (
     TYPES,
     SchemaOptions,
@@ -109,23 +110,9 @@ def _schemas(spec: Object) -> Iterator[tuple[str, Object]]:
             yield version.get("name", ""), schema
 
 
-def _has(schema: Any, test: Callable[[Object], bool]) -> bool:
+def _has(schema: Object, test: Callable[[Object], bool]) -> bool:
     """Whether a test holds anywhere in a schema."""
-    waiting = [schema]
-    while waiting:
-        each = waiting.pop()
-        if not isinstance(each, dict):
-            continue
-        if test(each):
-            return True
-        for key in ("items", "not", "additionalProperties", "additionalItems"):
-            below = each.get(key)
-            waiting += below if isinstance(below, list) else [below]
-        for key in ("allOf", "anyOf", "oneOf"):
-            waiting += each.get(key) or ()
-        for key in ("properties", "patternProperties", "definitions", "dependencies"):
-            waiting += (each.get(key) or {}).values()
-    return False
+    return any(map(test, subschemas(schema)))
 
 
 def _require_schemas(inner: InternalSpec, old: Object | None, errs: list[FieldError]) -> None:
@@ -150,7 +137,10 @@ def _options(spec: Object, old: Object | None) -> SchemaOptions:
     before = [schema for _, schema in _schemas(old["spec"])]
     extended = spec.get("preserveUnknownFields") is not True
     rules = {
-        rule.get("rule", "") for schema in before for found in _collect(schema) for rule in found
+        rule.get("rule", "")
+        for schema in before
+        for each in subschemas(schema)
+        for rule in each.get("x-kubernetes-validations") or ()
     }
     return SchemaOptions(
         structural=extended or not any(unsupported(each) or structural_faults(each, Path()) for each in before),
@@ -159,17 +149,6 @@ def _options(spec: Object, old: Object | None) -> SchemaOptions:
         map_keys=not any(_has(each, map_key_faults) for each in before),
         old_rules=frozenset(rules),
     )
-
-
-def _collect(schema: Object) -> list[list[Object]]:
-    found: list[list[Object]] = []
-
-    def collect(each: Object) -> bool:
-        found.append(each.get("x-kubernetes-validations") or [])
-        return False
-
-    _has(schema, collect)
-    return found
 
 
 def _validate_version(

@@ -27,15 +27,12 @@ def compile_pattern(pattern: str) -> Search:
 
 
 _REASONS = {
-    "missing closing ]": "missing closing ]",
+    "missing ]": "missing closing ]",
     "missing )": "missing closing )",
-    "unexpected )": "unexpected )",
     "no argument for repetition operator": "missing argument to repetition operator",
     "bad repetition operator": "invalid nested repetition operator",
     "invalid repetition size": "invalid repeat count",
-    "invalid escape sequence": "invalid escape sequence",
     "invalid perl operator": "invalid or unsupported Perl syntax",
-    "invalid character class range": "invalid character class range",
     "invalid named capture group": "invalid named capture",
     "trailing \\": "trailing backslash at end of expression",
 }

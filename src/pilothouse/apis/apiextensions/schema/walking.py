@@ -1,0 +1,27 @@
+"""Going through all schemas in a schema, without recursion: authors may nest them as deep as they like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+Schema = dict[str, Any]
+
+
+def subschemas(schema: Any) -> Iterator[Schema]:
+    """The schema itself and every one below it."""
+    waiting = [schema]
+    while waiting:
+        each = waiting.pop()
+        if not isinstance(each, dict):
+            continue
+        yield each
+        below: list[Any] = []
+        for key in ("items", "not", "additionalProperties", "additionalItems"):
+            found = each.get(key)
+            below += found if isinstance(found, list) else [found]
+        for key in ("allOf", "anyOf", "oneOf"):
+            below += each.get(key) or ()
+        for key in ("properties", "patternProperties", "definitions", "dependencies"):
+            below += (each.get(key) or {}).values()
+        waiting += reversed(below)
