@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.client import HTTPSConnection
 from pathlib import Path
@@ -122,6 +122,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     log = running.log.read_text(errors="replace")
     assert code == 0, log[-4000:]
     assert "Traceback" not in log, log[-4000:]
+
+
+@pytest.fixture
+def launch() -> Iterator[Callable[..., Server]]:
+    """Starts servers of the test's own; whatever is still running at its end is stopped."""
+    running: list[Server] = []
+
+    def start(data: Path, *flags: str) -> Server:
+        running.append(start_server(data, *flags))
+        return running[-1]
+
+    yield start
+    for each in running:
+        stop_server(each)
 
 
 @pytest.fixture(scope="session")

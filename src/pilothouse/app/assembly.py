@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -116,7 +115,6 @@ class Assembly:
 
     async def start(self) -> None:
         """Open the store, listen, and run the post-start hooks."""
-        gc.freeze()  # nothing made so far goes before the process does: the hooks need not pay for looking at it
         await self.backend.open()
         await self.cacher.open()
         await self.authorization.start()
@@ -130,9 +128,6 @@ class Assembly:
         await self.chain.aggregator.hooks.run_post_start()
         self.lifecycle.ready.set()
         self._upkeep = asyncio.get_running_loop().create_task(self._keep_up())
-        # What exists now lives as long as the process: the collector need not look at it again.
-        gc.collect()
-        gc.freeze()
 
     def _tls_files(self) -> TlsFiles:
         serving, authentication = self.options.secure_serving, self.options.authentication
@@ -163,12 +158,10 @@ class Assembly:
         self.lifecycle.delayed.set()
         if self._listener is not None:
             self._listener.stop()
+        # Requests in flight still need the caches; only watches, which would go on for ever, are told to end.
+        self.cacher.end_served_watches()
         if self.http is not None:
             self.http.begin_drain()
-        await self.hooks.background.stop()
-        await self.authorization.stop()
-        await self.cacher.close()
-        if self.http is not None:
             await self.http.wait_idle(_DRAIN_SECONDS)
         self.lifecycle.drained.set()
         await self.close()
@@ -184,6 +177,7 @@ class Assembly:
         if self.http is not None:
             await self.http.close()
         await self.hooks.background.stop()
+        await self.authorization.stop()
         await self.admission.close()
         await self.authentication.close()
         if self.auditing is not None:

@@ -11,6 +11,7 @@ The first interrupt stops gracefully, the second at once.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pilothouse.app.assembly import Assembly, assemble
+from pilothouse.storage.backends.contract import StorageError
 
 if TYPE_CHECKING:
     from pilothouse.options import ServerOptions
@@ -29,23 +31,28 @@ def serve(options: ServerOptions) -> int:
     """Run until told to stop; the exit code."""
     import uvloop
 
+    Path(options.own.data_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(run(options))
 
 
 async def run(options: ServerOptions) -> int:
     """The life of one server process."""
-    Path(options.own.data_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     _install_signals(loop, stop)
     assembly = assemble(options)
+    gc.freeze()  # nothing made so far goes before the process does: the hooks need not pay for looking at it
     try:
         await assembly.start()
-    except OSError as error:
-        logger.error("cannot start: %s", error)
+    except Exception as error:
+        expected = isinstance(error, OSError | StorageError)
+        logger.error("cannot start: %s", error, exc_info=None if expected else error)
         await assembly.close()
         return 1
+    # What exists now lives as long as the process: the collector need not look at it again.
+    gc.collect()
+    gc.freeze()
     print(options.derived.greeting, flush=True)
     await stop.wait()
     await _stop(assembly)

@@ -98,6 +98,7 @@ async def open_watch(
             predicate_of(options.labels, options.fields),
             bookmarks=extra.bookmarks,
             initial=initial,
+            served=True,
         )
     except Compacted as gone:
         raise errors.expired(f"too old resource version: {gone.requested} ({gone.compacted})") from None

@@ -34,6 +34,8 @@ class Cacher:
         self._limits, self._tick_seconds = limits, tick_seconds
         self._resources: dict[str, ResourceCache] = {}
         self._bookmarks = BookmarkSchedule()
+        self._served: dict[Watcher, None] = {}
+        self._ending = False
         self._feed: Feed | None = None
         self._ticking: asyncio.Task[None] | None = None
 
@@ -92,6 +94,23 @@ class Cacher:
         if isinstance(error, Compacted):
             # The feed lost its place: what it missed is read anew.
             self._follow()
+
+    def serve(self, watcher: Watcher) -> None:
+        """Note the watch of a client, which does not outlive the server's stop."""
+        if self._ending:
+            watcher.end()
+        else:
+            self._served[watcher] = None
+
+    def forget(self, watcher: Watcher) -> None:
+        """The watch has ended."""
+        self._served.pop(watcher, None)
+
+    def end_served_watches(self) -> None:
+        """End the watches of clients, and at once those still to come; all other work goes on."""
+        self._ending = True
+        for watcher in list(self._served):
+            watcher.end()
 
     def schedule_bookmarks(self, watcher: Watcher) -> None:
         self._bookmarks.add(watcher, self.now())

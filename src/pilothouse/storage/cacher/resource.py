@@ -192,11 +192,13 @@ class ResourceCache:
         initial: bool = False,
         deadline: float | None = None,
         limit: int = 1000,
+        served: bool = False,
     ) -> Watcher:
         """Watch a prefix or one key, from now or after a revision. Raises Compacted.
 
         With `initial` the current objects come first, as ADDED, and then a bookmark that says so (if bookmarks are
-        wanted); `after` must then be None. `deadline` is on the cacher's clock.
+        wanted); `after` must then be None. `deadline` is on the cacher's clock. A `served` watch is a client's: it ends
+        when the server is about to stop.
         """
         if not self.ready:
             await self.wait_ready()
@@ -211,6 +213,8 @@ class ResourceCache:
             raise watcher.error
         if bookmarks:
             self._cacher.schedule_bookmarks(watcher)
+        if served:
+            self._cacher.serve(watcher)
         return watcher
 
     def join(self, watcher: Watcher) -> Sequence[Change] | None:
@@ -227,6 +231,7 @@ class ResourceCache:
 
     def leave(self, watcher: Watcher) -> None:
         self._audience.discard(watcher)
+        self._cacher.forget(watcher)
 
     async def read_history(self, prefix: str, after: int) -> tuple[list[Change], int]:
         page = await self._backend.history(prefix, after, PAGE)
