@@ -17,8 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cryptography import x509
-from cryptography.x509.oid import NameOID
 
 logger = logging.getLogger(__name__)
 
@@ -161,6 +159,9 @@ def openssl_ciphers(go_names: Sequence[str]) -> str:
 
 
 def _names_in(cert_file: str) -> list[str]:
+    from cryptography import x509  # a slow import that only certificates without given names need
+    from cryptography.x509.oid import NameOID
+
     with open(cert_file, "rb") as file:
         certificate = x509.load_pem_x509_certificate(file.read())
     names = [str(attribute.value) for attribute in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]

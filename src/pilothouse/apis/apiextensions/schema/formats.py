@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
 import re2
 
@@ -16,7 +17,14 @@ from pilothouse.machinery.times import parse_duration
 
 Checker = Callable[[str], bool]
 
-_HOSTNAME: Final = re2.compile(
+
+@cache
+def _compiled(pattern: str) -> Any:
+    """Character classes of Unicode take long to compile: only what a schema really uses is compiled."""
+    return re2.compile(pattern)
+
+
+_HOSTNAME: Final = (
     r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}]"
     r"(([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$"
 )
@@ -27,7 +35,7 @@ _CARD: Final = re.compile(
 )
 _DATE: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
-_SCALA: Final = re2.compile(r"(\d+)\s*([A-Za-zµ]+)")
+_SCALA: Final = r"(\d+)\s*([A-Za-zµ]+)"
 _UNITS: Final = (
     ("ns", "nano"), ("us", "µs", "micro"), ("ms", "milli"), ("s", "sec"), ("m", "min"), ("h", "hr", "hour"),
     ("d", "day"), ("w", "wk", "week"),
@@ -75,7 +83,7 @@ def is_duration(text: str) -> bool:
     else:
         return True
     fits = False
-    for number, unit in _SCALA.findall(text):
+    for number, unit in _compiled(_SCALA).findall(text):
         if int(number) >= 1 << 63:
             return False
         unit = unit.lower()
@@ -84,7 +92,7 @@ def is_duration(text: str) -> bool:
 
 
 def is_hostname(text: str) -> bool:
-    if _HOSTNAME.search(text) is None or len(text.encode()) > 255:
+    if _compiled(_HOSTNAME).search(text) is None or len(text.encode()) > 255:
         return False
     return all(len(part.encode()) <= 63 for part in text.split("."))
 
