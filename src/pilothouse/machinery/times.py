@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import time
+from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
 SECOND: Final = 1_000_000_000
@@ -373,4 +374,10 @@ def age(timestamp: str | None, at: Instant) -> str:
     """How long ago a timestamp was, for a table's AGE column; ``<unknown>`` without one."""
     if not timestamp:
         return "<unknown>"
-    return human_duration(at.since(parse_time(timestamp)))
+    return human_duration(at.since(_remembered_time(timestamp)))
+
+
+@lru_cache(maxsize=4096)
+def _remembered_time(text: str) -> Instant:
+    """Many objects are made in the same second: tables read each time once."""
+    return parse_time(text)

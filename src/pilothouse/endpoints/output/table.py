@@ -10,7 +10,7 @@ import orjson
 from pilothouse.apis.columns import PLAIN_COLUMNS
 from pilothouse.apis.documentation import describe
 from pilothouse.apis.strategy import Column, Doc
-from pilothouse.endpoints.negotiation import Media
+from pilothouse.endpoints.negotiation import JSON, Media
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.machinery import errors
@@ -29,7 +29,12 @@ def table_of(
     """A Table of these entries."""
     include = include_object(request)
     columns = scope.columns or PLAIN_COLUMNS
-    rows = [row_of(scope, columns, media, entry, include) for entry in entries]
+    rows: list[Any]
+    if media.format == JSON and not media.pretty:
+        # Encoded one by one, so that a long table never exists as objects.
+        rows = [orjson.Fragment(orjson.dumps(row_of(scope, columns, media, entry, include))) for entry in entries]
+    else:
+        rows = [row_of(scope, columns, media, entry, include) for entry in entries]
     if metadata is None:
         metadata = {"resourceVersion": str(entries[0].revision)} if entries else {"resourceVersion": revision}
     return {

@@ -87,7 +87,7 @@ class Store:
         self.codec = codec
         self.prefix = f"{root}/{resource.key}/"
         self._ttl = ttl_seconds
-        self._random = random.SystemRandom()
+        self._random = random.Random()
         self.reservations: Reservations | None = None
 
     # Reading
