@@ -7,15 +7,14 @@ discovery, OpenAPI and the APIService of each of its versions follow within the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from pilothouse.apiextensions.establishing import establish, set_approval
 from pilothouse.apiextensions.finalizing import RETRY_SECONDS, finalize, is_finalizing
 from pilothouse.apiextensions.naming import TakenNames, accept_names
-from pilothouse.apiextensions.serving.conversion import Converter
 from pilothouse.apiextensions.serving.definition import CompileRules, ServedDefinition
 from pilothouse.apiextensions.serving.versions import CustomVersion
+from pilothouse.apiextensions.serving.webhook import ConversionWebhooks
 from pilothouse.apiextensions.status_writing import StatusWriter
 from pilothouse.apis.apiextensions import definitions
 from pilothouse.controllers.following import Follower
@@ -30,7 +29,6 @@ from pilothouse.registry.store.store import Store
 from pilothouse.server.generic import GenericAPIServer
 
 Object = dict[str, Any]
-MakeConverter = Callable[[Object], Converter | None]
 
 
 class Audience(Protocol):
@@ -51,14 +49,13 @@ class CustomResources:
         storage: StorageFactory,
         *,
         admission: Admission | None = None,
-        make_converter: MakeConverter | None = None,
         compile_rules: CompileRules | None = None,
     ) -> None:
         self._server = server
         self._store = store
         self._storage = storage
         self._admission = admission
-        self._make_converter = make_converter
+        self._webhooks: ConversionWebhooks | None = None
         self._compile_rules = compile_rules
         self._audience: list[Audience] = []
         self._known: dict[str, Object] = {}
@@ -68,6 +65,10 @@ class CustomResources:
         self._writer: StatusWriter | None = None
         self.controller: Controller[str] = Controller("custom resource definitions", self.reconcile)
         self._follower = Follower(store, self._came, self._went)
+
+    def convert_with(self, webhooks: ConversionWebhooks) -> None:
+        """Ask these where a definition wants its objects converted. Before ``start``."""
+        self._webhooks = webhooks
 
     def tell(self, audience: Audience) -> None:
         """Tell somebody about group versions from now on."""
@@ -84,6 +85,8 @@ class CustomResources:
         """Stop following."""
         await self._follower.stop()
         await self.controller.stop()
+        if self._webhooks is not None:
+            await self._webhooks.stop()
 
     # What is defined
 
@@ -157,7 +160,7 @@ class CustomResources:
             return
         if before is not None and not same:
             self._storage.drop(before.key)
-        converter = self._make_converter(crd) if self._make_converter is not None else None
+        converter = self._webhooks.converter_for(crd) if self._webhooks is not None else None
         made = ServedDefinition(
             crd,
             self._storage,

@@ -1,10 +1,20 @@
-"""Who hears of the group versions that custom resources are served under."""
+"""What custom resources need of the rest of the server, and who hears of their group versions."""
 
 from __future__ import annotations
 
+from pilothouse.admission.environment import Environment
+from pilothouse.admission.webhooks.services import ServiceResolver
 from pilothouse.aggregator.registration import ALWAYS, AutoRegistration, api_service
+from pilothouse.apiextensions.serving.webhook import ConversionWebhooks
 from pilothouse.endpoints.installed import InstalledVersion
 from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.registry.storage import StorageFactory
+
+
+def conversion_webhooks(storage: StorageFactory, *, by_endpoints: bool) -> ConversionWebhooks:
+    """Conversion webhooks find services the way admission webhooks do."""
+    resolver = ServiceResolver(Environment(storage), by_endpoints=by_endpoints)
+    return ConversionWebhooks(resolver.dial)
 
 
 class CustomVersionServices:

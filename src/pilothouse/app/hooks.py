@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 
 from pilothouse.aggregator.registration import AutoRegistration, built_in_services
 from pilothouse.app.chain import Chain
-from pilothouse.app.custom_versions import CustomVersionServices
+from pilothouse.app.custom_versions import CustomVersionServices, conversion_webhooks
 from pilothouse.controllers.running import Background, Periodic
 from pilothouse.controlplane.allocation.node_ports import NodePorts
 from pilothouse.controlplane.bootstrap import (
@@ -135,8 +135,10 @@ class ServerHooks:
         self.background.add(periodic)
 
     async def _serve_custom_resources(self) -> None:
-        self.background.add(self._chain.custom)
-        await self._chain.custom.start()
+        custom, by_endpoints = self._chain.custom, self._options.control_plane.enable_aggregator_routing
+        custom.convert_with(conversion_webhooks(self._storage, by_endpoints=by_endpoints))
+        self.background.add(custom)
+        await custom.start()
 
     # Namespaces, trust and tokens
 

@@ -89,7 +89,7 @@ class HookCaller:
             answer = await client.post(
                 f"{url}?timeout={seconds}s", body, tls=tls, headers={**_HEADERS, **shown.headers}, seconds=seconds
             )
-            return _decode(answer)
+            return decode_answer(answer)
         except OutgoingError as error:
             raise CallFailed(hook.name, f"failed to call webhook: {error}") from None
 
@@ -115,7 +115,8 @@ def _address(client: Client) -> tuple[str, str, str]:
     return (f"{parts.scheme}://{parts.netloc}{path}", target, "") if client.url else ("", "", "")
 
 
-def _decode(answer: Answer) -> Any:
+def decode_answer(answer: Answer) -> Any:
+    """The JSON of an answer. Raises OutgoingError for one that is no success or no JSON."""
     if not 200 <= answer.status <= 206:
         raise OutgoingError(_server_message(answer))
     try:

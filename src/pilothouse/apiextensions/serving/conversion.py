@@ -8,25 +8,31 @@ each version at most once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import orjson
 
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.apis.apiextensions.schema.embedded import lenient_metadata
 from pilothouse.machinery import errors
+from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_json import escape_html
-from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind
+from pilothouse.machinery.gvk import GroupResource, GroupVersion, GroupVersionKind
 from pilothouse.storage.cacher import Entry
 
 Object = dict[str, Any]
+_SHOWN: Final = 100
+
+
+class ConversionFailed(Exception):
+    """An object cannot be had in another version."""
 
 
 class Converter(Protocol):
     """Asks somebody else to convert objects (a webhook)."""
 
     async def convert(self, objects: list[Object], version: GroupVersion) -> list[Object]:
-        """The objects in another version, in the same order. Raises a Status."""
+        """The objects in another version, in the same order. Raises ``ConversionFailed``."""
         ...
 
 
@@ -104,17 +110,13 @@ class Rendering:
         if made is None:
             obj = self._load(entry)
             if self._versions.converter is not None:
-                raise errors.internal_error(f"{entry.key} has not been converted to {self._version}")
+                raise ConversionFailed(f"it has not been converted to {self._version} yet")
             made = forms[self._form] = escape_html(orjson.dumps(self._versions.relabel(obj, self._version)))
         return made
 
     async def prepare(self, entries: Sequence[Entry]) -> None:
-        """Have all entries converted that have not been yet."""
-        missing = [
-            entry
-            for entry in entries
-            if not entry.data.startswith(self._prefix) and (entry.forms is None or self._form not in entry.forms)
-        ]
+        """Have all entries converted that have not been yet. Raises ``ConversionFailed``."""
+        missing = self.missing(entries)
         if not missing:
             return
         converted = await self._versions.convert([self._load(entry) for entry in missing], self._version)
@@ -123,15 +125,39 @@ class Rendering:
                 entry.forms = {}
             entry.forms[self._form] = escape_html(orjson.dumps(obj))
 
+    def missing(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Those that have to be converted first."""
+        return [
+            entry
+            for entry in entries
+            if not entry.data.startswith(self._prefix) and (entry.forms is None or self._form not in entry.forms)
+        ]
+
     def _load(self, entry: Entry) -> Object:
         obj: Object = orjson.loads(entry.data)
         if not self._versions.version_of(obj):
-            raise unreadable(self._versions, obj, entry.key)
+            why = f"request to convert CR from an invalid group/version: {obj.get('apiVersion', '')}"
+            raise ConversionFailed(why)
         return obj
 
 
-def unreadable(versions: Versions, obj: Object, key: str) -> errors.StatusError:
-    """The failure to read an object that is stored in a version the definition no longer has."""
-    version = obj.get("apiVersion", "")
-    why = f"request to convert CR from an invalid group/version: {version}"
-    return errors.generic(why)
+def corrupt(entry: Entry, key: str, why: object) -> str:
+    """What the original says about a stored object that it cannot read."""
+    return (
+        f"StorageError: corrupt object, Code: 7, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+        f"object not decodable revision={entry.revision}: {why}"
+    )
+
+
+def unreadable(entry: Entry, root: str, why: object) -> errors.StatusError:
+    """The failure to read one object."""
+    return errors.internal_error(corrupt(entry, entry.key.removeprefix(root), why))
+
+
+def unreadable_list(resource: GroupResource, entries: Sequence[Entry], why: object) -> errors.StatusError:
+    """The failure to read a list, for these of its items."""
+    shown = [(corrupt(entry, entry.key, why), entry.key) for entry in entries[:_SHOWN]]
+    message = f"failed to read one or more {resource} from the storage: {aggregate(text for text, _ in shown)}"
+    causes = [{"reason": "UnexpectedServerResponse", "message": text, "field": key} for text, key in shown]
+    details = {"name": "list", "group": resource.group, "kind": resource.resource, "causes": causes}
+    return errors.StatusError(500, "StorageReadError", message, details)

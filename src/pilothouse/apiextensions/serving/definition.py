@@ -151,6 +151,7 @@ class ServedDefinition:
         if subresource == "status":
             main = self._main(version)
             assert isinstance(main.strategy, CustomStrategy)
+            assert isinstance(main.store, CustomStore)
             return self._make_scope(resource, version, "status", CustomStatusStrategy(main.strategy), main.store)
         strategy = self._strategy(version)
         rendering = Rendering(self.versions, version, f"{self._id}/{version}")
@@ -170,7 +171,7 @@ class ServedDefinition:
         version: str,
         subresource: str,
         strategy: Strategy,
-        store: Any,
+        store: CustomStore,
         rendering: Rendering | None = None,
     ) -> ResourceScope:
         gvk = self.versions.gvk(version)
@@ -190,7 +191,7 @@ class ServedDefinition:
             strategy=strategy,
             keeps_type=True,
             render=rendering.render if rendering is not None else main.render if main is not None else None,
-            prepare=rendering.prepare if rendering is not None and self.versions.converter is not None else None,
+            prepare=store.prepare_list,
             list_kind=self.names.get("listKind", ""),
             columns=table_columns(self._versions[version].get("additionalPrinterColumns")),
             make_field_manager=lambda: self._field_manager(version, subresource),

@@ -6,14 +6,22 @@ the storage version. With a conversion webhook both ways are waited for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
 from pilothouse.apiextensions.serving.codec import CustomCodec
-from pilothouse.apiextensions.serving.conversion import Rendering, Versions
+from pilothouse.apiextensions.serving.conversion import (
+    ConversionFailed,
+    Rendering,
+    Versions,
+    unreadable,
+    unreadable_list,
+)
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.machinery import errors
 from pilothouse.registry.store.store import Admit, Change, Store
 from pilothouse.storage.cacher import Entry, ResourceCache
 
@@ -32,16 +40,34 @@ class CustomStore(Store):
         rendering: Rendering,
     ) -> None:
         super().__init__(resource, strategy, cache, codec, root)
+        self._root = root
         self._versions = versions
         self._rendering = rendering
         self._stored_prefix = b'{"apiVersion":"%b",' % versions.storage_version.encode()
         if versions.converter is not None:
-            self.prepare = rendering.prepare
+            self.prepare = self._prepare_one
             self.stored_form = self._to_storage
 
     def decode(self, entry: Entry) -> Object:
-        obj: Object = orjson.loads(self._rendering.render(entry))
+        try:
+            obj: Object = orjson.loads(self._rendering.render(entry))
+        except ConversionFailed as error:
+            raise unreadable(entry, self._root, error) from None
         return obj
+
+    async def _prepare_one(self, entries: Sequence[Entry]) -> None:
+        try:
+            await self._rendering.prepare(entries)
+        except ConversionFailed as error:
+            raise unreadable(entries[0], self._root, error) from None
+
+    async def prepare_list(self, entries: Sequence[Entry]) -> None:
+        """Have the items of a list converted."""
+        try:
+            await self._rendering.prepare(entries)
+        except ConversionFailed as error:
+            missing = self._rendering.missing(entries)
+            raise unreadable_list(self.resource.group_resource, missing, error) from None
 
     def is_unchanged(self, obj: Object, old: Object, entry: Entry) -> bool:
         """An object in an older version is written anew even if nothing else changed."""
@@ -51,7 +77,10 @@ class CustomStore(Store):
         if obj["apiVersion"] == self._versions.storage_version:
             return obj
         copy: Object = orjson.loads(orjson.dumps(obj))
-        return (await self._versions.convert([copy], self._versions.storage))[0]
+        try:
+            return (await self._versions.convert([copy], self._versions.storage))[0]
+        except ConversionFailed as error:
+            raise errors.generic(str(error)) from None
 
     async def get(self, namespace: str, name: str, version: str = "") -> Entry:
         return await self._prepared(await super().get(namespace, name, version))
@@ -64,6 +93,7 @@ class CustomStore(Store):
         return await self._prepared(entry), created
 
     async def _prepared(self, entry: Entry) -> Entry:
-        if self.prepare is not None:
-            await self.prepare((entry,))
+        """An entry that can be rendered."""
+        if self.prepare is not None or self._rendering.missing((entry,)):
+            await self._prepare_one((entry,))
         return entry

@@ -16,4 +16,6 @@ async def list_(scope: ResourceScope, request: APIRequest) -> Response:
     media = negotiate(request, scope.formats, transforms=True)
     options, _ = read_list_options(scope, request)
     page = await list_entries(scope.store, request.info.namespace, options)
+    if scope.prepare is not None:
+        await scope.prepare(page.entries)
     return list_response(scope, request, media, page.entries, page.revision, page.token, page.remaining)

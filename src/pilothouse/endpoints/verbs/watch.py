@@ -19,7 +19,7 @@ from pilothouse.endpoints.output.objects import metadata_of, served_bytes, serve
 from pilothouse.endpoints.output.table import include_object, table_of
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import encode_protobuf
-from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.scope import Prepare, ResourceScope
 from pilothouse.machinery import errors
 from pilothouse.net.messages import BodyWriter, Response
 from pilothouse.registry.store.listing import ListOptions, predicate_of
@@ -49,7 +49,9 @@ async def watch(scope: ResourceScope, request: APIRequest) -> Response:
         if media.transform == METADATA_LIST:
             watcher.stop()  # no event is a list: the original opens the stream and has nothing to say in it
             return
-        await run_watch(watcher, encode, writer, seconds, marked=extra.initial_events is True)
+        await run_watch(
+            watcher, encode, writer, seconds, marked=extra.initial_events is True, prepare=scope.prepare
+        )
 
     return Response(200, content_type=stream_content_type(media), stream=stream)
 
@@ -119,7 +121,13 @@ def _parse(version: str) -> int:
 
 
 async def run_watch(
-    watcher: Watcher, encode: Encode, writer: BodyWriter, seconds: float, *, marked: bool = True
+    watcher: Watcher,
+    encode: Encode,
+    writer: BodyWriter,
+    seconds: float,
+    *,
+    marked: bool = True,
+    prepare: Prepare | None = None,
 ) -> None:
     """Write events until the watch ends. The end of the initial ones is only ``marked`` for those who asked for them."""
     timer = asyncio.get_running_loop().call_later(seconds, watcher.end)
@@ -128,6 +136,12 @@ async def run_watch(
             batch = await watcher.next_batch()
             if not batch:
                 return
+            if prepare is not None:
+                try:
+                    await prepare([event.entry for event in batch if event.type != BOOKMARK])
+                except errors.StatusError as error:
+                    writer.write(_json_frame("ERROR", error.status))
+                    return
             if not marked and any(event.initial_end for event in batch):
                 batch = [event for event in batch if not event.initial_end]
             writer.write(encode(batch[0]) if len(batch) == 1 else b"".join(map(encode, batch)))

@@ -1,0 +1,193 @@
+"""Conversion by webhook: a ConversionReview there, the converted objects back.
+
+The webhook may change everything but an object's identity; of metadata only labels and annotations are taken from its
+answer. Failures carry the original's words.
+"""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import orjson
+
+from pilothouse.admission.webhooks.calling import decode_answer
+from pilothouse.apis.metadata import validate_annotations, validate_labels
+from pilothouse.apiextensions.serving.conversion import ConversionFailed, Converter
+from pilothouse.machinery.field_errors import FieldError, Path, aggregate
+from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, parse_group_version
+from pilothouse.net.outgoing import Dial, OutgoingClient, OutgoingError, Tls
+
+Object = dict[str, Any]
+_AGENT: Final = "kube-apiserver-conversion"
+_HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json, */*"}
+_SECONDS: Final = 30
+_GROUP: Final = "apiextensions.k8s.io"
+
+
+class ConversionWebhooks:
+    """Makes converters that share their connections."""
+
+    def __init__(self, dial: Dial | None = None) -> None:
+        self._to_services = OutgoingClient(dial, agent=_AGENT)
+        self._to_urls = OutgoingClient(agent=_AGENT)
+
+    def converter_for(self, crd: Object) -> Converter | None:
+        """The converter of a definition, None where none is needed."""
+        conversion = crd["spec"].get("conversion") or {}
+        webhook = conversion.get("webhook")
+        if conversion.get("strategy") != "Webhook" or webhook is None or webhook.get("clientConfig") is None:
+            return None
+        client = self._to_urls if webhook["clientConfig"].get("service") is None else self._to_services
+        return WebhookConverter(webhook, client)
+
+    async def stop(self) -> None:
+        """Close all connections."""
+        await self._to_services.close()
+        await self._to_urls.close()
+
+
+class WebhookConverter:
+    """Asks one webhook."""
+
+    def __init__(self, webhook: Object, client: OutgoingClient) -> None:
+        config = webhook["clientConfig"]
+        self._client = client
+        self._version = next((v for v in webhook.get("conversionReviewVersions") or () if v in ("v1", "v1beta1")), "")
+        authorities = base64.b64decode(config.get("caBundle") or "").strip()
+        service = config.get("service")
+        if service is not None:
+            host = f"{service['name']}.{service['namespace']}.svc"
+            path = service.get("path") or "/"
+            self._url = f"https://{host}:{service.get('port', 443)}{path if path.startswith('/') else '/' + path}"
+            self._tls = Tls(authorities, host)
+        else:
+            parts = urlsplit(config.get("url") or "")
+            self._url = f"{parts.scheme}://{parts.netloc}{parts.path or '/'}"
+            self._tls = Tls(authorities)
+
+    async def convert(self, objects: list[Object], version: GroupVersion) -> list[Object]:
+        """The objects in another version, in the same order. Raises ``ConversionFailed``."""
+        if not self._version:
+            raise ConversionFailed("no supported conversion review versions")
+        uid = str(uuid.uuid4())
+        request = {"uid": uid, "desiredAPIVersion": str(version), "objects": objects}
+        review = {"kind": "ConversionReview", "apiVersion": f"{_GROUP}/{self._version}", "request": request}
+        gvk = _gvk(objects[0])
+        try:
+            answer = await self._client.post(
+                f"{self._url}?timeout={_SECONDS}s",
+                orjson.dumps(review),
+                tls=self._tls,
+                headers=_HEADERS,
+                seconds=_SECONDS,
+            )
+            converted = self._read(decode_answer(answer), uid)
+        except (OutgoingError, ValueError) as error:
+            raise ConversionFailed(f"conversion webhook for {gvk} failed: {error}") from None
+        if len(converted) != len(objects):
+            counted = f"returned {len(converted)} objects, expected {len(objects)}"
+            raise ConversionFailed(f"conversion webhook for {gvk} {counted}")
+        for position, (original, each) in enumerate(zip(objects, converted, strict=True)):
+            _check(original, each, version, position)
+        return converted
+
+    def _read(self, review: Any, uid: str) -> list[Any]:
+        """The converted objects of an answer. Raises ``ValueError``."""
+        if not isinstance(review, dict):
+            raise ValueError("no response provided")
+        if self._version == "v1":
+            wanted, got = GroupVersionKind(_GROUP, "v1", "ConversionReview"), _gvk(review)
+            if got != wanted:
+                raise ValueError(f"expected webhook response of {wanted}, got {got}")
+        response = review.get("response")
+        if not isinstance(response, dict):
+            raise ValueError("no response provided")
+        if self._version == "v1" and response.get("uid") != uid:
+            raise ValueError(f"expected response.uid={quote(uid)}, got {quote(str(response.get('uid', '')))}")
+        result = response.get("result")
+        result = result if isinstance(result, dict) else {}
+        if result.get("status") != "Success":
+            why = f"response.result.status was '{result.get('status', '')}', not 'Success'"
+            raise ValueError(result.get("message") or why)
+        objects = response.get("convertedObjects")
+        return objects if isinstance(objects, list) else []
+
+
+def _gvk(obj: Object) -> GroupVersionKind:
+    try:
+        gv = parse_group_version(str(obj.get("apiVersion", "")))
+    except ValueError:
+        gv = GroupVersion("", "")
+    return GroupVersionKind(gv.group, gv.version, str(obj.get("kind", "")))
+
+
+def _check(original: Object, converted: Any, version: GroupVersion, position: int) -> None:
+    """Refuse an answer that is not the same object, and put its metadata back."""
+    own = _gvk(original)
+    where = f"conversion webhook for {own} returned invalid object at index {position}"
+    if not isinstance(converted, dict):
+        raise ConversionFailed(f"{where}: Object 'Kind' is missing in '{orjson.dumps(converted).decode()}'")
+    got = _gvk(converted)
+    if got.group_version != version:
+        raise ConversionFailed(f"{where}: invalid groupVersion (expected {version}, received {got.group_version})")
+    if got.kind != own.kind:
+        raise ConversionFailed(f"{where}: invalid kind (expected {own.kind}, received {got.kind})")
+    metadata = converted.get("metadata")
+    try:
+        if isinstance(metadata, dict):
+            _check_identity(original["metadata"], metadata)
+    except ValueError as error:
+        raise ConversionFailed(f"conversion webhook for {own} returned invalid object: {error}") from None
+    try:
+        converted["metadata"] = _restore(original["metadata"], metadata)
+    except ValueError as error:
+        raise ConversionFailed(f"conversion webhook for {own} returned invalid metadata: {error}") from None
+
+
+def _check_identity(original: Object, converted: Object) -> None:
+    for key, title in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
+        wanted, got = original.get(key, ""), converted.get(key, "")
+        if wanted != got:
+            raise ValueError(f"must have the same {title}: {wanted} != {got}")
+
+
+def _restore(original: Object, answered: Any) -> Object:
+    if answered is None:
+        raise ValueError("missing metadata in converted object")
+    if not isinstance(answered, dict):
+        raise ValueError(f"invalid metadata of type {_go_type(answered)} in converted object")
+    metadata = dict(original)
+    for key in ("labels", "annotations"):
+        given = answered.get(key)
+        metadata.pop(key, None)
+        if given is None:
+            continue
+        if not isinstance(given, dict):
+            raise ValueError(f"invalid metadata.{key} of type {_go_type(given)} in converted object")
+        for name, value in given.items():
+            if not isinstance(value, str):
+                kind = _go_type(value)
+                raise ValueError(f"metadata.{key}[{name}] must be a string, but is {kind} in converted object")
+        if given != original.get(key):
+            _validate_map(key, given)
+        metadata[key] = given
+    return metadata
+
+
+def _validate_map(key: str, given: dict[str, str]) -> None:
+    errs: list[FieldError] = []
+    if key == "labels":
+        validate_labels(given, Path("metadata", "labels"), errs)
+    else:
+        validate_annotations(given, Path("metadata", "annotation"), errs)
+    if errs:
+        raise ValueError(aggregate(map(str, errs)))
+
+
+def _go_type(value: Any) -> str:
+    names = {str: "string", bool: "bool", int: "int64", float: "float64", type(None): "<nil>"}
+    return names.get(value.__class__) or {dict: "map[string]interface {}", list: "[]interface {}"}[value.__class__]
