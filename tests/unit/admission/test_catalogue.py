@@ -1,0 +1,132 @@
+"""Which plug-ins there are, in which order they run, and how a user's own join them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilothouse.admission import catalogue
+from pilothouse.admission.catalogue import load_catalogue
+from pilothouse.admission.configuration import ConfigurationError, load_sections
+from pilothouse.admission.environment import Environment
+from pilothouse.admission.plugin import Plugin
+from pilothouse.options.admission import DEFAULT_OFF, PLUGINS
+
+MODULE = """
+from pilothouse.admission.plugin import Plugin
+
+class Wanted(Plugin):
+    name = "Wanted"
+    default_on = True
+
+class OnDemand(Plugin):
+    name = "OnDemand"
+"""
+SECTION: dict[str, Any] = {"imagePolicy": {"kubeConfigFile": ""}}
+
+
+@pytest.fixture
+def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "own_plugins_for_test.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "own_plugins_for_test", raising=False)
+    return "own_plugins_for_test"
+
+
+def test_the_order_is_that_of_the_flags() -> None:
+    assert [name for name in PLUGINS if name in catalogue.MODULES] == list(catalogue.MODULES)
+
+
+def test_what_is_off_by_default() -> None:
+    assert catalogue.DEFAULT_OFF == DEFAULT_OFF
+
+
+def test_every_module_holds_a_plugin_of_its_name() -> None:
+    loaders = load_catalogue().loaders
+    assert {name: loader().name for name, loader in loaders.items()} == {name: name for name in loaders}
+
+
+@pytest.mark.parametrize(
+    ("enable", "disable", "present", "absent"),
+    [
+        ((), (), {"NamespaceLifecycle", "ResourceQuota"}, {"NodeRestriction", "AlwaysDeny"}),
+        (("NodeRestriction",), (), {"NodeRestriction", "PodSecurity"}, {"AlwaysDeny"}),
+        ((), ("PodSecurity",), {"Priority"}, {"PodSecurity"}),
+    ],
+)
+def test_selection(enable: Any, disable: Any, present: set[str], absent: set[str]) -> None:
+    selected = load_catalogue().select(enable, disable)
+    assert present <= set(selected)
+    assert not absent & set(selected)
+
+
+def test_own_plugins_run_before_webhooks(own_module: str) -> None:
+    names = list(load_catalogue([own_module]).loaders)
+    assert names.index("PodResizeValidator") < names.index("Wanted") < names.index("MutatingAdmissionWebhook")
+
+
+def test_own_plugins_run_by_default_only_if_they_say_so(own_module: str) -> None:
+    loaded = load_catalogue([own_module])
+    assert "Wanted" in loaded.select((), ())
+    assert "OnDemand" not in loaded.select((), ())
+    assert "OnDemand" in loaded.select(("OnDemand",), ())
+
+
+def test_own_plugins_from_entry_points(monkeypatch: pytest.MonkeyPatch, own_module: str) -> None:
+    point = importlib.metadata.EntryPoint("wanted", f"{own_module}:Wanted", catalogue.ENTRY_POINTS)
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point])
+    assert "Wanted" in load_catalogue().loaders
+
+
+def test_a_module_that_cannot_be_imported_is_a_clear_fault() -> None:
+    with pytest.raises(ConfigurationError, match="--admission-plugin-module: cannot import no_such_module_at_all"):
+        load_catalogue(["no_such_module_at_all"])
+
+
+async def test_plugins_are_made_with_their_configuration(environment: Environment) -> None:
+    made: list[Any] = []
+
+    class Configured(Plugin):
+        name = "Configured"
+
+        def __init__(self, environment: Environment, configuration: Any = None) -> None:
+            super().__init__(environment)
+            made.append(configuration)
+
+    loaded = load_catalogue()
+    loaded.loaders["Configured"] = lambda: Configured
+    loaded.make(["Configured"], environment, {"Configured": {"a": 1}})
+    assert made == [{"a": 1}]
+
+
+def test_sections_inline_and_by_path(tmp_path: Path) -> None:
+    (tmp_path / "limits.yaml").write_text("kind: Configuration\nlimits: []\n")
+    (tmp_path / "config.yaml").write_text(
+        "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n"
+        "- name: PodSecurity\n  configuration:\n    defaults: {enforce: baseline}\n"
+        "- name: EventRateLimit\n  path: limits.yaml\n"
+    )
+    assert load_sections(str(tmp_path / "config.yaml")) == {
+        "PodSecurity": {"defaults": {"enforce": "baseline"}},
+        "EventRateLimit": {"kind": "Configuration", "limits": []},
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["kind: Pod\napiVersion: v1\n", "plugins: []\n", "a: [", "- 1\n"],
+)
+def test_faulty_configuration_files(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError):
+        load_sections(str(path))
+
+
+def test_a_missing_configuration_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="No such file"):
+        load_sections(str(tmp_path / "nowhere.yaml"))
