@@ -171,9 +171,8 @@ def _packages() -> dict[GroupVersion, str]:
     return found
 
 
-@cache
 def find_kind(gvk: GroupVersionKind) -> Struct | None:
-    """The type of a kind, None when there is no such object kind in the catalogue."""
+    """The type of a kind, None when the catalogue has no such object kind. Remembers nothing that clients make up."""
     package = _packages().get(gvk.group_version)
     if gvk.kind in _SHARED_KINDS and gvk.version == "v1":
         package = "meta.v1"

@@ -23,6 +23,7 @@ METADATA_LIST: Final = "PartialObjectMetadataList"
 _TRANSFORMS: Final = frozenset({TABLE, METADATA, METADATA_LIST})
 _META_VERSIONS: Final = frozenset({"v1", "v1beta1"})
 _KEPT_READINGS: Final = 512
+_KEPT_LENGTH: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,11 @@ def negotiate(request: APIRequest, formats: tuple[str, ...] = ALL_FORMATS, *, tr
     try:
         media = _readings[key]
     except KeyError:
-        if len(_readings) >= _KEPT_READINGS:
-            _readings.clear()
-        media = _readings[key] = _read(accept.decode("latin-1"), formats, transforms)
+        media = _read(accept.decode("latin-1"), formats, transforms)
+        if len(accept) <= _KEPT_LENGTH:
+            if len(_readings) >= _KEPT_READINGS:
+                _readings.clear()
+            _readings[key] = media
     if media is None:
         raise _not_acceptable(request, accept.decode("latin-1"), formats)
     if wants_pretty(request):

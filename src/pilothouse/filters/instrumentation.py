@@ -1,4 +1,4 @@
-"""Counting requests and their durations. Plain dictionaries on the way, Prometheus' forms only when somebody scrapes."""
+"""Counting requests and their durations: plain dictionaries on the way, Prometheus' forms only when somebody scrapes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _BUCKETS: Final = (
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
 )  # fmt: skip
 _LABELS: Final = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
+_NOWHERE: Final = frozenset({400, 401, 403, 404, 405})
 Key = tuple[str, str, str, str, str, str]
 
 
@@ -30,7 +31,9 @@ class RequestMetrics:
         self.in_flight = {"readOnly": 0, "mutating": 0}
 
     def observe(self, key: Key, code: int, seconds: float) -> None:
-        """One request is done."""
+        """One request is done. Paths that lead nowhere are counted together: clients can think of too many."""
+        if code in _NOWHERE and key not in self._durations:
+            key = (key[0], "", "", "", "", "")
         counted = (key, code)
         self._counts[counted] = self._counts.get(counted, 0) + 1
         durations = self._durations.get(key)

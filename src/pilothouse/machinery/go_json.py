@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -12,6 +13,14 @@ _SPACE: Final = " \t\r\n"
 _DIGITS: Final = "0123456789"
 _ESCAPES: Final = '"\\/bfnrt'
 MAX_DEPTH: Final = 10000
+_S: Final = r"[ \t\r\n]*+"
+_STRING: Final = r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
+_PLAIN: Final = rf"(?:{_STRING}|-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+|true|false|null)"
+_FLAT: Final = rf"(?:{_PLAIN}|\{{{_S}(?:{_STRING}{_S}:{_S}{_PLAIN}{_S}(?:,{_S}(?=\")|(?=\}})))*+\}})"
+_WHITE: Final = re.compile(_S)
+_ITEMS: Final = re.compile(rf"(?:{_FLAT}{_S},{_S})*+")
+_PAIRS: Final = re.compile(rf"(?:{_STRING}{_S}:{_S}{_FLAT}{_S},{_S})*+")
+"""Runs of flawless items and pairs, skipped in one step: a large body must not be walked character by character."""
 
 
 class SyntaxFault(ValueError):
@@ -47,6 +56,8 @@ class _Scanner:
         """Read a scalar whole, or the opening of a container and then on to its first value."""
         while True:
             self._skip_space()
+            if stack and stack[-1] == "[":
+                self._skip(_ITEMS)
             char = self._peek()
             if char in "{[":
                 self.at += 1
@@ -81,6 +92,7 @@ class _Scanner:
         self._value_start(stack)
 
     def _key(self, context: str) -> None:
+        self._skip(_PAIRS)
         if self._peek() != '"':
             raise self._unexpected(context)
         self._string()
@@ -155,9 +167,14 @@ class _Scanner:
         while self.text[self.at : self.at + 1] in _DIGITS and self.at < len(self.text):
             self.at += 1
 
+    def _skip(self, run: re.Pattern[str]) -> None:
+        match = run.match(self.text, self.at)
+        if match is not None:
+            self.at = match.end()
+
     def _skip_space(self) -> None:
-        while self.at < len(self.text) and self.text[self.at] in _SPACE:
-            self.at += 1
+        if self.text[self.at : self.at + 1] in _SPACE:
+            self._skip(_WHITE)
 
     def _peek(self) -> str:
         if self.at >= len(self.text):

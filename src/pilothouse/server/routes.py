@@ -16,6 +16,7 @@ class PathMux:
     def __init__(self) -> None:
         self._exact: dict[str, RouteHandler] = {}
         self._prefixes: dict[str, RouteHandler] = {}
+        self._longest = 0
         self._hidden: set[str] = set()
 
     def add(self, path: str, handler: RouteHandler, *, hidden: bool = False) -> None:
@@ -27,6 +28,7 @@ class PathMux:
     def add_prefix(self, prefix: str, handler: RouteHandler, *, hidden: bool = False) -> None:
         """Serve everything below a prefix, which ends with a slash."""
         self._prefixes[prefix] = handler
+        self._longest = max(self._longest, len(prefix))
         if hidden:
             self._hidden.add(prefix)
 
@@ -39,7 +41,8 @@ class PathMux:
         handler = self._exact.get(path)
         if handler is not None or not self._prefixes:
             return handler
-        end = path.rfind("/")
+        # Only so much of the path is looked at as a prefix can be long, whatever clients send.
+        end = path.rfind("/", 0, self._longest)
         while end >= 0:
             handler = self._prefixes.get(path[: end + 1])
             if handler is not None:
