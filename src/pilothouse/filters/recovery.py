@@ -12,6 +12,7 @@ from pilothouse.net.messages import BodyTooLarge, ClientDisconnected, MalformedB
 from pilothouse.storage.backends.contract import StorageError
 
 logger = logging.getLogger(__name__)
+_ENCODER_LIMIT = "Recursion limit reached"
 
 
 def with_recovery(following: Handler) -> Handler:
@@ -27,9 +28,17 @@ def with_recovery(following: Handler) -> Handler:
         except StorageError as error:
             logger.error("%s %s: storage: %s", request.method, request.path, error)
             return error_response(request, errors.internal_error(str(error)))
-        except Exception:
+        except Exception as error:
+            if is_too_deep(error):
+                return error_response(request, errors.bad_request("exceeded max depth"))
             logger.exception("%s %s failed", request.method, request.path)
-            why = f"this request caused apiserver to panic. Look in the logs for details for {request.method} {request.path}"
+            where = f"{request.method} {request.path}"
+            why = f"this request caused apiserver to panic. Look in the logs for details for {where}"
             return error_response(request, errors.internal_error(why))
 
     return handle
+
+
+def is_too_deep(error: Exception) -> bool:
+    """Whether somebody sent values nested so deeply that Python, or the JSON encoder, gave up on them."""
+    return isinstance(error, RecursionError) or (isinstance(error, TypeError) and str(error) == _ENCODER_LIMIT)
