@@ -1,7 +1,7 @@
-"""Requests that are not meant to last are ended after ``--request-timeout`` with a 504.
+"""Requests that are not meant to last are ended with a 504 after ``--request-timeout``, or earlier if ``?timeout`` says so.
 
-The deadline is only noted here. A request that never waits cannot time out, so the server below looks at deadlines of waiting
-requests alone and cancels those; the cancellation arrives here and becomes the answer.
+The deadline is only noted here. A request that never waits cannot time out, so the server below looks at deadlines of
+waiting requests alone and cancels those; the cancellation arrives here and becomes the answer.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import error_response
 from pilothouse.filters.types import Handler
 from pilothouse.machinery import errors
+from pilothouse.machinery.times import parse_duration
 from pilothouse.net.messages import Response
 
 _STREAMING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
@@ -25,6 +26,12 @@ def is_long_running(request: APIRequest) -> bool:
     return request.path.startswith("/debug/pprof/")
 
 
+def allotted_seconds(asked: str, limit: float) -> float:
+    """What the client asked for, where that is less than the limit; raises ``ValueError`` for what is no duration."""
+    wanted = parse_duration(asked) / 1e9 if asked else 0.0
+    return wanted if 0 < wanted < limit else limit
+
+
 def with_timeout(following: Handler, seconds: float) -> Handler:
     """Bound the time of ordinary requests."""
     loop_time = asyncio.get_running_loop().time
@@ -32,7 +39,14 @@ def with_timeout(following: Handler, seconds: float) -> Handler:
     async def handle(request: APIRequest) -> Response:
         if is_long_running(request):
             return await following(request)
-        request.deadline = loop_time() + seconds
+        allotted = seconds
+        if "timeout" in request.query:
+            try:
+                allotted = allotted_seconds(request.options.text("timeout"), seconds)
+            except ValueError as error:
+                why = f"invalid timeout specified in the request URL - {error}"
+                return error_response(request, errors.bad_request(why))
+        request.deadline = loop_time() + allotted
         try:
             return await following(request)
         except asyncio.CancelledError:
