@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.go_quote import format_float, quote
 
 NOT_FOUND: Final = "FieldValueNotFound"
 REQUIRED: Final = "FieldValueRequired"
@@ -139,7 +139,7 @@ def show_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return f"{value:g}" if value != int(value) else str(int(value))
+        return format_float(value)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return orjson.dumps(value).decode()

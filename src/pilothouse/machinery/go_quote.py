@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Any
+from decimal import Decimal
+from typing import Any, Final
 
-_PLAIN = re.compile(r'[ !#-\[\]-~]*')
-_SHORT = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\\": "\\\\", '"': '\\"'}
+_PLAIN: Final = re.compile(r"[ !#-\[\]-~]*")
+_SHORT: Final = {
+    "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\\": "\\\\", '"': '\\"',
+}  # fmt: skip
+_EXPONENT_FROM: Final = 6
 
 
 def quote(text: str) -> str:
@@ -43,12 +48,13 @@ def show(value: Any) -> str:
 
 
 def format_float(value: float) -> str:
-    """A float as ``%v`` shows it: shortest form, exponent from 1e21 on."""
-    if value == int(value) and abs(value) < 1e21:
-        return str(int(value))
-    text = repr(value)
-    if "e" not in text:
-        return text
-    mantissa, exponent = text.split("e")
-    sign, digits = exponent[0] if exponent[0] in "+-" else "+", exponent.lstrip("+-")
-    return f"{mantissa}e{sign}{digits.zfill(2)}"
+    """A float as ``%v`` shows it: the shortest digits that mean it, with an exponent below 1e-4 and from 1e+06 on."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    number = Decimal(repr(value))
+    exponent = number.adjusted()
+    if value == 0 or -4 <= exponent < _EXPONENT_FROM:
+        return f"{value:.0f}" if value.is_integer() else f"{number:f}"
+    digits = "".join(map(str, number.as_tuple().digits)).rstrip("0")
+    mantissa = f"{digits[0]}.{digits[1:]}" if len(digits) > 1 else digits
+    return f"{'-' if value < 0 else ''}{mantissa}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"

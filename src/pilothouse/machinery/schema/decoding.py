@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
 from pilothouse.machinery import quantity, times
-from pilothouse.machinery.go_quote import format_float
 from pilothouse.machinery.schema.types import Decoder, Field, ListOf, MapOf, Scalar, Special, Struct, Type
 
 
@@ -49,6 +49,8 @@ class DecodeError(Exception):
 DROP: Final = object()
 """What a field's decoder returns for a value that is not written out."""
 
+_PLAIN_BELOW: Final = 1e21
+"""From here on Go's encoder writes floats with an exponent."""
 _LIMITS: Final = {"int32": 1 << 31, "int64": 1 << 63, "uint8": 1 << 8, "uint64": 1 << 64}
 
 
@@ -242,8 +244,7 @@ def _scalar_decoder(kind: Scalar) -> FieldDecoder:
         if value.__class__ is int and floor <= value < limit:
             return value
         if value.__class__ in (int, float):
-            text = str(value) if value.__class__ is int else format_float(value)
-            raise DecodeError(f"number {text}", go)
+            raise DecodeError(f"number {_literal(value)}", go)
         return _refuse(value, go)
 
     return decode_int
@@ -255,8 +256,17 @@ def _refuse(value: Any, go: str) -> Any:
 
 def _decode_float(value: Any, go: str) -> Any:
     if value.__class__ is float:
-        return int(value) if value == int(value) and abs(value) < 1e21 else value
+        if not math.isfinite(value):
+            raise DecodeError(f"number {_literal(value)}", go)
+        return int(value) if value.is_integer() and abs(value) < _PLAIN_BELOW else value
     return value if value.__class__ is int else _refuse(value, go)
+
+
+def _literal(value: float) -> str:
+    """A number as it most likely stood in the document: the original quotes it from there."""
+    if value.__class__ is int or (value.is_integer() and abs(value) < _PLAIN_BELOW):
+        return str(int(value))
+    return repr(value)
 
 
 def _decode_bytes(value: Any, go: str) -> str:
@@ -352,8 +362,7 @@ def _decode_int_or_string(value: Any) -> Any:
     if value.__class__ is int and -_LIMITS["int32"] <= value < _LIMITS["int32"]:
         return value
     if value.__class__ in (int, float):
-        text = str(value) if value.__class__ is int else format_float(value)
-        raise DecodeError(f"number {text}", "int32")
+        raise DecodeError(f"number {_literal(value)}", "int32")
     raise DecodeError(found(value), "int32")
 
 
