@@ -188,11 +188,12 @@ def interpret(value: Any, expected: Expected, data: bytes) -> GroupVersionKind:
             return expected.gvk
         why = f"json: cannot unmarshal {found(value)} into Go value of type {_TYPE_META}"
         raise unrecognized(expected, f"couldn't get version/kind; json parse error: {why}", data)
-    kind, version = value.get("kind") or "", value.get("apiVersion") or ""
+    kind, version = value.get("kind"), value.get("apiVersion")
     for name, given in (("apiVersion", version), ("kind", kind)):
-        if not isinstance(given, str):
+        if given is not None and not isinstance(given, str):
             why = f"json: cannot unmarshal {found(given)} into Go struct field .{name} of type string"
             raise unrecognized(expected, f"couldn't get version/kind; json parse error: {why}", data)
+    kind, version = kind or "", version or ""
     try:
         gv = parse_group_version(version)
     except ValueError as error:
@@ -286,9 +287,9 @@ def _from_protobuf(data: bytes, expected: Expected) -> dict[str, Any]:
 
     try:
         envelope = protobuf.decode(data)
+        gv = parse_group_version(envelope.api_version)
     except ValueError as error:
         raise unrecognized(expected, str(error), data) from None
-    gv = parse_group_version(envelope.api_version)
     gvk = GroupVersionKind(gv.group, gv.version, envelope.kind) if envelope.kind else expected.gvk
     if gvk != expected.gvk and gvk not in expected.also:
         raise mismatch(gvk, expected)

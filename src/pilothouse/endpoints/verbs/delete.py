@@ -123,6 +123,8 @@ def _from_body(request: APIRequest, body: bytes) -> DeleteOptions:
             value = yaml_codec.load(body)
         except ValueError as error:
             raise errors.bad_request(str(error)) from None
+    if value is None:
+        value = {}
     kind = value.get("kind") if isinstance(value, dict) else ""
     if kind and kind != "DeleteOptions":
         at = value.get("apiVersion", "")
