@@ -74,4 +74,3 @@ def pod_amounts(spec: Mapping[str, Any], field: str, supported: Callable[[str], 
     if own:
         total.update({name: _read(text) for name, text in own.items() if supported(name)})
     return total
-

@@ -1,8 +1,8 @@
 """Whether the mutating plug-ins must see an object a second time, and which webhooks run again then.
 
-    first run     a webhook changes the object    → whoever ran before it, and wants to, is due again
-                  a plug-in changed the object since a webhook saw it → that webhook is due again
-    second run    all plug-ins of our own, and the webhooks that are due; never a third run
+first run     a webhook changes the object    → whoever ran before it, and wants to, is due again
+              a plug-in changed the object since a webhook saw it → that webhook is due again
+second run    all plug-ins of our own, and the webhooks that are due; never a third run
 """
 
 from __future__ import annotations

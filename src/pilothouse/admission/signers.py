@@ -17,9 +17,7 @@ async def may_act_for_signer(environment: Environment, user: User, verb: str, si
 async def _allows(environment: Environment, user: User, verb: str, name: str) -> bool:
     if environment.authorizer is None:
         return False
-    question = Attributes(
-        user, verb, name=name, group="certificates.k8s.io", version="*", resource="signers"
-    )
+    question = Attributes(user, verb, name=name, group="certificates.k8s.io", version="*", resource="signers")
     try:
         decision, _ = await environment.authorizer.authorize(question)
     except AuthorizationFailed:

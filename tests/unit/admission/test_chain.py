@@ -91,9 +91,7 @@ async def test_a_refusal_ends_the_chain(environment: Environment, make_request: 
     assert log == ["admit a"]
 
 
-async def test_reinvocation_runs_everything_twice_but_never_thrice(
-    environment: Environment, make_request: Any
-) -> None:
+async def test_reinvocation_runs_everything_twice_but_never_thrice(environment: Environment, make_request: Any) -> None:
     log: list[str] = []
 
     class Changing(Plugin):

@@ -116,9 +116,7 @@ class MutatingAdmissionWebhook(Plugin):
             notes[_MUTATION + place] = orjson.dumps(said).decode()
         return changed
 
-    def _change(
-        self, place: str, invocation: Invocation, attributes: Attributes, verdict: Verdict, obj: Any
-    ) -> bool:
+    def _change(self, place: str, invocation: Invocation, attributes: Attributes, verdict: Verdict, obj: Any) -> bool:
         hook = invocation.hook
         operations = decode_patch(hook.name, verdict)
         if not operations:

@@ -58,9 +58,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         blocking = _newly_blocking(new, old)
         if not blocking:
             return
-        anything = Question(
-            user, "update", group="*", version="*", resource="*", subresource="finalizers", name="*"
-        )
+        anything = Question(user, "update", group="*", version="*", resource="*", subresource="finalizers", name="*")
         if await self._ask(anything) is None:
             return
         for reference in blocking:

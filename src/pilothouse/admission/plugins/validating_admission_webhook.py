@@ -97,9 +97,7 @@ class ValidatingAdmissionWebhook(Plugin):
         await self._caller.close()
 
 
-def _versioned(
-    known: dict[GroupVersionKind, _Versioned], attributes: Attributes, invocation: Invocation
-) -> _Versioned:
+def _versioned(known: dict[GroupVersionKind, _Versioned], attributes: Attributes, invocation: Invocation) -> _Versioned:
     """Both objects in the version wanted, converted once for all webhooks that want it."""
     found = known.get(invocation.kind)
     if found is None:

@@ -58,9 +58,7 @@ _RESTRICTED: Final = (
         "runAsNonRoot",
         ((0, restricted.check_non_root), (35, restricted.unless_user_namespace(restricted.check_non_root))),
     ),
-    _Rule(
-        "runAsUser", ((23, restricted.check_user), (35, restricted.unless_user_namespace(restricted.check_user)))
-    ),
+    _Rule("runAsUser", ((23, restricted.check_user), (35, restricted.unless_user_namespace(restricted.check_user)))),
     _Rule(
         "seccompProfile_restricted",
         ((19, restricted.check_seccomp_set), (25, restricted.unless_windows(restricted.check_seccomp_set))),

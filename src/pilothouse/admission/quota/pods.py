@@ -28,9 +28,7 @@ _NAMES: Final = frozenset(
         *(f"{kind}.{name}" for kind in ("requests", "limits") for name in _STANDARD),
     }
 )
-_REQUIRED: Final = frozenset(
-    {"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
-)
+_REQUIRED: Final = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
 _HUGE_PAGES: Final = "hugepages-"
 _DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
 _NATIVE: Final = "kubernetes.io/"

@@ -1,6 +1,6 @@
 """Whether a webhook wants to see a request, and in which version.
 
-    namespace selector → object selector → rules, first as the request came, then in equivalent versions → conditions
+namespace selector → object selector → rules, first as the request came, then in equivalent versions → conditions
 """
 
 from __future__ import annotations
@@ -67,9 +67,7 @@ async def match(hook: Hook, attributes: Attributes, namespaces: Objects) -> Invo
     return found
 
 
-async def _selects_namespace(
-    hook: Hook, attributes: Attributes, namespaces: Objects
-) -> bool | errors.StatusError:
+async def _selects_namespace(hook: Hook, attributes: Attributes, namespaces: Objects) -> bool | errors.StatusError:
     """Whether the namespace is selected; an error counts only if the rules match."""
     name, resource = attributes.namespace, attributes.resource.resource
     if hook.namespaces.empty or (not name and resource != "namespaces"):
@@ -110,9 +108,7 @@ def _match_rules(hook: Hook, attributes: Attributes) -> Invocation | None:
     return None
 
 
-def matches_rule(
-    rule: Rule, operation: str, resource: GroupVersionResource, subresource: str, namespace: str
-) -> bool:
+def matches_rule(rule: Rule, operation: str, resource: GroupVersionResource, subresource: str, namespace: str) -> bool:
     """Whether a rule speaks of such a request."""
     if rule.scope != "*":
         in_namespace = resource != _NAMESPACES and bool(namespace)
@@ -122,9 +118,7 @@ def matches_rule(
         _has(rule.operations, operation)
         and _has(rule.groups, resource.group)
         and _has(rule.versions, resource.version)
-        and any(
-            name in ("*", resource.resource) and sub in ("*", subresource) for name, sub in rule.resources
-        )
+        and any(name in ("*", resource.resource) and sub in ("*", subresource) for name, sub in rule.resources)
     )
 
 
@@ -167,5 +161,3 @@ def row_of(resource: GroupVersionResource) -> Resource | None:
     if version is None:
         return None
     return next((row for row in version.resources if row.name == resource.resource), None)
-
-

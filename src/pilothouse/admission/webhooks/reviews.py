@@ -38,9 +38,7 @@ def choose_version(versions: tuple[str, ...]) -> str:
     return next((version for version in versions if version in _KNOWN), "")
 
 
-def make_request(
-    uid: str, attributes: Attributes, invocation: Invocation, obj: Any, old: Any
-) -> dict[str, Any]:
+def make_request(uid: str, attributes: Attributes, invocation: Invocation, obj: Any, old: Any) -> dict[str, Any]:
     """The AdmissionRequest."""
     request: dict[str, Any] = {
         "uid": uid,

@@ -185,7 +185,14 @@ async def test_pod_groups_get_priority_and_finalizer(environment: Environment, m
     ],
 )
 async def test_default_classes(
-    environment: Environment, make_request: Any, put: Any, plugin: Any, classes: str, resource: str, field: str, mark: str
+    environment: Environment,
+    make_request: Any,
+    put: Any,
+    plugin: Any,
+    classes: str,
+    resource: str,
+    field: str,
+    mark: str,
 ) -> None:
     made = plugin(environment)
 

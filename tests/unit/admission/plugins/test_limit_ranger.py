@@ -117,12 +117,14 @@ async def test_claims(environment: Environment, make_request: Any, put: Any, ref
 
     plugin = LimitRanger(environment)
     await plugin.validate(claim("2Gi"))
-    assert "minimum storage usage per PersistentVolumeClaim is 1Gi, but request is 1Mi" in (
-        await refused(plugin.validate(claim("1Mi")))
-    ).message
-    assert "maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 6Gi" in (
-        await refused(plugin.validate(claim("6Gi")))
-    ).message
+    assert (
+        "minimum storage usage per PersistentVolumeClaim is 1Gi, but request is 1Mi"
+        in (await refused(plugin.validate(claim("1Mi")))).message
+    )
+    assert (
+        "maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 6Gi"
+        in (await refused(plugin.validate(claim("6Gi")))).message
+    )
 
 
 async def test_what_goes_is_not_held_up(environment: Environment, make_request: Any, make_pod: Any, put: Any) -> None:

@@ -53,7 +53,13 @@ async def test_a_pod_gets_the_default_account_and_its_token(
     [(None, None, True), (False, None, False), (None, False, False), (True, False, True), (False, True, False)],
 )
 async def test_who_decides_about_mounting(
-    environment: Environment, make_request: Any, make_pod: Any, put: Any, pod_wish: Any, account_wish: Any, mounted: bool
+    environment: Environment,
+    make_request: Any,
+    make_pod: Any,
+    put: Any,
+    pod_wish: Any,
+    account_wish: Any,
+    mounted: bool,
 ) -> None:
     await put(ACCOUNTS, "default", "ns", automountServiceAccountToken=account_wish)
     pod = make_pod(automountServiceAccountToken=pod_wish)
