@@ -126,6 +126,10 @@ class Strategy:
         """Whether the object itself, beyond its finalizers, says that it may not be removed yet."""
         return False
 
+    def row_conditions(self, obj: Object) -> list[dict[str, Any]]:
+        """What a table's row says about the object beside its cells."""
+        return []
+
     def fields(self, obj: Object) -> dict[str, str]:
         """Values for field selectors, beyond metadata.name and metadata.namespace."""
         return {}

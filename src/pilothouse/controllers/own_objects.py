@@ -12,11 +12,13 @@ from typing import Any, Final, Literal
 
 import orjson
 
+from pilothouse.apis import types
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Object, Strategy
 from pilothouse.endpoints.installer import make_field_manager
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_manager import FieldManager, keep_times
+from pilothouse.machinery.schema.decoding import decode
 from pilothouse.machinery.times import now
 from pilothouse.registry.rest.deletion import DeleteOptions
 from pilothouse.registry.store.removal import delete
@@ -123,9 +125,13 @@ def _fields(resource: Resource, subresource: str, strategy: type[Strategy]) -> F
 def _applied(store: Store, fields: FieldManager, old: Object, wanted: Object, manager: str, at: str) -> Object:
     """The stored object with the wanted status laid over it, as an apply of that status would do."""
     named = {"kind": store.resource.kind, "apiVersion": str(store.resource.group_version)}
-    patch = {**named, "metadata": {"name": old["metadata"]["name"]}, "status": wanted.get("status") or {}}
+    status = dict(wanted.get("status") or {})
+    if status.get("conditions"):
+        status["conditions"] = [{k: v for k, v in each.items() if v != ""} for each in status["conditions"]]
+    patch = {**named, "metadata": {"name": old["metadata"]["name"]}, "status": status}
     merged = fields.apply({**named, **old}, patch, manager, force=True, now=at)
-    return keep_times({key: value for key, value in merged.items() if key not in named}, old)
+    obj, _ = decode(types.struct(store.resource.type_name), merged)
+    return keep_times({key: value for key, value in obj.items() if key not in named}, old)
 
 
 async def remove(store: Store, namespace: str, name: str, uid: str | None = None) -> bool:

@@ -84,6 +84,9 @@ def row_of(
     """One row."""
     obj = orjson.loads(scope.render(entry) if scope.render is not None and scope.keeps_type else entry.data)
     row: dict[str, Any] = {"cells": [column.cell(obj) for column in columns]}
+    conditions = scope.strategy.row_conditions(obj)
+    if conditions:
+        row["conditions"] = conditions
     if include == "Metadata":
         kind, version = "PartialObjectMetadata", f"meta.k8s.io/{media.version}"
         row["object"] = {"kind": kind, "apiVersion": version, "metadata": partial_metadata(scope, obj["metadata"])}

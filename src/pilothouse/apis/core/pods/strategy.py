@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from pilothouse.apis.core.pod_spec.cautions import pod_warnings
 from pilothouse.apis.core.pod_spec.defaults import default_pod
@@ -71,6 +71,8 @@ class _AnyPodStrategy(Strategy):
 class PodStatusStrategy(_AnyPodStrategy):
     """Writes through ``/status``."""
 
+    reset_fields = ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")
+
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         metadata = obj["metadata"]
         obj["spec"] = old["spec"]
@@ -135,6 +137,12 @@ class PodResizeStrategy(_AnyPodStrategy):
         return errs
 
 
+_ENDED: Final[dict[str, list[dict[str, Any]]]] = {
+    phase: [{"type": "Completed", "status": "True", "reason": phase, "message": message}]
+    for phase, message in (("Succeeded", "The pod has completed successfully."), ("Failed", "The pod failed."))
+}
+
+
 class PodStrategy(_AnyPodStrategy):
     """Pods. Only the spec counts generations, and updates may change little of it."""
 
@@ -169,6 +177,10 @@ class PodStrategy(_AnyPodStrategy):
         adopt_app_armor(obj, ctx.warnings)
         complete_pod_resources(spec)
         obj["status"]["qosClass"] = compute_quality(spec)
+
+    def row_conditions(self, obj: Object) -> list[dict[str, Any]]:
+        """Pods that have run to their end are marked, so that clients can leave them out."""
+        return _ENDED.get((obj.get("status") or {}).get("phase", ""), [])
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs: list[FieldError] = []
