@@ -13,6 +13,8 @@ from pilothouse.app.auditing import build_auditing
 from pilothouse.app.authentication import Authentication
 from pilothouse.app.authorization import Authorization
 from pilothouse.app.chain import Chain, build_chain
+from pilothouse.app.custom_versions import CustomVersionDocuments
+from pilothouse.app.encryption import Encryption
 from pilothouse.app.escalation import guard_roles
 from pilothouse.app.hooks import ServerHooks
 from pilothouse.app.openid import install_openid
@@ -50,8 +52,11 @@ class Assembly:
         self.lifecycle = Lifecycle()
         path = str(Path(options.own.data_dir) / "store.db")
         self.backend = SQLiteBackend(path, retention=Retention(seconds=options.etcd.etcd_compaction_interval or 300.0))
-        self.cacher = Cacher(self.backend)
+        self.encryption = Encryption(options, self.backend) if options.etcd.encryption_provider_config else None
+        self.cacher = Cacher(self.backend if self.encryption is None else self.encryption.backend)
         self.storage = StorageFactory(self.cacher, options.etcd.etcd_prefix, int(options.control_plane.event_ttl))
+        if self.encryption is not None:
+            self.storage.is_stale = self.encryption.backend.is_stale
         allow_privileged(options.control_plane.allow_privileged)
         node_ports = install_allocation(options, self.storage, self.backend)
         address = f"{options.generic.external_hostname}:{options.secure_serving.secure_port}"
@@ -77,6 +82,7 @@ class Assembly:
         front = self.chain.aggregator
         install_standard_routes(front, self.metrics)
         self.openapi = install_openapi(front)
+        self.chain.custom.tell(CustomVersionDocuments(self.openapi))
         install_debugging_pages(front, options.shown)
         install_openid(front, self.authentication, options.authentication.service_account_jwks_uri, address)
         front.checks.install(front.routes)
@@ -105,6 +111,8 @@ class Assembly:
         checks.add("loopback-serving-certificate", lambda: "", ("healthz", "livez"))
         checks.add("etcd", self._store_fault)
         checks.add("etcd-readiness", self._store_fault, ("readyz",))
+        if self.encryption is not None and self.encryption.has_services:
+            checks.add("kms-providers", self.encryption.fault)
         checks.add("informer-sync", lambda: "", ("readyz",))
 
     def _store_fault(self) -> str:
@@ -116,6 +124,8 @@ class Assembly:
     async def start(self) -> None:
         """Open the store, listen, and run the post-start hooks."""
         await self.backend.open()
+        if self.encryption is not None:
+            await self.encryption.start()
         await self.cacher.open()
         await self.authorization.start()
         serving = self.options.secure_serving
@@ -147,6 +157,8 @@ class Assembly:
             await asyncio.sleep(_RELOAD_SECONDS)
             await asyncio.to_thread(self.authentication.poll)
             await asyncio.to_thread(self.authorization.poll)
+            if self.encryption is not None:
+                await self.encryption.poll()
             if self._tls is not None:
                 await asyncio.to_thread(self._tls.reload_if_changed)
 
@@ -185,6 +197,8 @@ class Assembly:
         await self.outgoing.close()
         await self.cacher.close()
         await self.backend.close()
+        if self.encryption is not None:
+            await self.encryption.close()
 
 
 def assemble(options: ServerOptions) -> Assembly:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.webhooks.services import ServiceResolver
 from pilothouse.aggregator.registration import ALWAYS, AutoRegistration, api_service
+from pilothouse.apiextensions.openapi import CustomVersionSource
+from pilothouse.apiextensions.serving.versions import CustomVersion
 from pilothouse.apiextensions.serving.webhook import ConversionWebhooks
 from pilothouse.endpoints.installed import InstalledVersion
 from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.openapi.registry import OpenApi
 from pilothouse.registry.storage import StorageFactory
 
 
@@ -28,3 +31,16 @@ class CustomVersionServices:
             self._registration.discard(f"{gv.version}.{gv.group}")
         elif version.version.priority is not None:
             self._registration.add(api_service(gv.group, gv.version, version.version.priority, ALWAYS))
+
+
+class CustomVersionDocuments:
+    """Describes each of them in the OpenAPI documents."""
+
+    def __init__(self, openapi: OpenApi) -> None:
+        self._openapi = openapi
+
+    def version_changed(self, gv: GroupVersion, version: InstalledVersion | None) -> None:
+        if isinstance(version, CustomVersion):
+            self._openapi.set_group_version(gv, CustomVersionSource(gv, version.established))
+        else:
+            self._openapi.remove_group_version(gv)

@@ -218,6 +218,10 @@ class ServedDefinition:
         declared = self._versions[version].get("selectableFields") or ()
         return {each["jsonPath"].removeprefix("."): jsonpath.parse(each["jsonPath"]) for each in declared}
 
+    def selectable_fields(self, version: str) -> list[str]:
+        """The fields that selectors may use at a version."""
+        return list(self._selectable(version))
+
     def _fields(self) -> Callable[[Object], dict[str, str]] | None:
         """Values for field selectors of all versions."""
         paths = {name: path for version in self._versions for name, path in self._selectable(version).items()}

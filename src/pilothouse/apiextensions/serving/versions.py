@@ -24,13 +24,15 @@ PRIORITY = (1000, 100)
 class CustomVersion(InstalledVersion):
     """A group version and the definitions that have it."""
 
-    __slots__ = ("definitions",)
+    __slots__ = ("definitions", "established")
 
     def __init__(self, group: str, version: str, served: dict[str, ServedDefinition]) -> None:
-        shown = [served[name] for name in sorted(served) if definitions.is_true(served[name].crd, "Established")]
-        rows = [definition.resource(version) for definition in shown]
-        super().__init__(Version(group, version, PRIORITY, rows), {})
         self.definitions = served
+        self.established = [
+            served[name] for name in sorted(served) if definitions.is_true(served[name].crd, definitions.ESTABLISHED)
+        ]
+        rows = [definition.resource(version) for definition in self.established]
+        super().__init__(Version(group, version, PRIORITY, rows), {})
 
     async def dispatch(self, request: APIRequest) -> Response:
         info = request.info
