@@ -33,13 +33,18 @@ class EtcdOptions(FlagGroup):
         "Keep owner references for the garbage collector; must agree with the controller manager's flag.",
     )
     encryption_provider_config: str = flag(
-        "encryption-provider-config", STRING, "", "File that says how objects are encrypted in the store."
+        "encryption-provider-config",
+        STRING,
+        "",
+        "File that says how objects are encrypted in the store.",
+        effective=True,
     )
     encryption_provider_config_automatic_reload: bool = flag(
         "encryption-provider-config-automatic-reload",
         BOOL,
         False,
         "Read --encryption-provider-config again when it changes.",
+        effective=True,
     )
     etcd_cafile: str = flag("etcd-cafile", STRING, "", "Certificate authority that etcd's certificate is checked with.")
     etcd_certfile: str = flag("etcd-certfile", STRING, "", "Client certificate shown to etcd.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from pilothouse.apis import types
 from pilothouse.apis.resources import Resource, table
 from pilothouse.apis.strategies import strategy_for
@@ -19,6 +21,8 @@ class StorageFactory:
         self._root = root
         self._event_ttl = event_ttl
         self._stores: dict[str, Store] = {}
+        self.is_stale: Callable[[str], Awaitable[bool]] | None = None
+        """Tells whether a stored value should be written anew even if nothing changed; for stores made from now on."""
 
     def store_for(self, resource: Resource) -> Store:
         """The store of a resource, whichever version asks for it.
@@ -32,6 +36,7 @@ class StorageFactory:
         if store is None:
             hub = hub_resource(resource)
             store = self._share(resource, self.store_for(hub)) if foreign else self._make(hub)
+            store.is_stale = self.is_stale
             self._stores[name] = store
         return store
 

@@ -89,6 +89,8 @@ class Store:
         self._ttl = ttl_seconds
         self._random = random.Random()
         self.reservations: Reservations | None = None
+        self.is_stale: Callable[[str], Awaitable[bool]] | None = None
+        """Whether a value should be written anew although nothing changed: its encryption is out of date."""
 
     # Reading
 
@@ -302,7 +304,7 @@ class Store:
             if not ctx.dry_run:
                 await self.remove(key, entry.revision, obj)
             return self.codec.entry_of(key, obj, self.codec.encode(obj), entry.revision)
-        if self.is_unchanged(obj, old, entry):
+        if self.is_unchanged(obj, old, entry) and not (self.is_stale is not None and await self.is_stale(key)):
             return entry
         if self.stored_form is not None:
             obj = await self.stored_form(obj)
