@@ -256,7 +256,7 @@ class _Checker:
         for index, item in enumerate(node.elements):
             self.visit(item)
             kind = self._optional_element(item, item.type) if index in node.optional else item.type
-            element = self._join(item, element, kind)
+            element = self._join(element, kind)
         node.type = list_of(element or self._variable())
 
     def _optional_element(self, node: Node, kind: Type) -> Type:
@@ -265,25 +265,22 @@ class _Checker:
             self._mismatch(node.offset, optional_of(inner), inner)
         return inner
 
-    def _join(self, node: Node, previous: Type | None, current: Type) -> Type:
+    def _join(self, previous: Type | None, current: Type) -> Type:
         if previous is None:
             return current
-        if self._assign(previous, current):
-            return most_general(previous, current)
-        self._mismatch(node.offset, previous, current)
-        return ERROR
+        return most_general(previous, current) if self._assign(previous, current) else DYN
 
     def _map(self, node: MapNode) -> None:
         key: Type | None = None
         value: Type | None = None
         for entry in node.entries:
             self.visit(entry.key)
-            key = self._join(entry.key, key, entry.key.type)
+            key = self._join(key, entry.key.type)
             self.visit(entry.value)
             kind = entry.value.type
             if entry.optional:
                 kind = self._optional_element(entry.value, kind)
-            value = self._join(entry.value, value, kind)
+            value = self._join(value, kind)
         node.type = map_of(key or self._variable(), value or self._variable())
 
     def _struct(self, node: StructNode) -> None:

@@ -1,4 +1,5 @@
-"""Checks constant arguments that can only be wrong: durations, timestamps and patterns that do not parse."""
+"""Checks of literals beyond their types: values of one kind in lists and maps, and constant arguments that cannot be
+right: durations, timestamps, patterns, and format strings with their arguments."""
 
 from __future__ import annotations
 
@@ -6,10 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pilothouse.cel.conversions import parse_timestamp
+from pilothouse.cel.library.formatting import CLAUSES, FormatError, read_clauses
 from pilothouse.cel.nodes import Call, Comprehension, ListNode, Literal, MapNode, Node, Select, StructNode
 from pilothouse.cel.regular_expressions import is_pattern
+from pilothouse.cel.types import Type, unwrap_optional
 from pilothouse.cel.values import EvaluationError
 from pilothouse.machinery.times import TimeError, parse_duration
+
+Faults = list[tuple[int, str]]
 
 
 def _is_duration(text: Any) -> bool:
@@ -33,30 +38,114 @@ _CHECKS: dict[str, tuple[int, Callable[[Any], bool]]] = {
     "timestamp": (0, _is_timestamp),
     "matches": (-1, is_pattern),
 }
+_PRINTABLE = frozenset(
+    {"list", "map", "int", "uint", "double", "bool", "string", "timestamp", "bytes", "duration", "type", "null", "dyn"}
+)
+_ACCEPTED = {
+    "s": _PRINTABLE,
+    "d": frozenset({"int", "uint", "dyn"}),
+    "f": frozenset({"double", "string", "dyn"}),
+    "e": frozenset({"double", "string", "dyn"}),
+    "b": frozenset({"int", "uint", "bool", "dyn"}),
+    "x": frozenset({"int", "uint", "string", "bytes", "dyn"}),
+    "X": frozenset({"int", "uint", "string", "bytes", "dyn"}),
+    "o": frozenset({"int", "uint", "dyn"}),
+}
 
 
-def check_literals(root: Node) -> list[tuple[int, str]]:
-    faults: list[tuple[int, str]] = []
-    for node in walk(root):
-        if not isinstance(node, Call) or node.function not in _CHECKS or not node.arguments:
+def check_literals(root: Node) -> Faults:
+    faults: Faults = []
+    for node, in_format in walk(root):
+        if isinstance(node, Call):
+            _check_call(node, faults)
+        elif in_format:
             continue
-        position, accepts = _CHECKS[node.function]
-        argument = node.arguments[position]
-        if isinstance(argument, Literal) and isinstance(argument.value, str) and not accepts(argument.value):
-            faults.append((argument.offset, f"invalid {node.function} argument"))
+        elif isinstance(node, ListNode):
+            _check_list(node, faults)
+        elif isinstance(node, MapNode):
+            _check_map(node, faults)
     return faults
 
 
-def walk(root: Node) -> Iterator[Node]:
-    """Go through a tree, each node once."""
-    waiting, seen = [root], {id(root)}
+def _check_call(node: Call, faults: Faults) -> None:
+    if node.function == "format" and node.target is not None:
+        _check_format(node, faults)
+    if node.function not in _CHECKS or not node.arguments:
+        return
+    position, accepts = _CHECKS[node.function]
+    argument = node.arguments[position]
+    if isinstance(argument, Literal) and isinstance(argument.value, str) and not accepts(argument.value):
+        faults.append((argument.offset, f"invalid {node.function} argument"))
+
+
+def _mismatch(offset: int, wanted: Type, given: Type, faults: Faults) -> None:
+    faults.append((offset, f"expected type '{wanted}' but found '{given}'"))
+
+
+def _check_list(node: ListNode, faults: Faults) -> None:
+    wanted: Type | None = None
+    for index, item in enumerate(node.elements):
+        kind = unwrap_optional(item.type)[0] if index in node.optional else item.type
+        if wanted is None:
+            wanted = kind
+        elif kind != wanted:
+            _mismatch(item.offset, wanted, kind, faults)
+            return
+
+
+def _check_map(node: MapNode, faults: Faults) -> None:
+    wanted: tuple[Type, Type] | None = None
+    for entry in node.entries:
+        value = unwrap_optional(entry.value.type)[0] if entry.optional else entry.value.type
+        if wanted is None:
+            wanted = (entry.key.type, value)
+            continue
+        if entry.key.type != wanted[0]:
+            _mismatch(entry.key.offset, wanted[0], entry.key.type, faults)
+        if value != wanted[1]:
+            _mismatch(entry.value.offset, wanted[1], value, faults)
+
+
+def _check_format(node: Call, faults: Faults) -> None:
+    """A constant format with a literal list of arguments must fit it."""
+    template, arguments = node.target, node.arguments[0] if len(node.arguments) == 1 else None
+    if not isinstance(template, Literal) or not isinstance(template.value, str) or not isinstance(arguments, ListNode):
+        return
+    given = arguments.elements
+    try:
+        clauses = [piece for piece in read_clauses(template.value, len(given)) if not isinstance(piece, str)]
+    except FormatError as error:
+        faults.append((node.offset, str(error)))
+        return
+    for (letter, _), argument in zip(clauses, given, strict=False):
+        wrong = _unprintable(letter, argument)
+        if wrong is not None:
+            faults.append((wrong.offset, "error during formatting: " + CLAUSES[letter] % wrong.type.name))
+            return
+    if len(given) > len(clauses):
+        message = f"too many arguments supplied to string.format (expected {len(clauses)}, got {len(given)})"
+        faults.append((node.offset, message))
+
+
+def _unprintable(letter: str, node: Node) -> Node | None:
+    if node.type.kind not in _ACCEPTED[letter]:
+        return node
+    if letter != "s" or not isinstance(node, ListNode | MapNode):
+        return None
+    return next((wrong for child in children(node) if (wrong := _unprintable(letter, child)) is not None), None)
+
+
+def walk(root: Node) -> Iterator[tuple[Node, bool]]:
+    """Go through a tree, each node once, telling whether it is inside a call of `format`."""
+    waiting, seen = [(root, False)], {id(root)}
     while waiting:
-        node = waiting.pop()
-        yield node
+        node, in_format = waiting.pop()
+        yield node, in_format
+        inside = in_format or (isinstance(node, Call) and node.function == "format")
         for child in children(node):
             if id(child) not in seen:
                 seen.add(id(child))
-                waiting.append(child)
+                waiting.append((child, inside))
 
 
 def children(node: Node) -> list[Node]:

@@ -18,7 +18,7 @@ REGEX = 0.25
 CHECK_COST = 350_000
 Cost = Callable[[tuple[Any, ...], Any], int]
 
-_ONE = frozenset(
+CONSTANT_COST = frozenset(
     "serviceAccount path group resource subresource namespace name allowed reason error errored masked prefixLength"
     " family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast isGlobalUnicast format.named sign"
     " asInteger isInteger asApproximateFloat isGreaterThan isLessThan compareTo add sub major minor patch getScheme"
@@ -140,7 +140,7 @@ def run_cost(function: str, overload: Overload | None, types: list[Type]) -> int
         return overload.cost
     if function == "check":
         return CHECK_COST
-    if function in _ONE or identity == "cidr_ip":
+    if function in CONSTANT_COST or identity == "cidr_ip":
         return 1
     if function in _CONTAINING:
         return _CONTAINING[function](identity)
