@@ -158,7 +158,7 @@ class AuditOptions(FlagGroup):
         for title, name in sizes:
             value = getattr(self, f"{backend}_batch_{name}")
             if value <= 0:
-                return f"invalid audit batch {backend} {title} {format_float(value)}, must be a positive number"
+                return f"invalid audit batch {backend} {title} {format_float(float(value))}, must be a positive number"
         return ""
 
     def _log_errors(self) -> list[str]:
