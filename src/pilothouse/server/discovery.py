@@ -19,13 +19,17 @@ from pilothouse.server.routes import RouteHandler
 
 
 class ChainDiscovery:
-    """What all servers of a chain serve together. ``refresh`` after a group version came or went."""
+    """What all servers of a chain serve together.
+
+    ``refresh`` looks at everything anew; ``version_changed`` costs the same however many group versions there are.
+    Documents are forgotten when something in them changes and made again when they are asked for.
+    """
 
     def __init__(self, front: GenericAPIServer, address: Callable[[], str]) -> None:
         self._front = front
         self._address = address
-        self._groups: set[str] = set()
-        self._fixed_groups: set[str] = set()
+        self._groups: dict[str, dict[GroupVersion, Version]] = {}
+        self._fixed_groups: frozenset[str] = frozenset()
         """Groups that are there from the start; those of custom resources come and go."""
         self._documents: dict[str, discovery.KeptDocument] = {}
 
@@ -40,24 +44,42 @@ class ChainDiscovery:
         routes.add("/", json_route(lambda: {"paths": self._front.paths()}), hidden=True)
         self._front.chain()[-1].fall_back_to(self._unknown)
         self.refresh()
-        self._fixed_groups = self._groups
+        self._fixed_groups = frozenset(self._groups)
 
     def refresh(self) -> None:
         """Forget all documents and follow the set of served groups."""
-        self._documents.clear()
-        groups = {gv.group for gv in self._versions() if gv.group}
-        for group in self._groups - groups:
-            self._front.routes.remove(f"/apis/{group}")
-            self._front.routes.remove(f"/apis/{group}/")
-        for group in groups - self._groups:
-            handler = self._plain(f"/apis/{group}", lambda group=group: self._group(group))  # type: ignore[misc]
-            self._front.routes.add(f"/apis/{group}", handler)
-            self._front.routes.add(f"/apis/{group}/", handler, hidden=True)
-        self._groups = groups
+        served = {gv: each for server in self._front.chain() for gv, each in server.versions.items()}
+        known = [gv for versions in self._groups.values() for gv in versions]
+        for gv in known:
+            if gv not in served:
+                self.version_changed(gv, None)
+        for gv, each in served.items():
+            self.version_changed(gv, each)
 
     def version_changed(self, gv: GroupVersion, version: InstalledVersion | None) -> None:
-        """A group version of custom resources came, changed, or (None) went."""
-        self.refresh()
+        """A group version came, changed, or (None) went."""
+        group = gv.group
+        known = group in self._groups
+        if version is not None:
+            self._groups.setdefault(group, {})[gv] = version.version
+        elif known:
+            self._groups[group].pop(gv, None)
+            if not self._groups[group]:
+                del self._groups[group]
+        for key in (f"/apis/{group}", "/apis", "/apis aggregated", *(() if group else ("/api aggregated",))):
+            self._documents.pop(key, None)
+        if group and known is not (group in self._groups):
+            self._route(group, served=not known)
+
+    def _route(self, group: str, *, served: bool) -> None:
+        path, routes = f"/apis/{group}", self._front.routes
+        if not served:
+            routes.remove(path)
+            routes.remove(f"{path}/")
+            return
+        handler = self._plain(path, lambda: self._group(group))
+        routes.add(path, handler)
+        routes.add(f"{path}/", handler, hidden=True)
 
     async def _unknown(self, request: APIRequest) -> Response:
         """What nobody serves: a Status below a known group, plain text elsewhere."""
@@ -67,19 +89,16 @@ class ChainDiscovery:
             return error_response(request, errors.not_found_anything())
         return page_not_found()
 
-    def _versions(self) -> dict[GroupVersion, Version]:
-        """All served versions, by priority."""
-        served = {gv: v.version for server in self._front.chain() for gv, v in server.versions.items()}
-        return dict(sorted(served.items(), key=lambda item: _rank(item[1])))
+    def _sorted(self, group: str) -> list[Version]:
+        return sorted(self._groups[group].values(), key=_rank)
 
     def _by_group(self) -> dict[str, list[Version]]:
-        groups: dict[str, list[Version]] = {}
-        for version in self._versions().values():
-            groups.setdefault(version.group, []).append(version)
-        return groups
+        """All served versions, groups and versions by their priority."""
+        groups = {group: self._sorted(group) for group in self._groups}
+        return dict(sorted(groups.items(), key=lambda item: _rank(item[1][0])))
 
     def _group(self, group: str) -> discovery.Document:
-        return discovery.group_document(group, [v.group_version for v in self._by_group()[group]])
+        return discovery.group_document(group, [v.group_version for v in self._sorted(group)])
 
     def _group_list(self) -> discovery.Document:
         groups = {g: [v.group_version for v in versions] for g, versions in self._by_group().items() if g}
