@@ -2,8 +2,8 @@
 
     python tools/make_resources.py CORE_JSON GROUPS_JSON ETCD_PATHS_TSV BOOTSTRAP_JSON
 
-CORE_JSON and GROUPS_JSON are aggregated discovery of /api and /apis with every version switched on, ETCD_PATHS_TSV tells
-keys and stored versions, BOOTSTRAP_JSON the APIServices of a fresh server: the versions that are on by default.
+CORE_JSON and GROUPS_JSON are aggregated discovery of /api and /apis with every version switched on, ETCD_PATHS_TSV
+tells keys and stored versions, BOOTSTRAP_JSON the APIServices of a fresh server: the versions that are on by default.
 One line a resource or subresource; a group's line carries its priority order by its position.
 """
 
@@ -81,7 +81,8 @@ def main() -> None:
                         words.append("stored=" + stored.strip("/").rpartition("/")[0])
                 lines.append("  " + " ".join(words))
                 for s in r.get("subresources", ()):
-                    sub = [s["subresource"], kind_of(s["responseKind"], group, version) if s.get("responseKind") else "-"]
+                    kind = kind_of(s["responseKind"], group, version) if s.get("responseKind") else "-"
+                    sub = [s["subresource"], kind]
                     lines.append("    " + " ".join([*sub, ",".join(sorted(s["verbs"])) or "-"]))
     out = Path(__file__).parents[1] / "src/pilothouse/apis/catalogue/resources.txt"
     out.write_text("\n".join(lines) + "\n")

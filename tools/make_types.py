@@ -1,4 +1,4 @@
-"""Write the catalogue of built-in types (src/pilothouse/apis/catalogue/types.txt) from the facts of a Kubernetes release.
+"""Write the catalogue of built-in types (src/pilothouse/apis/catalogue/types.txt) from facts of a Kubernetes release.
 
     python tools/make_types.py GO_STAGING_DIR OPENAPI_V3_DIR
 

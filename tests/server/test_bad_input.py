@@ -17,7 +17,7 @@ GOOD = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
         (b"- a", "application/yaml", 400, "cannot unmarshal array"),
         (b"{}", "text/plain", 415, "unknown format"),
         (b"x", "application/vnd.kubernetes.protobuf", 400, "does not appear to be a protobuf message"),
-        (b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":5}}', "application/json", 400, "ObjectMeta.metadata.name"),
+        (b'{"kind":"ConfigMap","metadata":{"name":5}}', "application/json", 400, "ObjectMeta.metadata.name"),
         (b'{"kind":"Secret","apiVersion":"v1"}', "application/json", 400, "unknown conversion"),
         (b'{"kind":"Nope","apiVersion":"v1"}', "application/json", 400, 'no kind "Nope" is registered'),
         (b'{"kind":"ConfigMap","apiVersion":"a/b/c"}', "application/json", 400, "unexpected GroupVersion"),

@@ -1,7 +1,8 @@
 """Conversion between the version a client speaks and the hub version, for kinds whose versions differ in shape.
 
-Most kinds have one version, or versions of the same shape: nothing is converted then. A group with versions of different
-shapes has a module ``conversion`` with a dictionary ``CONVERTERS`` from (version, resource) to (to hub, from hub).
+Most kinds have one version, or versions of the same shape: nothing is converted then. A group with versions of
+different shapes has a module ``conversion`` with a dictionary ``CONVERTERS`` from (version, resource) to (to hub, from
+hub).
 """
 
 from __future__ import annotations

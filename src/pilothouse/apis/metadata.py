@@ -16,6 +16,8 @@ MANAGER_LIMIT = 128
 ORPHAN_DEPENDENTS = "orphan"
 DELETE_DEPENDENTS = "foregroundDeletion"
 _METADATA = Path("metadata")
+_IMMUTABLE_TEXTS = ("name", "namespace", "uid")
+_IMMUTABLE_TIMES = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 def validate_metadata(
@@ -53,7 +55,10 @@ def validate_metadata_update(metadata: Metadata, old: Metadata, path: Path = _ME
         extra = sorted(set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if extra:
             listed = ", ".join(f'"{name}"' for name in extra)
-            why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
+            why = (
+                "no new finalizers can be added if the object is being deleted, "
+                f"found new finalizers []string{{{listed}}}"
+            )
             errs.append(forbidden(path.child("finalizers"), why))
     version = metadata.get("resourceVersion", "")
     if not version:
@@ -61,12 +66,12 @@ def validate_metadata_update(metadata: Metadata, old: Metadata, path: Path = _ME
     _validate_generation(metadata, path, errs)
     if metadata.get("generation", 0) < old.get("generation", 0):
         errs.append(invalid(path.child("generation"), metadata.get("generation", 0), "must not be decremented"))
-    for key in ("name", "namespace", "uid"):
-        if metadata.get(key, "") != old.get(key, ""):
-            errs.append(invalid(path.child(key), metadata.get(key, ""), IMMUTABLE))
-    for key in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
-        if metadata.get(key) != old.get(key):
-            errs.append(invalid(path.child(key), metadata.get(key), IMMUTABLE))
+    for keys, empty in (_IMMUTABLE_TEXTS, ""), (_IMMUTABLE_TIMES, None):
+        errs += (
+            invalid(path.child(key), metadata.get(key, empty), IMMUTABLE)
+            for key in keys
+            if metadata.get(key, empty) != old.get(key, empty)
+        )
     _validate_maps_and_owners(metadata, path, errs)
     _validate_managed_fields(metadata, path, errs)
     return errs

@@ -1,4 +1,4 @@
-"""What a kind's objects may be called. Each validator takes a name, or a generateName prefix to which letters are added."""
+"""What a kind's objects may be called. Validators take a name, or a generateName prefix to which letters are added."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Finding the strategy of a resource: its group's own, or one made from what the table and the catalogue say.
 
-A group folder with behaviour of its own has a module ``strategy`` with a dictionary ``STRATEGIES`` from resource names to
-classes. It is imported when the first of its resources is installed with storage, never at start-up.
+A group folder with behaviour of its own has a module ``strategy`` with a dictionary ``STRATEGIES`` from resource names
+to classes. It is imported when the first of its resources is installed with storage, never at start-up.
 """
 
 from __future__ import annotations

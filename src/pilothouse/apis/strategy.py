@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
-from pilothouse.apis.object_names import NameValidator, name_is_dns_subdomain
+from pilothouse.apis.object_names import name_is_dns_subdomain
 from pilothouse.machinery.field_errors import FieldError
 from pilothouse.machinery.go_quote import quote
 
@@ -63,7 +63,7 @@ class Column:
 class Strategy:
     """The defaults every resource starts from. Subclasses change what differs."""
 
-    validate_name: ClassVar[NameValidator] = staticmethod(name_is_dns_subdomain)
+    validate_name: ClassVar[staticmethod[[str, bool], list[str]]] = staticmethod(name_is_dns_subdomain)
     allow_create_on_update: ClassVar[bool] = False
     allow_unconditional_update: ClassVar[bool] = True
     generation: ClassVar[bool] = False
@@ -108,7 +108,7 @@ class Strategy:
         return []
 
     def warnings_on_delete(self, ctx: Context, policy_given: bool) -> list[str]:
-        """Told before anything is deleted; ``policy_given`` says whether the client chose what becomes of dependents."""
+        """Told before anything is deleted; ``policy_given``: the client chose what becomes of dependents."""
         return []
 
     def canonicalize(self, obj: Object) -> None:
@@ -138,7 +138,7 @@ class Strategy:
     """Fields beyond name and namespace that a selector may use."""
 
     def convert_field(self, name: str, value: str) -> tuple[str, str]:
-        """The field a selector means, under the name ``fields`` gives it. Raises ``ValueError`` for one it may not use."""
+        """The field a selector means, under the name ``fields`` gives it; ``ValueError`` for one it may not use."""
         if name in ("metadata.name", "metadata.namespace") or name in self.field_labels:
             return name, value
         if not self.field_labels:

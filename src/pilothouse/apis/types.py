@@ -152,7 +152,9 @@ _GROUPS = {
     "audit": "audit.k8s.io",
 }
 _BARE_GROUPS = frozenset({"apps", "autoscaling", "batch", "policy", "extensions"})
-_SHARED_KINDS = frozenset({"List", "Status", "DeleteOptions", "APIGroupList", "APIGroup", "APIResourceList", "APIVersions"})
+_SHARED_KINDS = frozenset(
+    {"List", "Status", "DeleteOptions", "APIGroupList", "APIGroup", "APIResourceList", "APIVersions"}
+)
 
 
 def group_of(package: str) -> str:

@@ -7,7 +7,6 @@ All of them put up with others who do the same: what exists already, was changed
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, Final, Literal
 
 import orjson
@@ -30,6 +29,7 @@ _ATTEMPTS: Final = 5
 
 Change = Callable[[Object], Object | None]
 """Gets a copy of the stored object, which it may change, and returns what to store, or None to leave it."""
+_MANAGERS: Final[dict[tuple[Resource, str, type[Strategy]], FieldManager]] = {}
 
 
 def server_context(namespace: str = "", verb: str = "create", subresource: str = "") -> Context:
@@ -117,9 +117,13 @@ async def _update(store: Store, ctx: Context, name: str, change: Change, manager
     return True
 
 
-@cache
 def _fields(resource: Resource, subresource: str, strategy: type[Strategy]) -> FieldManager:
-    return make_field_manager(resource, subresource, strategy())
+    """What tracks ownership at an endpoint of a store, made once."""
+    key = (resource, subresource, strategy)
+    manager = _MANAGERS.get(key)
+    if manager is None:
+        manager = _MANAGERS[key] = make_field_manager(resource, subresource, strategy())
+    return manager
 
 
 def _applied(store: Store, fields: FieldManager, old: Object, wanted: Object, manager: str, at: str) -> Object:

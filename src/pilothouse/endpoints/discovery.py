@@ -1,7 +1,7 @@
 """Discovery: which groups, versions and resources are served, in all three forms clients ask for.
 
-Documents are encoded when first asked for and kept until the set of served versions changes; each carries an ETag, so that
-clients who know it already get a 304.
+Documents are encoded when first asked for and kept until the set of served versions changes; each carries an ETag, so
+that clients who know it already get a 304.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ def check_identity(obj: dict[str, Any], name: str, namespace: str) -> None:
         raise errors.bad_request(f"the name of the object ({name} based on URL) was undeterminable: {why}")
     place = metadata.get("namespace", "")
     if namespace and place and place != namespace:
-        raise errors.bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        why = "the namespace of the provided object does not match the namespace sent on the request"
+        raise errors.bad_request(why)
     if given != name:
         raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
 

@@ -2,8 +2,8 @@
 
     bytes → JSON value (from JSON, YAML or protobuf) → kind and version checked → decoded by schema → hub version
 
-Every refusal is the original's, word for word. Unknown and duplicate fields are dropped, and named in warnings or in a 400
-as ``fieldValidation`` asks.
+Every refusal is the original's, word for word. Unknown and duplicate fields are dropped, and named in warnings or in a
+400 as ``fieldValidation`` asks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ from pilothouse.net.messages import BodyTooLarge
 
 BODY_LIMIT: Final = 3 * 1024 * 1024
 _SHOWN: Final = 30
-_TYPE_META: Final = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+_OPTIONS_KINDS: Final = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
+_TYPE_META: Final = (
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+)
 SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
 _MOVED: Final = {
     ("extensions", "DaemonSet"): "apps",
@@ -104,7 +107,7 @@ def field_validation(request: APIRequest) -> str:
 
 def options_kind(request: APIRequest) -> str:
     """The options type that the original decodes a write's query into."""
-    return {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}.get(request.method, "DeleteOptions")
+    return _OPTIONS_KINDS.get(request.method, "DeleteOptions")
 
 
 async def read_object(request: APIRequest, expected: Expected, validation: str) -> dict[str, Any]:

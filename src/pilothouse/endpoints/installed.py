@@ -1,7 +1,7 @@
 """Installed versions: from a request's coordinates to the verb that serves it.
 
-No patterns are matched: the reading of the path (request info) is looked up. What has no such resource is a 404 Status, what
-does not take the method a 405.
+No patterns are matched: the reading of the path (request info) is looked up. What has no such resource is a 404 Status,
+what does not take the method a 405.
 """
 
 from __future__ import annotations

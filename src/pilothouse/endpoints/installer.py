@@ -1,8 +1,8 @@
 """Installing: rows of the resource table become endpoints, given something that keeps their objects.
 
 Where a row's objects are kept, its endpoint and those of same-object subresources are made of the verbs and its
-strategy. All others bring their own verbs (``subresources.MAKERS``, or ``own_verbs`` from the layers above); every row has
-an endpoint, so that methods it does not take are told apart from paths that do not exist.
+strategy. All others bring their own verbs (``subresources.MAKERS``, or ``own_verbs`` from the layers above); every row
+has an endpoint, so that methods it does not take are told apart from paths that do not exist.
 """
 
 from __future__ import annotations

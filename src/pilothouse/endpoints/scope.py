@@ -1,8 +1,8 @@
 """Everything a verb needs to know about the endpoint it serves, made once when the resource is installed.
 
-A scope joins a row of the resource table (or of one of its subresources) at one served version with the store behind it.
-Built-in and custom resources differ only in what their scopes hold. What is computed and never kept (reviews, bindings) has
-an endpoint without a store.
+A scope joins a row of the resource table (or of one of its subresources) at one served version with the store behind
+it. Built-in and custom resources differ only in what their scopes hold. What is computed and never kept (reviews,
+bindings) has an endpoint without a store.
 """
 
 from __future__ import annotations

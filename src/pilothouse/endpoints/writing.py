@@ -1,6 +1,7 @@
 """The way of a write from the decoded object to the store, shared by create, update, patch and apply.
 
-    decoded, defaulted → field management → mutating admission → store (rules, validation) → validating admission → stored
+    decoded, defaulted → field management → mutating admission
+        → store (rules, validation) → validating admission → stored
 
 ``Write`` holds what all steps of one request need. Its hooks may run several times, once for every lost race.
 """

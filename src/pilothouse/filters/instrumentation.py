@@ -1,4 +1,4 @@
-"""Counting requests and their durations: plain dictionaries on the way, Prometheus' forms only when somebody scrapes."""
+"""Counting requests and their durations: plain dictionaries on the way, Prometheus' forms only for those who scrape."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class RequestMetrics:
         for key, buckets in self._durations.items():
             cumulative = 0.0
             rows = []
-            for bound, count in zip((*map(str, _BUCKETS), "+Inf"), buckets[:-1], strict=True):
-                cumulative += count
+            for bound, observed in zip((*map(str, _BUCKETS), "+Inf"), buckets[:-1], strict=True):
+                cumulative += observed
                 rows.append((bound, cumulative))
             durations.add_metric(_label_values(key), rows, buckets[-1])
         yield durations

@@ -1,4 +1,4 @@
-"""Requests that are not meant to last are ended with a 504 after ``--request-timeout``, or earlier if ``?timeout`` says so.
+"""Requests not meant to last are ended with a 504 after ``--request-timeout``, or earlier if ``?timeout`` says so.
 
 The deadline is only noted here. A request that never waits cannot time out, so the server below looks at deadlines of
 waiting requests alone and cancels those; the cancellation arrives here and becomes the answer.

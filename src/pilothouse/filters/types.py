@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.net.messages import Response
 
-Handler = Callable[[APIRequest], Awaitable[Response]]
+Handler = Callable[[APIRequest], Coroutine[Any, Any, Response]]

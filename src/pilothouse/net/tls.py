@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-
 logger = logging.getLogger(__name__)
 
 VERSIONS = {

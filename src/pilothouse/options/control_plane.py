@@ -26,7 +26,7 @@ class ControlPlaneOptions(FlagGroup):
         True,
         "Do not pass redirects of aggregated servers on to clients.",
     )
-    allow_privileged: bool = flag("allow-privileged", BOOL, False, "Allow privileged containers.")
+    allow_privileged: bool = flag("allow-privileged", BOOL, False, "Allow privileged containers.", effective=True)
     apiserver_count: int = flag(
         "apiserver-count",
         INT,

@@ -1,7 +1,8 @@
-"""GenericAPIServer: groups of resources, other routes, hooks and health checks, and a delegate for what it does not serve.
+"""GenericAPIServer: groups of resources, other routes, hooks, health checks, and a delegate for what it does not serve.
 
-Servers form a chain. A request is offered to the first; each looks whether the group version or path is its own and otherwise
-hands the request on. The last delegate answers 404. All servers of a chain share one set of health checks and hooks.
+Servers form a chain. A request is offered to the first; each looks whether the group version or path is its own and
+otherwise hands the request on. The last delegate answers 404. All servers of a chain share one set of health checks and
+hooks.
 """
 
 from __future__ import annotations

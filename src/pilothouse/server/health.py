@@ -1,7 +1,7 @@
 """``/healthz``, ``/livez`` and ``/readyz``: named checks, alone or all together.
 
-Each endpoint has its own list of checks, in the order they were added. ``?verbose`` prints every result, ``?exclude=x`` leaves
-one out; a failure is a 500 that names the checks which failed, and never why (that goes to the log).
+Each endpoint has its own list of checks, in the order they were added. ``?verbose`` prints every result, ``?exclude=x``
+leaves one out; a failure is a 500 that names the checks which failed, and never why (that goes to the log).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Post-start and pre-shutdown hooks: named pieces of work that begin when the server listens and end before it stops.
 
-Each post-start hook is also a health check ``poststarthook/<name>``, failing until the hook has returned. A hook that raises
-brings the server down: half a control plane is worse than none.
+Each post-start hook is also a health check ``poststarthook/<name>``, failing until the hook has returned. A hook that
+raises brings the server down: half a control plane is worse than none.
 """
 
 from __future__ import annotations

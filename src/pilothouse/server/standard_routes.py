@@ -52,7 +52,7 @@ def _scrape(metrics: RequestMetrics) -> Any:
         from prometheus_client import CollectorRegistry, generate_latest
 
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(metrics)  # type: ignore[arg-type]
+        registry.register(metrics)
         return Response(200, generate_latest(registry), METRICS_TYPE)
 
     return serve

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from pilothouse.apis.columns import AGE, NAME
-from pilothouse.apis.object_names import NameValidator
 from pilothouse.apis.status import StatusKeeper, keep
 from pilothouse.apis.strategy import Column, Context, Object, StatusStrategy, Strategy
 from pilothouse.apis.validating import well_formed
@@ -112,7 +111,7 @@ class APIServiceStrategy(StatusKeeper):
     standard_finalizers = False
 
     type_name = "apiregistration.v1.APIService"
-    validate_name: ClassVar[NameValidator] = staticmethod(name_is_path_segment)
+    validate_name = staticmethod(name_is_path_segment)
     allow_unconditional_update = False
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": APIServiceStatusStrategy}
     columns = (

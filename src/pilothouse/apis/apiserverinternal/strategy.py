@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from pilothouse.apis.columns import AGE, NAME
-from pilothouse.apis.object_names import NameValidator
 from pilothouse.apis.status import ResettingStatusStrategy, StatusKeeper
 from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
 from pilothouse.machinery import names
@@ -141,7 +140,7 @@ class StorageVersionStrategy(StatusKeeper):
     """Storage versions."""
 
     type_name = "apiserverinternal.v1alpha1.StorageVersion"
-    validate_name: ClassVar[NameValidator] = staticmethod(name_is_group_resource)
+    validate_name = staticmethod(name_is_group_resource)
     allow_unconditional_update = False
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": StorageVersionStatusStrategy}
     columns = (

@@ -26,7 +26,7 @@ from pilothouse.apis.core.pod_spec.annotations import validate_pod_annotations
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_for_template
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
 from pilothouse.apis.metadata import validate_annotations, validate_labels
-from pilothouse.apis.object_names import NameValidator, name_is_dns_label
+from pilothouse.apis.object_names import name_is_dns_label
 from pilothouse.apis.selectors import validate_selector_matches_template
 from pilothouse.apis.strategy import Context, Object, StatusStrategy, Strategy
 from pilothouse.apis.validating import IMMUTABLE, non_negative, well_formed
@@ -185,7 +185,7 @@ class StatefulSetStrategy(WorkloadStrategy):
     """Stateful sets."""
 
     type_name = "apps.v1.StatefulSet"
-    validate_name: ClassVar[NameValidator] = staticmethod(name_is_dns_label)
+    validate_name = staticmethod(name_is_dns_label)
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": StatefulSetStatusStrategy}
     columns = STATEFUL_SET_COLUMNS
 

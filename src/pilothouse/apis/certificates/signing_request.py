@@ -16,7 +16,6 @@ from pilothouse.apis.certificates.x509 import check_certificates, check_request
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.pod_spec.signers import validate_signer_name
 from pilothouse.apis.faults import Faults
-from pilothouse.apis.object_names import NameValidator
 from pilothouse.apis.status import clear_status, keep
 from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
 from pilothouse.machinery import times
@@ -156,7 +155,7 @@ def _same(old: Object, condition: Object) -> bool:
 
 
 class _Part(Strategy):
-    validate_name: ClassVar[NameValidator] = staticmethod(name_is_anything)
+    validate_name = staticmethod(name_is_anything)
 
 
 class ApprovalStrategy(_Part):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 from pilothouse.apis.certificates.signing_request import convert_cluster_field, name_is_anything
 from pilothouse.apis.certificates.x509 import check_trust_anchors
 from pilothouse.apis.columns import NAME
 from pilothouse.apis.core.pod_spec.signers import check_trust_bundle_name, validate_signer_name
 from pilothouse.apis.metadata import IMMUTABLE
-from pilothouse.apis.object_names import NameValidator
 from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, too_long
@@ -45,7 +44,7 @@ def validate_trust_bundle(obj: Object, old: Object | None = None) -> list[FieldE
 class TrustBundleStrategy(Strategy):
     """Cluster trust bundles."""
 
-    validate_name: ClassVar[NameValidator] = staticmethod(name_is_anything)
+    validate_name = staticmethod(name_is_anything)
     allow_unconditional_update = False
     field_labels = frozenset({"spec.signerName"})
     columns = (

@@ -6,11 +6,10 @@ Coordinated leader election is a feature that is off: leases lose its two fields
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.checks import check_qualified_name, check_unchanged
-from pilothouse.apis.object_names import NameValidator
 from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
@@ -86,7 +85,7 @@ def name_is_candidate(name: str, prefix: bool) -> list[str]:
 class LeaseCandidateStrategy(Strategy):
     """Which lease a candidate stands for never changes."""
 
-    validate_name: ClassVar[NameValidator] = staticmethod(name_is_candidate)
+    validate_name = staticmethod(name_is_candidate)
     allow_create_on_update = True
     allow_unconditional_update = False
     columns = (

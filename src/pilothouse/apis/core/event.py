@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 
 from pilothouse.apis.columns import age_of, name_cell
 from pilothouse.apis.core.checks import check_qualified_name
-from pilothouse.apis.object_names import NameValidator, name_is_path_segment
+from pilothouse.apis.object_names import name_is_path_segment
 from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, required
 
@@ -74,7 +74,7 @@ COLUMNS: Final = (
 class EventStrategy(Strategy):
     """Events as core/v1 writes them. They own nothing and are never collected as garbage."""
 
-    validate_name: ClassVar[NameValidator] = staticmethod(name_is_path_segment)
+    validate_name = staticmethod(name_is_path_segment)
     allow_create_on_update = True
     collects_garbage = False
     columns = COLUMNS

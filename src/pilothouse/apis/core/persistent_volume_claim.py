@@ -61,10 +61,14 @@ def settle_sources(spec: dict[str, Any], old: dict[str, Any] | None = None) -> N
         del spec["dataSourceRef"]
     used = before.get("dataSource") is not None or before.get("dataSourceRef") is not None
     source = spec.get("dataSource")
-    by_older_field_only = not used and spec.get("dataSourceRef") is None and source is not None
-    if by_older_field_only and (source.get("apiGroup") or "", source.get("kind", "")) not in _OLD_SOURCES:
+    by_older_field = None if used or spec.get("dataSourceRef") is not None else source
+    if by_older_field is not None and _kind_of(by_older_field) not in _OLD_SOURCES:
         del spec["dataSource"]
     mirror_sources(spec)
+
+
+def _kind_of(source: dict[str, Any]) -> tuple[str, str]:
+    return source.get("apiGroup") or "", source.get("kind", "")
 
 
 def mirror_sources(spec: dict[str, Any]) -> None:

@@ -162,7 +162,7 @@ def _fc(path: Path, source: Source, name: str) -> list[FieldError]:
         errs.append(invalid(path.child("targetWWNs"), targets, why))
     if targets and lun is None:
         errs.append(required(path.child("lun"), "lun is required if targetWWNs is specified"))
-    elif targets and not 0 <= lun <= 255:
+    elif targets and lun is not None and not 0 <= lun <= 255:
         errs.append(invalid(path.child("lun"), lun, names.range_message(0, 255)))
     return errs
 

@@ -10,7 +10,6 @@ from pilothouse.apis.core.checks import check_dns_subdomain, refusals
 from pilothouse.apis.core.internal_form import internal_form
 from pilothouse.apis.faults import Faults
 from pilothouse.apis.metadata import IMMUTABLE
-from pilothouse.apis.object_names import NameValidator
 from pilothouse.apis.status import ResettingStatusStrategy
 from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
 from pilothouse.machinery import addresses, names
@@ -38,7 +37,7 @@ def _parent_cell(obj: Object) -> str:
 class IPAddressStrategy(Strategy):
     """An address and whom it belongs to, which never changes."""
 
-    validate_name: ClassVar[NameValidator] = staticmethod(name_is_ip)
+    validate_name = staticmethod(name_is_ip)
     columns = (
         NAME,
         Column("ParentRef", "string", _parent_cell, description=Doc("networking.v1.IPAddressSpec", "parentRef")),

@@ -5,10 +5,7 @@ Whether the author may grant what a role holds is decided by authorization, not 
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pilothouse.apis.columns import AGE, NAME
-from pilothouse.apis.object_names import NameValidator
 from pilothouse.apis.rbac.validation import GROUP, validate_binding, validate_cluster_role, validate_role
 from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
 from pilothouse.machinery import names
@@ -21,7 +18,7 @@ def name_is_path_segment(name: str, prefix: bool) -> list[str]:
 
 
 class _Rbac(Strategy):
-    validate_name: ClassVar[NameValidator] = staticmethod(name_is_path_segment)
+    validate_name = staticmethod(name_is_path_segment)
     allow_create_on_update = True
 
 

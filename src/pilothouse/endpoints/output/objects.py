@@ -1,7 +1,7 @@
 """One object or many, in the form the client negotiated.
 
-The usual case costs no decoding: an answer is the endpoint's head plus cached bytes, a list is cached bytes joined. Other
-versions of an object are made once and kept with the entry; other forms are decoded on demand.
+The usual case costs no decoding: an answer is the endpoint's head plus cached bytes, a list is cached bytes joined.
+Other versions of an object are made once and kept with the entry; other forms are decoded on demand.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def list_response(
         raise _wrong_transform(scope, METADATA, "a list", "List")
     elif media.transform == METADATA_LIST:
         items = [metadata_of(scope, entry, media) for entry in entries] or None
-        obj = {"kind": METADATA_LIST, "apiVersion": f"meta.k8s.io/{media.version}", "metadata": metadata, "items": items}
+        version = f"meta.k8s.io/{media.version}"
+        obj = {"kind": METADATA_LIST, "apiVersion": version, "metadata": metadata, "items": items}
     else:
         items = [orjson.loads(served_data(scope, entry)) for entry in entries]
         metadata = list_metadata(revision, token, remaining, explicit=scope.keeps_type)

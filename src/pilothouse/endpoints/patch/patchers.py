@@ -1,7 +1,7 @@
 """From a patch's bytes to a function that changes a stored object.
 
-A patcher works on the object as the endpoint's version shows it, decodes the result by schema like any body, and gives a
-hub object back. It may be called again with a newer object when another write came between.
+A patcher works on the object as the endpoint's version shows it, decodes the result by schema like any body, and gives
+a hub object back. It may be called again with a newer object when another write came between.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Watches: a stream of changes, one JSON object a line (or length-prefixed frames in protobuf).
 
-An event is encoded once for all watchers that want it in the same form; the bytes are kept with the event. A watch ends when
-its time is up, the client goes, the server stops, or it fell too far behind.
+An event is encoded once for all watchers that want it in the same form; the bytes are kept with the event. A watch ends
+when its time is up, the client goes, the server stops, or it fell too far behind.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def stream_content_type(media: Media) -> bytes:
 
 
 def watch_seconds(extra: WatchOptions) -> float:
-    """How long the watch lasts: as asked for, or for half an hour to an hour, spread so that clients do not all return at once."""
+    """How long the watch lasts: as asked for, or half an hour to an hour, so that clients do not all return at once."""
     if extra.timeout_seconds:
         return float(extra.timeout_seconds)
     return MIN_REQUEST_TIMEOUT * (1 + random.random())
@@ -129,7 +129,7 @@ async def run_watch(
     marked: bool = True,
     prepare: Prepare | None = None,
 ) -> None:
-    """Write events until the watch ends. The end of the initial ones is only ``marked`` for those who asked for them."""
+    """Write events until the watch ends; the end of the initial ones is ``marked`` for those who asked for them."""
     timer = asyncio.get_running_loop().call_later(seconds, watcher.end)
     try:
         while True:

@@ -285,20 +285,12 @@ _BASE64: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 def canonical_base64(text: str) -> str:
     """Read base64 as Go does (line breaks ignored, padding demanded) and write it again."""
-    clean: list[str] = []
-    position = 0
-    for position, char in enumerate(text):
-        if char in "\r\n":
-            continue
-        if char == "=" or char not in _BASE64:
-            break
-        clean.append(char)
-    else:
-        position = len(text)
+    position = next((at for at, char in enumerate(text) if char not in _BASE64 and char not in "\r\n"), len(text))
+    clean = text[:position].replace("\r", "").replace("\n", "")
     rest = text[position:].replace("\r", "").replace("\n", "")
     if rest != "=" * (-len(clean) % 4) or len(clean) % 4 == 1:
         raise DecodeError(message=f"illegal base64 data at input byte {_illegal_at(text, position, len(clean))}")
-    return base64.b64encode(base64.b64decode("".join(clean) + rest)).decode()
+    return base64.b64encode(base64.b64decode(clean + rest)).decode()
 
 
 def _illegal_at(text: str, position: int, digits: int) -> int:

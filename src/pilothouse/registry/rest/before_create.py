@@ -53,4 +53,5 @@ def ensure_namespace(resource: Resource, ctx: Context, metadata: dict[str, Any])
     elif not given:
         metadata["namespace"] = expected
     else:
-        raise errors.bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        why = "the namespace of the provided object does not match the namespace sent on the request"
+        raise errors.bad_request(why)

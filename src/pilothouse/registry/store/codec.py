@@ -53,7 +53,7 @@ class ObjectCodec:
         self._fields = fields or (lambda obj: {})
 
     def encode(self, obj: Object) -> bytes:
-        """The object's bytes without a resourceVersion. Leaves the object as it is but for the order of its metadata."""
+        """The object's bytes without a resourceVersion, its metadata in the fixed order."""
         metadata = obj["metadata"]
         ordered = {key: metadata[key] for key in _ORDER if key in metadata}
         ordered.pop("resourceVersion", None)

@@ -108,7 +108,7 @@ async def list_entries(store: Store, namespace: str, options: ListOptions) -> Li
         await store.wait_for(version)
     elif not version:
         await cache.wait_fresh()
-    return _present(store, prefix, None, cache.revision, options.limit, options, test)
+    return _present(store, prefix, None, cache.revision, options.limit, test)
 
 
 def _parse(version: str) -> int:
@@ -121,7 +121,7 @@ def _parse(version: str) -> int:
 
 
 def _present(
-    store: Store, prefix: str, start: str | None, revision: int, limit: int, options: ListOptions, test: Predicate | None
+    store: Store, prefix: str, start: str | None, revision: int, limit: int, test: Predicate | None
 ) -> Listing:
     """A page of what the cache holds now, under the given revision."""
     if not limit:
@@ -149,7 +149,7 @@ async def _at(
     """A page of the past."""
     cache = store.cache
     if cache.revision >= revision and cache.unchanged_since(revision, prefix):
-        return _present(store, prefix, start, revision, options.limit, options, test)
+        return _present(store, prefix, start, revision, options.limit, test)
     try:
         page = await cache.entries_at(revision, prefix, start, 0 if test else options.limit)
     except FutureRevision as late:
@@ -173,7 +173,7 @@ async def _continue(store: Store, prefix: str, options: ListOptions, test: Predi
         raise errors.bad_request("specifying resource version is not allowed when using continue")
     if token.revision < 0:
         await store.cache.wait_fresh()
-        return _present(store, prefix, token.start, store.cache.revision, options.limit, options, test)
+        return _present(store, prefix, token.start, store.cache.revision, options.limit, test)
     try:
         return await _at(store, prefix, token.start, token.revision, options, test)
     except errors.StatusError as error:

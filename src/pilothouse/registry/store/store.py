@@ -1,8 +1,8 @@
 """One store per stored resource: reads from the cache, writes through it, under the resource's strategy.
 
-Reads give cached entries and never decode. Writes decode the stored object, let ``rest`` and the strategy work on it, and
-are optimistic: a write that meets a newer revision is made again from the newer object, which refuses it where the client
-insisted on a version. Whatever a write returns is already in the cache, so a client reads its own writes.
+Reads give cached entries and never decode. Writes decode the stored object, let ``rest`` and the strategy work on it,
+and are optimistic: a write that meets a newer revision is made again from the newer object, which refuses it where the
+client insisted on a version. Whatever a write returns is already in the cache, so a client reads its own writes.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Store:
         return entry
 
     async def wait_for(self, version: str) -> None:
-        """Wait until the cache has reached a resourceVersion; 504 when that takes too long, 500 when it is no number."""
+        """Wait until the cache has reached a resourceVersion; 504 when that takes too long, 500 for no number."""
         try:
             wanted = parse_version(version)
         except ValueError as error:
@@ -162,7 +162,7 @@ class Store:
         raise errors.generate_name_conflict(self.resource.group_resource, metadata["name"], 1)
 
     async def _create_once(self, ctx: Context, obj: Object, admit: Admit | None, *, checked: bool) -> Entry:
-        """Reserve what the object needs, check it unless that was done, and write it; nothing stays reserved on failure."""
+        """Reserve what the object needs, check it unless that was done, write it; a failure leaves nothing reserved."""
         if self.reservations is None:
             if not checked:
                 await self._check_new(ctx, obj, admit)
@@ -219,8 +219,8 @@ class Store:
     ) -> tuple[Entry, bool]:
         """Change an object; answers (entry, whether it was created).
 
-        ``change`` gives the wanted object; its resourceVersion, where set, must be the stored one. ``create`` says whether a
-        missing object may be created, the strategy's choice when not given.
+        ``change`` gives the wanted object; its resourceVersion, where set, must be the stored one. ``create`` says
+        whether a missing object may be created, the strategy's choice when not given.
         """
         strategy = strategy or self.strategy
         key = self.key(ctx.namespace, name)

@@ -34,7 +34,8 @@ class Asked(APIRequest):
         self.method, (self.path, _, self.query) = method, path.partition("?")
         self.headers = headers
         self.sent = body
-        self.warnings = None
+        self.warnings = self.audit = None
+        self.credential_notes = ()
         self._query = None
         self.user = User("admin")
         self.info = resolve(method, self.path, Query(self.query))
