@@ -9,15 +9,13 @@ Authorization, audit, flow control and routing all work from this one reading, s
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from pilothouse.endpoints.query import Query
-from pilothouse.machinery import names
+from pilothouse.machinery import fields, names
 
 _VERBS: Final = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
-_NAME_SELECTOR: Final = re.compile(r"(?:^|,)metadata\.name==?([^,=!\\]*)(?=,|$)")
 
 
 class BadPath(ValueError):
@@ -96,10 +94,16 @@ def _resolve_collection(info: RequestInfo, query: Query) -> None:
 
 
 def _selected_name(query: Query) -> str:
-    """A list of exactly one named object is authorized like that object."""
+    """A list of exactly one named object is authorized like that object.
+
+    Read as the list itself reads it: a selector that only looks like naming an object must not narrow the question.
+    """
     selector = query.first("fieldSelector")
-    if not selector:
+    if not selector or "metadata.name" not in selector:
         return ""
-    match = _NAME_SELECTOR.search(selector)
-    name = match.group(1) if match else ""
+    try:
+        terms = fields.parse(selector).requirements
+    except fields.SelectorError:
+        return ""
+    name = next((term.value for term in terms if term.field == "metadata.name" and term.operator == fields.EQUALS), "")
     return "" if names.check_path_segment_name(name) else name
