@@ -47,7 +47,9 @@ class ImagePolicyWebhook(Plugin):
             False: _seconds(raw.get("denyTTL", 0), "deny cache", 30.0),
         }
         self._opens = bool(raw.get("defaultAllow"))
-        self._url, self._tls, self._headers = _read_kubeconfig(raw.get("kubeConfigFile") or "")
+        path = raw.get("kubeConfigFile") or ""
+        self._credentials = CredentialBook(path)
+        self._url, self._tls, self._headers = _read_kubeconfig(path, self._credentials)
         self._client = OutgoingClient(agent="kube-apiserver-admission")
         self._answers: OrderedDict[bytes, tuple[float, dict[str, Any]]] = OrderedDict()
 
@@ -118,6 +120,7 @@ class ImagePolicyWebhook(Plugin):
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
+        self._credentials.close()
 
 
 def _seconds(value: int, name: str, default: float) -> float:
@@ -129,7 +132,7 @@ def _seconds(value: int, name: str, default: float) -> float:
     return float(value)
 
 
-def _read_kubeconfig(path: str) -> tuple[str, Tls, dict[str, str]]:
+def _read_kubeconfig(path: str, credentials: CredentialBook) -> tuple[str, Tls, dict[str, str]]:
     """URL, TLS and headers of the current context."""
     folder = Path(path).parent
     try:
@@ -145,7 +148,7 @@ def _read_kubeconfig(path: str) -> tuple[str, Tls, dict[str, str]]:
     authorities = base64.b64decode(cluster.get("certificate-authority-data") or "")
     if not authorities and cluster.get("certificate-authority"):
         authorities = (folder / cluster["certificate-authority"]).read_bytes()
-    shown = CredentialBook(path).find("")
+    shown = credentials.find("")
     insecure = bool(cluster.get("insecure-skip-tls-verify"))
     server_name = cluster.get("tls-server-name") or ""
     tls = Tls(authorities, server_name, shown.cert_file, shown.key_file, insecure)

@@ -75,6 +75,7 @@ class HookCaller:
         """Close all connections."""
         await self._to_services.close()
         await self._to_urls.close()
+        self._credentials.close()
 
     async def _call(self, hook: Hook, body: bytes) -> Any:
         seconds = hook.seconds if hook.seconds is not None else _DEFAULT_SECONDS

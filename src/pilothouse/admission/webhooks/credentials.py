@@ -34,6 +34,7 @@ class CredentialBook:
     def __init__(self, kubeconfig: str = "") -> None:
         self._users: dict[str, Credentials] = {}
         self._default = _NONE
+        self._secrets = _Secrets()
         if kubeconfig:
             self._load(Path(kubeconfig))
 
@@ -55,6 +56,10 @@ class CredentialBook:
                 return self._users[name]
         return self._users.get("*", self._default)
 
+    def close(self) -> None:
+        """Remove the files made for it."""
+        self._secrets.remove()
+
     def _load(self, path: Path) -> None:
         try:
             config = yaml_codec.load(path.read_bytes()) or {}
@@ -63,7 +68,7 @@ class CredentialBook:
         except ValueError as error:
             raise ConfigurationError(f'error loading config file "{path}": {error}') from None
         for item in config.get("users") or ():
-            self._users[item.get("name", "")] = _read_user(item.get("user") or {}, path.parent)
+            self._users[item.get("name", "")] = _read_user(item.get("user") or {}, path.parent, self._secrets)
         current = config.get("current-context") or ""
         contexts = {item.get("name"): item.get("context") or {} for item in config.get("contexts") or ()}
         user = contexts.get(current, {}).get("user") or ""
@@ -84,7 +89,27 @@ def _with_wildcards(target: str) -> Iterator[str]:
         yield "*." + ".".join(steps[position:])
 
 
-def _read_user(user: dict[str, Any], folder: Path) -> Credentials:
+class _Secrets:
+    """Files of certificates that were given in place; TLS libraries take only files."""
+
+    def __init__(self) -> None:
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._count = 0
+
+    def write(self, data: bytes) -> str:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="pilothouse-")
+        self._count += 1
+        path = Path(self._folder.name) / f"{self._count}.pem"
+        path.write_bytes(data)
+        return str(path)
+
+    def remove(self) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+def _read_user(user: dict[str, Any], folder: Path, secrets: _Secrets) -> Credentials:
     headers = {}
     token = user.get("token") or ""
     if not token and user.get("tokenFile"):
@@ -94,17 +119,12 @@ def _read_user(user: dict[str, Any], folder: Path) -> Credentials:
     elif user.get("username") or user.get("password"):
         pair = f"{user.get('username', '')}:{user.get('password', '')}".encode()
         headers["Authorization"] = "Basic " + base64.b64encode(pair).decode()
-    cert = _file(user, "client-certificate", folder)
-    return Credentials(headers, cert, _file(user, "client-key", folder) if cert else "")
+    cert = _file(user, "client-certificate", folder, secrets)
+    return Credentials(headers, cert, _file(user, "client-key", folder, secrets) if cert else "")
 
 
-def _file(user: dict[str, Any], name: str, folder: Path) -> str:
-    """The path of a file that may also be given in place; TLS libraries take only files."""
+def _file(user: dict[str, Any], name: str, folder: Path, secrets: _Secrets) -> str:
     if user.get(name):
         return str(folder / user[name])
     data = user.get(f"{name}-data")
-    if not data:
-        return ""
-    with tempfile.NamedTemporaryFile(prefix="pilothouse-", suffix=".pem", delete=False) as file:
-        file.write(base64.b64decode(data))
-    return file.name
+    return secrets.write(base64.b64decode(data)) if data else ""

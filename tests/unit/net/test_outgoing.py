@@ -1,0 +1,153 @@
+"""Requests of our own: pools, names that go elsewhere, and failures in the words of Go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from pilothouse.net import outgoing
+from pilothouse.net.eager import start
+from pilothouse.net.outgoing import Answer, OutgoingClient, OutgoingError, Tls
+
+
+class PlainServer:
+    """Answers every request with what it is told to write."""
+
+    def __init__(self) -> None:
+        self.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+        self.connections = 0
+        self.requests: list[bytes] = []
+        self.port = 0
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                lengths = [line[15:] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+                await reader.readexactly(int(lengths[0]) if lengths else 0)
+                self.requests.append(head)
+                writer.write(self.answer)
+                if b"Content-Length" not in self.answer:
+                    break
+        except asyncio.IncompleteReadError:
+            pass
+        finally:
+            writer.close()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[PlainServer]:
+    made = PlainServer()
+    listening = await asyncio.start_server(made.handle, "127.0.0.1", 0)
+    made.port = listening.sockets[0].getsockname()[1]
+    yield made
+    listening.close()
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[OutgoingClient]:
+    made = OutgoingClient(agent="test")
+    yield made
+    await made.close()
+
+
+async def test_posting_over_one_connection(server: PlainServer, client: OutgoingClient) -> None:
+    for _ in range(3):
+        answer = await client.post(f"http://127.0.0.1:{server.port}/a?b=c", b"body", headers={"X-Own": "1"})
+        assert (answer.status, answer.body) == (200, b"hi")
+    assert server.connections == 1
+    assert server.requests[0].startswith(b"POST /a?b=c HTTP/1.1\r\n")
+    assert b"X-Own: 1" in server.requests[0]
+    assert b"User-Agent: test" in server.requests[0]
+
+
+async def test_names_go_where_they_are_sent(server: PlainServer) -> None:
+    dialled: list[tuple[str, int]] = []
+
+    async def dial(host: str, port: int) -> tuple[str, int] | None:
+        dialled.append((host, port))
+        return "127.0.0.1", server.port
+
+    client = OutgoingClient(dial)
+    answer = await client.post("http://hook.ns.svc:443/", b"")
+    assert answer.status == 200
+    assert dialled == [("hook.ns.svc", 443)]
+    assert b"Host: hook.ns.svc:443" in server.requests[0]
+    await client.close()
+
+
+async def test_names_that_lead_nowhere() -> None:
+    async def dial(host: str, port: int) -> tuple[str, int] | None:
+        raise OutgoingError("nothing there")
+
+    client = OutgoingClient(dial)
+    with pytest.raises(OutgoingError, match=r'Post "http://a\.b\.svc/": nothing there'):
+        await client.post("http://a.b.svc/", b"")
+    await client.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (b"", "EOF"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "unexpected EOF"),
+    ],
+)
+async def test_broken_answers(server: PlainServer, client: OutgoingClient, answer: bytes, message: str) -> None:
+    server.answer = answer
+    with pytest.raises(OutgoingError) as caught:
+        await client.post(f"http://127.0.0.1:{server.port}/", b"")
+    assert str(caught.value) == f'Post "http://127.0.0.1:{server.port}/": {message}'
+
+
+async def test_plain_answers_to_tls(server: PlainServer, client: OutgoingClient) -> None:
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    listening = await asyncio.start_server(speak, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    with pytest.raises(OutgoingError, match="http: server gave HTTP response to HTTPS client"):
+        await client.post(f"https://127.0.0.1:{port}/", b"")
+    listening.close()
+
+
+async def test_answers_that_are_too_large(server: PlainServer, client: OutgoingClient) -> None:
+    server.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + b"x" * 100
+    with pytest.raises(OutgoingError, match="larger than 99 bytes"):
+        await client.post(f"http://127.0.0.1:{server.port}/", b"", limit=99)
+
+
+async def test_nobody_listens(client: OutgoingClient) -> None:
+    with pytest.raises(OutgoingError) as caught:
+        await client.post("http://127.0.0.1:1/", b"")
+    assert str(caught.value) == 'Post "http://127.0.0.1:1/": dial tcp 127.0.0.1:1: connect: connection refused'
+
+
+async def test_redirects_are_not_followed(server: PlainServer, client: OutgoingClient) -> None:
+    server.answer = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"
+    assert (await client.post(f"http://127.0.0.1:{server.port}/", b"")).status == 302
+
+
+async def test_it_works_outside_of_tasks(server: PlainServer, client: OutgoingClient) -> None:
+    """As requests do, whose coroutines run without a Task until they first wait."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Answer] = loop.create_future()
+    call: Any = client.post(f"http://127.0.0.1:{server.port}/", b"")
+    loop.call_soon(lambda: start(call, loop, answer.set_result, answer.set_exception))
+    assert (await answer).status == 200
+
+
+async def test_pools_are_shared_and_bounded(
+    server: PlainServer, client: OutgoingClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outgoing, "_MAX_POOLS", 2)
+    url = f"http://127.0.0.1:{server.port}/"
+    for name in ("a", "b", "a", "c"):
+        await client.post(url, b"", tls=Tls(server_name=name, insecure=True))
+    assert [tls.server_name for tls in client._pools] == ["a", "c"]
+    assert server.connections == 3
