@@ -207,5 +207,5 @@ def test_a_deprecated_flag_is_noticed_once():
 
 
 def test_flags_without_effect_are_known():
-    options = parse(["--secure-port=1", "--allow-privileged", "--egress-selector-config-file=x"])
-    assert options.ineffective() == ["allow-privileged", "egress-selector-config-file"]
+    options = parse(["--secure-port=1", "--goaway-chance=0.01", "--egress-selector-config-file=x"])
+    assert options.ineffective() == ["egress-selector-config-file", "goaway-chance"]

@@ -1,0 +1,115 @@
+"""Faults of JSON in the words of Go's decoder."""
+
+from __future__ import annotations
+
+import json
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilothouse.machinery.go_json import MAX_DEPTH, SyntaxFault, duplicate_fields, explain
+
+END = "unexpected end of JSON input"
+VALUE = "looking for beginning of value"
+KEY = "looking for beginning of object key string"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", END),
+        ("  \n", END),
+        ("{", END),
+        ('{"a"', END),
+        ('{"a":', END),
+        ("[1,", END),
+        ('"abc', END),
+        ('"abc\\', END),
+        ("-", END),
+        ("1.", END),
+        ("1e", END),
+        ("tru", END),
+        ("x", f"invalid character 'x' {VALUE}"),
+        ("'", f"invalid character '\\'' {VALUE}"),
+        ("[,]", f"invalid character ',' {VALUE}"),
+        ("[1,]", f"invalid character ']' {VALUE}"),
+        ("{]", f"invalid character ']' {KEY}"),
+        ("{1:2}", f"invalid character '1' {KEY}"),
+        ('{"a":1,}', f"invalid character '}}' {KEY}"),
+        ('{"a" 1}', "invalid character '1' after object key"),
+        ('{"a":1 "b":2}', "invalid character '\"' after object key:value pair"),
+        ("[1 2]", "invalid character '2' after array element"),
+        ("[01]", "invalid character '1' after array element"),
+        ("{} x", "invalid character 'x' after top-level value"),
+        ('"a\tb"', "invalid character '\\t' in string literal"),
+        ('"\\ud8"', "invalid character '\"' in \\u hexadecimal character escape"),
+        ("-x", "invalid character 'x' in numeric literal"),
+        ("1.x", "invalid character 'x' after decimal point in numeric literal"),
+        ("1ex", "invalid character 'x' in exponent of numeric literal"),
+        ("trux", "invalid character 'x' in literal true (expecting 'e')"),
+        ("nulL", "invalid character 'L' in literal null (expecting 'l')"),
+        ("[" * (MAX_DEPTH + 1), "exceeded max depth"),
+    ],
+)
+def test_messages(text: str, message: str) -> None:
+    assert explain(text.encode()) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" + "1, " * 50_000 + "]", f"invalid character ']' {VALUE}"),
+        ("[" + '{"a": "b"},' * 20_000 + "x]", f"invalid character 'x' {VALUE}"),
+        ("{" + '"a":[1.5e3,true],' * 20_000 + "}", f"invalid character '}}' {KEY}"),
+        ('{"a":"' + "x" * 100_000 + '" 1}', "invalid character '1' after object key:value pair"),
+        ('[{"a":1,}]', f"invalid character '}}' {KEY}"),
+        ('[{"a":1,"b"}, 2]', "invalid character '}' after object key"),
+        ('["\\x", 1]', "invalid escape sequence `\\x` in string"),
+    ],
+)
+def test_runs_of_good_values_hide_no_fault(text: str, message: str) -> None:
+    assert explain(text.encode()) == message
+
+
+@given(st.text(alphabet='{}[]",:0123456789.eE+-tfn \\ulrasx\n', max_size=40))
+def test_agrees_with_a_parser_about_what_is_json(text: str) -> None:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        if "infinity" in str(error):
+            return
+        assert explain(text.encode()) != "invalid character in string literal" or "surrogate" in str(error)
+    else:
+        assert explain(text.encode()) == "invalid character in string literal", "no fault is found in what has none"
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_get_an_answer(data: bytes) -> None:
+    assert explain(data)
+
+
+def test_faults_are_value_errors() -> None:
+    assert issubclass(SyntaxFault, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ('{"a":1,"b":2}', []),
+        ('{"a":1,"a":2}', ["a"]),
+        ('{"a":1,"a":2,"a":3}', ["a"]),
+        ('{"a":{"b":1,"b":2}}', ["a.b"]),
+        ('{"a":[{"b":1},{"b":1,"b":2}]}', ["a[1].b"]),
+        ('{"a":1,"b":{"c":1,"c":2},"a":3}', ["b.c", "a"]),
+        ('{"a":{"b":1},"a":{"b":2}}', ["a"]),
+    ],
+)
+def test_duplicate_fields(text: str, paths: list[str]) -> None:
+    assert list(duplicate_fields(text.encode())) == paths
+
+
+@given(st.recursive(st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=3), inner)))
+def test_what_an_encoder_writes_has_no_duplicates(value: object) -> None:
+    assert list(duplicate_fields(json.dumps(value).encode())) == []
