@@ -9,14 +9,13 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-import ssl
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.yaml_codec import load
+from pilothouse.net.outgoing import Tls
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +23,15 @@ class WebhookEndpoint:
     """Where to send objects to, and with what."""
 
     url: str
-    authority: str = ""
+    authority: bytes = b""
     """Certificate authorities in PEM; the system's own where empty."""
     server_name: str = ""
     insecure: bool = False
     certificate: bytes = b""
-    key: bytes = b""
-    token: str = ""
+    key: bytes = field(default=b"", repr=False)
+    token: str = field(default="", repr=False)
     token_file: str = ""
-    basic: tuple[str, str] | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    basic: tuple[str, str] | None = field(default=None, repr=False)
 
     def authorization(self) -> str:
         """The value of the Authorization header, empty without one. A token file is read anew every time."""
@@ -46,28 +44,11 @@ class WebhookEndpoint:
             return "Basic " + base64.b64encode(":".join(self.basic).encode()).decode()
         return ""
 
-    def tls(self) -> ssl.SSLContext:
-        """How to connect. Raises ``OSError`` or ``ssl.SSLError`` for files that are no certificates."""
-        return client_context(self.authority, self.insecure, self.certificate, self.key)
-
-
-def client_context(
-    authority: str = "", insecure: bool = False, certificate: bytes = b"", key: bytes = b""
-) -> ssl.SSLContext:
-    """TLS 1.2 or later; trusts the given authorities only, or the system's where none are given."""
-    context = ssl.create_default_context(cadata=authority or None)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    if insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if certificate:
-        # The module takes certificates from files only.
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "client.pem")
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(certificate + b"\n" + key)
-            context.load_cert_chain(path)
-    return context
+    @property
+    def tls(self) -> Tls:
+        """How to connect."""
+        certificate = self.certificate + b"\n" + self.key if self.certificate else b""
+        return Tls(self.authority, self.server_name, insecure=self.insecure, certificate=certificate)
 
 
 def read_webhook_kubeconfig(path: str) -> WebhookEndpoint:
@@ -86,7 +67,7 @@ def read_webhook_kubeconfig(path: str) -> WebhookEndpoint:
     basic = (str(user["username"]), str(user.get("password") or "")) if user.get("username") else None
     return WebhookEndpoint(
         str(cluster["server"]),
-        _content(cluster, "certificate-authority", folder).decode("utf-8", "replace"),
+        _content(cluster, "certificate-authority", folder),
         str(cluster.get("tls-server-name") or ""),
         bool(cluster.get("insecure-skip-tls-verify")),
         _content(user, "client-certificate", folder),

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import re
 import ssl
+import tempfile
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pilothouse.net.eager import ensure_task
@@ -56,6 +58,8 @@ class Tls:
     cert_file: str = ""
     key_file: str = ""
     insecure: bool = False
+    certificate: bytes = field(default=b"", repr=False)
+    """PEM of a certificate and its key, for those that are not in files."""
 
 
 PLAIN: Final = Tls()
@@ -89,24 +93,49 @@ class OutgoingClient:
         limit: int = 32 * 1024 * 1024,
     ) -> Answer:
         """Send a body and read the whole answer. Raises OutgoingError."""
+        return await self._exchange("POST", url, body, tls, headers, seconds, limit)
+
+    async def get(
+        self,
+        url: str,
+        *,
+        tls: Tls = PLAIN,
+        headers: Mapping[str, str] | None = None,
+        seconds: float = 30.0,
+        limit: int = 32 * 1024 * 1024,
+    ) -> Answer:
+        """Read a whole document. Raises OutgoingError."""
+        return await self._exchange("GET", url, None, tls, headers, seconds, limit)
+
+    async def _exchange(
+        self,
+        method: str,
+        url: str,
+        body: bytes | None,
+        tls: Tls,
+        headers: Mapping[str, str] | None,
+        seconds: float,
+        limit: int,
+    ) -> Answer:
         await ensure_task()
         pool = await self._pool(tls)
+        what = f'{method.capitalize()} "{url}"'
         try:
             async with asyncio.timeout(seconds):
-                async with await self.open("POST", url, tls=tls, headers=headers, body=body, pool=pool) as response:
+                async with await self.open(method, url, tls=tls, headers=headers, body=body, pool=pool) as response:
                     data = await response.content.read(limit + 1)
                     while len(data) <= limit and not response.content.at_eof():
                         data += await response.content.read(limit + 1 - len(data))
         except TimeoutError:
-            raise OutgoingError(f'Post "{url}": context deadline exceeded', timed_out=True) from None
+            raise OutgoingError(f"{what}: context deadline exceeded", timed_out=True) from None
         except (OSError, ssl.SSLError, ValueError) as error:
-            raise OutgoingError(f'Post "{url}": {pool.explain(error)}') from None
+            raise OutgoingError(f"{what}: {pool.explain(error)}") from None
         except OutgoingError as error:
-            raise OutgoingError(f'Post "{url}": {error}', timed_out=error.timed_out) from None
+            raise OutgoingError(f"{what}: {error}", timed_out=error.timed_out) from None
         except _client_errors() as error:
-            raise OutgoingError(f'Post "{url}": {pool.explain(error)}') from None
+            raise OutgoingError(f"{what}: {pool.explain(error)}") from None
         if len(data) > limit:
-            raise OutgoingError(f'Post "{url}": the answer is larger than {limit} bytes')
+            raise OutgoingError(f"{what}: the answer is larger than {limit} bytes")
         return Answer(response.status, response.headers, data)
 
     async def open(
@@ -249,8 +278,19 @@ def _make_context(tls: Tls) -> ssl.SSLContext:
         context.load_default_certs()
     if tls.cert_file:
         context.load_cert_chain(tls.cert_file, tls.key_file or None)
+    if tls.certificate:
+        _load_certificate(context, tls.certificate)
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+def _load_certificate(context: ssl.SSLContext, pem: bytes) -> None:
+    """The module takes certificates from files only: this one lives as long as the call, for its owner's eyes."""
+    with tempfile.TemporaryDirectory(prefix="pilothouse-") as folder:
+        path = os.path.join(folder, "client.pem")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(pem)
+        context.load_cert_chain(path)
 
 
 def _explain_certificate(error: BaseException, host: str) -> str:
