@@ -46,6 +46,8 @@ class Doc(NamedTuple):
 
     type: str
     field: str
+    without: str = ""
+    """An ending that older versions of the description, which some columns quote, do not have."""
 
 
 @dataclass(frozen=True, slots=True)

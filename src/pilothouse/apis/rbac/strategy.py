@@ -64,7 +64,7 @@ def _subjects(obj: Object, kind: str) -> str:
 def _columns(kind: str, said: str) -> tuple[Column, ...]:
     return (
         NAME,
-        Column("Role", "string", _role, description=Doc(f"rbac.v1.{kind}", "roleRef")),
+        Column("Role", "string", _role, description=Doc(f"rbac.v1.{kind}", "roleRef", " This field is immutable.")),
         AGE,
         Column("Users", "string", lambda o: _subjects(o, "User"), priority=1, description=f"Users in the {said}"),
         Column("Groups", "string", lambda o: _subjects(o, "Group"), priority=1, description=f"Groups in the {said}"),

@@ -63,9 +63,13 @@ def definition_of(column: Column) -> dict[str, Any]:
         "name": column.name,
         "type": column.type,
         "format": column.format,
-        "description": describe(*column.description) if isinstance(column.description, Doc) else column.description,
+        "description": _description(column.description),
         "priority": column.priority,
     }
+
+
+def _description(text: str | Doc) -> str:
+    return describe(text.type, text.field).removesuffix(text.without) if isinstance(text, Doc) else text
 
 
 def partial_metadata(scope: ResourceScope, metadata: dict[str, Any]) -> dict[str, Any]:
