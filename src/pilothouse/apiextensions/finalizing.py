@@ -1,14 +1,20 @@
 """Definitions that were deleted: first all their objects go, then they.
 
-    marked ──► Terminating: InstanceDeletionInProgress ──► every object deleted ──► gone: finalizer removed
+marked ──► Terminating: InstanceDeletionInProgress ──► every object deleted ──► gone: finalizer removed
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from pilothouse.apis.apiextensions.definitions import CLEANUP_FINALIZER, ESTABLISHED, TERMINATING, is_true, set_condition
 from pilothouse.apiextensions.status_writing import StatusWriter
+from pilothouse.apis.apiextensions.definitions import (
+    CLEANUP_FINALIZER,
+    ESTABLISHED,
+    TERMINATING,
+    is_true,
+    set_condition,
+)
 from pilothouse.controllers.own_objects import server_context
 from pilothouse.machinery.times import now
 from pilothouse.registry.rest.deletion import DeleteOptions

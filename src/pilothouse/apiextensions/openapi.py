@@ -1,7 +1,7 @@
 """Custom resources in the OpenAPI documents: a source for each group version, read only when somebody asks.
 
-Version 3 shows schemas as their authors wrote them. Version 2 cannot say all that, and old clients take what it says too
-seriously: value validations go, and places that keep unknown fields show nothing of what is below them.
+Version 3 shows schemas as their authors wrote them. Version 2 cannot say all that, and old clients take what it says
+too seriously: value validations go, and places that keep unknown fields show nothing of what is below them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 from pilothouse.apiextensions.serving.definition import ServedDefinition
+from pilothouse.apis.documentation import describe
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind
 from pilothouse.openapi import parameters as params
 from pilothouse.openapi.naming import article, model_name
@@ -24,8 +25,6 @@ _SCALE: Final = model_name("autoscaling.v1.Scale")
 _PATCH: Final = model_name("meta.v1.Patch")
 _DELETE: Final = model_name("meta.v1.DeleteOptions")
 _CONVENTIONS: Final = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
-_METADATA: Final = f"Standard object's metadata. More info: {_CONVENTIONS}#metadata"
-_LIST_METADATA: Final = f"Standard list metadata. More info: {_CONVENTIONS}#types-kinds"
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 _IN_BOTH: Final = ("description", "type", "title", "default", "example", "externalDocs")
 
@@ -173,7 +172,8 @@ def _kind_schema(served: ServedDefinition, gv: GroupVersion, dialect: Dialect) -
     source = served.versions.schemas[gv.version].source
     kind: Schema = {"group": gv.group, "version": gv.version, "kind": served.names["kind"]}
     closed = not source or (
-        dialect is V2 and (source.get("x-kubernetes-preserve-unknown-fields") or served.spec.get("preserveUnknownFields"))
+        dialect is V2
+        and (source.get("x-kubernetes-preserve-unknown-fields") or served.spec.get("preserveUnknownFields"))
     )
     if closed:
         shown: Schema = {"type": "object"}
@@ -182,7 +182,7 @@ def _kind_schema(served: ServedDefinition, gv: GroupVersion, dialect: Dialect) -
         shown["properties"] = {
             **(shown.get("properties") or {}),
             **_type_fields(dialect),
-            "metadata": _reference("meta.v1.ObjectMeta", _METADATA, dialect),
+            "metadata": _reference("meta.v1.ObjectMeta", describe("core.v1.ConfigMap", "metadata"), dialect),
         }
     shown["x-kubernetes-group-version-kind"] = [kind]
     return _with_selectable(shown, served, gv)
@@ -203,7 +203,7 @@ def _list_schema(served: ServedDefinition, gv: GroupVersion, dialect: Dialect) -
         "properties": {
             **_type_fields(dialect),
             "items": items,
-            "metadata": _reference("meta.v1.ListMeta", _LIST_METADATA, dialect),
+            "metadata": _reference("meta.v1.ListMeta", describe("apps.v1.DeploymentList", "metadata"), dialect),
         },
         "x-kubernetes-group-version-kind": [kind],
     }
@@ -268,7 +268,7 @@ def _embed(shown: Schema, dialect: Dialect) -> None:
     shown["properties"] = {
         **(shown.get("properties") or {}),
         **_type_fields(dialect),
-        "metadata": _reference("meta.v1.ObjectMeta", _METADATA, dialect),
+        "metadata": _reference("meta.v1.ObjectMeta", describe("core.v1.ConfigMap", "metadata"), dialect),
     }
     required = list(shown.get("required") or ())
     shown["required"] = required + [key for key in ("kind", "apiVersion") if key not in required]

@@ -29,8 +29,8 @@ class CustomBody(Expected):
             raise unrecognized(self, f"Object 'Kind' is missing in '{shown}'", data)
         if not value.get("apiVersion") or gvk.group_version != self.gvk.group_version:
             raise errors.bad_request(
-                f"the API version in the data ({value.get('apiVersion') or ''}) does not match the expected API version "
-                f"({self.gvk.group_version})"
+                f"the API version in the data ({value.get('apiVersion') or ''}) does not match the expected API "
+                f"version ({self.gvk.group_version})"
             )
         return gvk
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.apis.columns import NAME
-from pilothouse.apis.strategy import Column
+from pilothouse.apis.strategy import Column, Doc
 from pilothouse.machinery import jsonpath, times
 from pilothouse.machinery.go_quote import show
 
@@ -16,12 +16,7 @@ Object = dict[str, Any]
 AGE: Final = {
     "name": "Age",
     "type": "date",
-    "description": (
-        "CreationTimestamp is a timestamp representing the server time when this object was created. It is not "
-        "guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is "
-        "represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: "
-        "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
-    ),
+    "description": Doc("meta.v1.ObjectMeta", "creationTimestamp"),
     "jsonPath": ".metadata.creationTimestamp",
 }
 
@@ -35,7 +30,9 @@ def table_columns(declared: list[Object] | None) -> tuple[Column, ...]:
         except jsonpath.JsonPathError:
             # The original gives up on a table at the first path it cannot read.
             break
-        described = each.get("description") or f"Custom resource definition column (in JSONPath format): {each['jsonPath']}"
+        described = (
+            each.get("description") or f"Custom resource definition column (in JSONPath format): {each['jsonPath']}"
+        )
         columns.append(
             Column(
                 each["name"],

@@ -10,7 +10,6 @@ from pilothouse.apiextensions.serving.body import CustomBody
 from pilothouse.apiextensions.serving.codec import CustomCodec
 from pilothouse.apiextensions.serving.columns import table_columns
 from pilothouse.apiextensions.serving.conversion import Converter, Rendering, Versions
-from pilothouse.machinery import errors, jsonpath
 from pilothouse.apiextensions.serving.leaving import ForbidCreate
 from pilothouse.apiextensions.serving.scale import make_scale_scope, scale_checker
 from pilothouse.apiextensions.serving.stores import CustomStore
@@ -30,6 +29,7 @@ from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.installer import VERBS
 from pilothouse.endpoints.negotiation import NO_PROTOBUF
 from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.machinery import errors, jsonpath
 from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.machinery.go_quote import show
 from pilothouse.machinery.gvk import GroupResource, GroupVersion, GroupVersionKind
@@ -181,7 +181,10 @@ class ServedDefinition:
             subresource=subresource,
             kind=gvk,
             expected=CustomBody(
-                gvk, types.struct("meta.v1.PartialObjectMetadata"), "unstructured", NO_PROTOBUF,
+                gvk,
+                types.struct("meta.v1.PartialObjectMetadata"),
+                "unstructured",
+                NO_PROTOBUF,
                 schema=self.versions.schemas[version],
             ),
             verbs={verb: VERBS[verb] for verb in (_STATUS_VERBS if subresource else _VERBS)},

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import orjson
 
+from pilothouse.apiextensions.serving.strategies import ScaleFaults
 from pilothouse.apis import types
 from pilothouse.apis.columns import NAME
 from pilothouse.apis.resources import Resource
@@ -27,7 +28,6 @@ from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.machinery.field_manager.scale import ReplicasPaths, to_parent, to_scale
 from pilothouse.machinery.go_quote import quote, show
 from pilothouse.machinery.gvk import GroupVersionKind
-from pilothouse.apiextensions.serving.strategies import ScaleFaults
 from pilothouse.net.messages import Response
 from pilothouse.registry.store.store import Admit, Change, Store
 from pilothouse.storage.cacher import Entry
@@ -130,7 +130,11 @@ class CustomScaleStore(Store):
         status: Object = {"replicas": have}
         if selector:
             status["selector"] = selector
-        return {"metadata": metadata, "spec": {"replicas": wanted} if wanted else {}, "status": status}, wanted is not None
+        return {
+            "metadata": metadata,
+            "spec": {"replicas": wanted} if wanted else {},
+            "status": status,
+        }, wanted is not None
 
     async def get(self, namespace: str, name: str, version: str = "") -> Entry:
         entry = await self._parent.get(namespace, name, version)
@@ -175,11 +179,12 @@ class CustomScaleStore(Store):
         replicas = scale["spec"].get("replicas", 0)
         if replicas == _UNSET:
             raise errors.bad_request(f"the spec replicas field {self._shown} cannot be empty")
-        wanted = {**metadata, "resourceVersion": scale["metadata"].get("resourceVersion") or metadata["resourceVersion"]}
+        wanted = {
+            **metadata,
+            "resourceVersion": scale["metadata"].get("resourceVersion") or metadata["resourceVersion"],
+        }
         version = str(self.resource.group_version)
-        owners = to_parent(
-            metadata.get("managedFields"), scale["metadata"].get("managedFields"), version, self._paths
-        )
+        owners = to_parent(metadata.get("managedFields"), scale["metadata"].get("managedFields"), version, self._paths)
         if owners:
             wanted["managedFields"] = owners
         else:
@@ -193,7 +198,9 @@ def _set(obj: Object, path: list[str], value: Any) -> None:
     for at, name in enumerate(path[:-1]):
         below = obj.setdefault(name, {})
         if below.__class__ is not dict:
-            raise errors.generic(f"value cannot be set because .{'.'.join(path[: at + 1])} is not a map[string]interface{{}}")
+            raise errors.generic(
+                f"value cannot be set because .{'.'.join(path[: at + 1])} is not a map[string]interface{{}}"
+            )
         obj = below
     obj[path[-1]] = value
 

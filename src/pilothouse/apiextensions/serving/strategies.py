@@ -1,4 +1,4 @@
-"""The rules of custom resources: everything the schema demands, generations, and a status of its own if there is one."""
+"""The rules of custom resources: all that the schema demands, generations, and a status of its own if there is one."""
 
 from __future__ import annotations
 
@@ -104,9 +104,7 @@ class CustomStrategy(Strategy):
         errs += schema.list_faults(obj, old)
         return self.check_rules(ctx, obj, old, errs)
 
-    def check_rules(
-        self, ctx: Context, obj: Object, old: Object | None, errs: list[FieldError]
-    ) -> list[FieldError]:
+    def check_rules(self, ctx: Context, obj: Object, old: Object | None, errs: list[FieldError]) -> list[FieldError]:
         """All faults: those found, and those of expression rules unless some of them made checking pointless."""
         if self._rules is None:
             return errs

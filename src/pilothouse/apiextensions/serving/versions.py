@@ -1,9 +1,9 @@
 """Which definition serves a request: one group version of custom resources, with what the original refuses how.
 
-    no such resource, wrong scope, version not served     plain text 404: somebody else might have served it
-    no such subresource                                   404 Status
-    a verb the resource does not take                     405 Status
-    creating while the definition goes away               403 Status
+no such resource, wrong scope, version not served     plain text 404: somebody else might have served it
+no such subresource                                   404 Status
+a verb the resource does not take                     405 Status
+creating while the definition goes away               403 Status
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import orjson
 
 from pilothouse.admission.webhooks.calling import decode_answer
-from pilothouse.apis.metadata import validate_annotations, validate_labels
 from pilothouse.apiextensions.serving.conversion import ConversionFailed, Converter
+from pilothouse.apis.metadata import validate_annotations, validate_labels
 from pilothouse.machinery.field_errors import FieldError, Path, aggregate
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, parse_group_version

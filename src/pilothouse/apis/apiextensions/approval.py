@@ -20,7 +20,10 @@ def approval_of(annotations: dict[str, str] | None) -> tuple[str, str]:
     """The reason of the approval condition, and its message."""
     text = (annotations or {}).get(APPROVED_ANNOTATION, "")
     if not text:
-        return "MissingAnnotation", f"protected groups must have approval annotation {quote(APPROVED_ANNOTATION)}, {_SEE}"
+        return (
+            "MissingAnnotation",
+            f"protected groups must have approval annotation {quote(APPROVED_ANNOTATION)}, {_SEE}",
+        )
     if text.startswith("unapproved"):
         return "UnapprovedAnnotation", f"not approved: {quote(text)}"
     try:

@@ -49,7 +49,9 @@ def _check(
     if not node.has_defaults:
         return
     if node.items is not None:
-        _check(node.items, path.child("items"), lambda value: surround([value]), pruned, errs, inside=inside, root=False)
+        _check(
+            node.items, path.child("items"), lambda value: surround([value]), pruned, errs, inside=inside, root=False
+        )
     for key in sorted(node.properties):
         below = inside or ((root or node.embedded) and key in _META_FIELDS)
         outer = _around(surround, key)

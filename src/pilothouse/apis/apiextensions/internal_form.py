@@ -1,8 +1,8 @@
 """A definition the way the original holds it inside, which shows in paths and values of its error messages.
 
 What all versions have in common moves to the top: with one version, or several alike, errors speak of
-``spec.validation`` and ``spec.additionalPrinterColumns`` instead of ``spec.versions[0]``. Refused values are printed with
-Go's field names and all empty fields.
+``spec.validation`` and ``spec.additionalPrinterColumns`` instead of ``spec.versions[0]``. Refused values are printed
+with Go's field names and all empty fields.
 """
 
 from __future__ import annotations

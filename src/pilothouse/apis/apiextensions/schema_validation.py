@@ -20,6 +20,7 @@ from pilothouse.machinery.field_errors import FieldError, Path, forbidden, inval
 Schema = dict[str, Any]
 TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _META_FIELDS: Final = ("metadata", "kind", "apiVersion")
+_WITH_STATUS: Final = " if the status subresource is enabled"
 _REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _ROOT_FIELDS: Final = (
     "Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum", "MaxLength",
@@ -92,13 +93,13 @@ def _check_root(schema: Schema, path: Path, errs: list[FieldError]) -> None:
     for name in set_fields(schema):
         if name == "Type":
             if schema["type"] != "object":
-                why = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
-                errs.append(invalid(path.child("type"), schema["type"], why))
+                why = 'only "object" is allowed as the type at the root of the schema'
+                errs.append(invalid(path.child("type"), schema["type"], why + _WITH_STATUS))
                 return
         elif name not in _ROOT_FIELDS:
             listed = " ".join(_ROOT_FIELDS)
-            why = f"only [{listed}] fields are allowed at the root of the schema if the status subresource is enabled"
-            errs.append(invalid(path, show_schema(schema), why))
+            why = f"only [{listed}] fields are allowed at the root of the schema"
+            errs.append(invalid(path, show_schema(schema), why + _WITH_STATUS))
             return
 
 
@@ -172,9 +173,7 @@ def _uncorrelatable(place: _Place, path: Path) -> _Place:
     return place if place.uncorrelatable is not None else replace(place, uncorrelatable=path)
 
 
-def _validate_combinations(
-    schema: Schema, path: Path, place: _Place, options: SchemaOptions, errors: _Errors
-) -> None:
+def _validate_combinations(schema: Schema, path: Path, place: _Place, options: SchemaOptions, errors: _Errors) -> None:
     _validate(schema.get("not"), path.child("not"), place, options, errors, None)
     for key in ("allOf", "oneOf", "anyOf"):
         for position, branch in enumerate(schema.get(key) or ()):
@@ -200,9 +199,7 @@ def _validate_items(
         _validate(items, where, inner, options, errors, below)
 
 
-def _check_supported(
-    schema: Schema, path: Path, place: _Place, options: SchemaOptions, errs: list[FieldError]
-) -> None:
+def _check_supported(schema: Schema, path: Path, place: _Place, options: SchemaOptions, errs: list[FieldError]) -> None:
     kind = schema.get("type", "")
     if options.valid_types and kind and kind not in TYPES:
         errs.append(not_supported(path.child("type"), kind, TYPES))
@@ -212,12 +209,9 @@ def _check_supported(
         errs.append(forbidden(path.child("id"), "id is not supported"))
     if schema.get("additionalItems") is not None:
         errs.append(forbidden(path.child("additionalItems"), "additionalItems is not supported"))
-    for key in ("patternProperties", "definitions"):
-        if schema.get(key):
-            errs.append(forbidden(path.child(key), f"{key} is not supported"))
-    for key in ("dependencies", "$ref"):
-        if schema.get(key) is not None:
-            errs.append(forbidden(path.child(key), f"{key} is not supported"))
+    present = [key for key in ("patternProperties", "definitions") if schema.get(key)]
+    present += (key for key in ("dependencies", "$ref") if schema.get(key) is not None)
+    errs += (forbidden(path.child(key), f"{key} is not supported") for key in present)
     if kind == "null":
         errs.append(forbidden(path.child("type"), "type cannot be set to null, use nullable as an alternative"))
     if isinstance(schema.get("items"), list) and schema["items"]:

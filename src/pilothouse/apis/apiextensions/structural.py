@@ -25,7 +25,8 @@ _UNSUPPORTED: Final = (
     ("dependencies", "dependencies"), ("additionalItems", "additionalItems"), ("definitions", "definitions"),
 )  # fmt: skip
 _FORBIDDEN: Final = (
-    ("title", "empty"), ("description", "empty"), ("nullable", "false"), ("x-kubernetes-preserve-unknown-fields", "false"),
+    ("title", "empty"), ("description", "empty"), ("nullable", "false"),
+    ("x-kubernetes-preserve-unknown-fields", "false"),
     ("x-kubernetes-embedded-resource", "false"), ("x-kubernetes-int-or-string", "false"),
     ("x-kubernetes-list-map-keys", "empty"), ("x-kubernetes-list-type", "undefined"),
     ("x-kubernetes-map-type", "undefined"), ("x-kubernetes-validations", "empty"),
@@ -60,7 +61,11 @@ def structural_faults(schema: Schema, path: Path) -> list[FieldError]:
 
 def _check(schema: Schema, level: str, path: Path, errs: list[FieldError]) -> None:
     kind = schema.get("type", "")
-    items, properties, additional = schema.get("items"), schema.get("properties") or {}, schema.get("additionalProperties")
+    items, properties, additional = (
+        schema.get("items"),
+        schema.get("properties") or {},
+        schema.get("additionalProperties"),
+    )
     if kind == "array" and items is None:
         errs.append(required(path.child("items"), "must be specified"))
     if isinstance(items, dict):
@@ -84,9 +89,9 @@ def _check(schema: Schema, level: str, path: Path, errs: list[FieldError]) -> No
 def _check_extensions(schema: Schema, path: Path, errs: list[FieldError]) -> None:
     if not schema.get("x-kubernetes-int-or-string"):
         return
-    for key in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
-        if schema.get(key):
-            errs.append(invalid(path.child(key), True, "must be false if x-kubernetes-int-or-string is true"))
+    keys = ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource")
+    why = "must be false if x-kubernetes-int-or-string is true"
+    errs += (invalid(path.child(key), True, why) for key in keys if schema.get(key))
 
 
 def _check_type(schema: Schema, kind: str, level: str, path: Path, errs: list[FieldError]) -> None:
@@ -174,9 +179,7 @@ def _check_nested(schema: Schema, level: str, path: Path, errs: list[FieldError]
         errs.append(forbidden(path.child("properties").key("metadata"), "must not be specified in a nested context"))
 
 
-def _check_complete(
-    values: Schema, schema: Schema | None, path: Path, where: Path, errs: list[FieldError]
-) -> None:
+def _check_complete(values: Schema, schema: Schema | None, path: Path, where: Path, errs: list[FieldError]) -> None:
     """Whatever combinations speak of is declared outside of them."""
     if schema is None:
         errs.append(required(path, f"because it is defined in {where}"))

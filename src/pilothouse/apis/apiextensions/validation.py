@@ -11,7 +11,7 @@ from pilothouse.apis.apiextensions import definitions
 from pilothouse.apis.apiextensions.approval import approval_of, is_protected
 from pilothouse.apis.apiextensions.columns_validation import validate_column, validate_selectable, validate_subresources
 from pilothouse.apis.apiextensions.internal_form import InternalSpec
-from pilothouse.apis.apiextensions.schema.walking import subschemas
+from pilothouse.apis.apiextensions.schema.walking import depth_of, subschemas
 from pilothouse.apis.apiextensions.schema_validation import (
     TYPES,
     SchemaOptions,
@@ -28,7 +28,8 @@ Object = dict[str, Any]
 _SPEC: Final = Path("spec")
 _STORED: Final = Path("status", "storedVersions")
 _REVIEW_VERSIONS: Final = ("v1", "v1beta1")
-_TOO_DEEP: Final = "is nested too deeply"
+_DEPTH_LIMIT: Final = 128
+"""Schemas are compiled by recursion. The original has no such limit; no real schema comes near it."""
 
 
 def validate_definition(crd: Object) -> list[FieldError]:
@@ -45,10 +46,10 @@ def _validate(crd: Object, old: Object | None) -> list[FieldError]:
     errs: list[FieldError] = []
     if old is None:
         _validate_name(crd, errs)
-    try:
-        _validate_spec(crd, old, errs)
-    except RecursionError:
-        errs.append(invalid(_SPEC.child("versions"), "", _TOO_DEEP))
+    if any(depth_of(schema) > _DEPTH_LIMIT for _, schema in _schemas(crd["spec"])):
+        errs.append(forbidden(_SPEC.child("versions"), f"schemas may not be nested deeper than {_DEPTH_LIMIT} levels"))
+        return errs
+    _validate_spec(crd, old, errs)
     if old is not None:
         _validate_unchanged(crd, old, errs)
     validate_names(crd["status"].get("acceptedNames") or {}, Path("status", "acceptedNames"), errs)
@@ -186,7 +187,9 @@ def _validate_version(
 
 
 def _had_fields(old: Object | None, name: str) -> Any:
-    found = (version for version in definitions.versions(old) if version["name"] == name) if old is not None else iter(())
+    found = (
+        (version for version in definitions.versions(old) if version["name"] == name) if old is not None else iter(())
+    )
     return (next(found, None) or {}).get("selectableFields")
 
 
@@ -330,7 +333,9 @@ def _validate_review_versions(versions: list[str], path: Path, old: Object | Non
             errs.append(invalid(path.index(position), version, "duplicate version"))
             continue
         errs += (invalid(path.index(position), version, why) for why in names.check_dns1035_label(version))
-    before = ((old["spec"].get("conversion") or {}).get("webhook") or {}).get("conversionReviewVersions") if old else None
+    before = (
+        ((old["spec"].get("conversion") or {}).get("webhook") or {}).get("conversionReviewVersions") if old else None
+    )
     tolerant = bool(before) and not set(before or ()) & set(_REVIEW_VERSIONS)
     if not tolerant and not set(versions) & set(_REVIEW_VERSIONS):
         errs.append(invalid(path, versions, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}"))
@@ -351,15 +356,14 @@ def _validate_stored(crd: Object, errs: list[FieldError]) -> None:
         errs.append(invalid(_STORED, stored, "must have at least one stored version"))
         return
     known = {version.get("name", "") for version in definitions.versions(crd)}
-    for version in definitions.versions(crd):
-        if version.get("storage") and version.get("name", "") not in stored:
-            errs.append(invalid(_STORED, stored, f"must have the storage version {version.get('name', '')}"))
+    wanted = [version.get("name", "") for version in definitions.versions(crd) if version.get("storage")]
+    errs += (invalid(_STORED, stored, f"must have the storage version {name}") for name in wanted if name not in stored)
     for position, name in enumerate(stored):
         if name not in known:
             why = (
-                f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions "
-                f"until a storage migration ensures no data remains persisted in {name} and removes {name} from "
-                "status.storedVersions"
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in "
+                f"spec.versions until a storage migration ensures no data remains persisted in {name} and removes "
+                f"{name} from status.storedVersions"
             )
             errs.append(invalid(_STORED.index(position), name, why))
 

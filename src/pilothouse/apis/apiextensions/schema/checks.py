@@ -18,7 +18,8 @@ Check = Callable[[Any], bool]
 _SAFE: Final = (1 << 53) - 1
 _INT64: Final = 1 << 63
 _JSON_CLASSES: Final = {
-    "string": (str,), "boolean": (bool,), "object": (dict,), "array": (list,), "integer": (int,), "number": (int, float),
+    "string": (str,), "boolean": (bool,), "object": (dict,), "array": (list,), "integer": (int,),
+    "number": (int, float),
 }  # fmt: skip
 
 
@@ -119,9 +120,8 @@ def _number_type(kinds: tuple[str, ...], format: str) -> Check:
 
     def check(value: Any) -> bool:
         value = as_go_number(value)
-        if value.__class__ is float:
-            if integer and not is_whole(value):
-                return False
+        if integer and value.__class__ is float and not is_whole(value):
+            return False
         if narrow:
             return bool(-(1 << 31) <= value < 1 << 31)
         return not single or bool(abs(value) <= 3.4028235677973366e38)

@@ -1,4 +1,4 @@
-"""One version's schema, ready for use: everything that is done to an object by its schema, compiled when first needed."""
+"""One version's schema, ready for use: all that is done to an object by its schema, compiled when first needed."""
 
 from __future__ import annotations
 

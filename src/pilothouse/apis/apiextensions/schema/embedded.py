@@ -47,7 +47,7 @@ def lenient_metadata(metadata: Any) -> dict[str, Any]:
 
 
 def coerce(value: Any, node: Node | None, path: Path | None, dropped: list[str]) -> None:
-    """Bring embedded objects below a value into form; notes dropped fields. Raises ``DecodeError`` with the whole text."""
+    """Bring embedded objects below a value into form; notes dropped fields. Raises ``DecodeError``."""
     if node is None or not node.has_embedded:
         return
     if value.__class__ is dict:

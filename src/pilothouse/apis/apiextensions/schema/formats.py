@@ -1,4 +1,4 @@
-"""String formats of custom schemas, as kube-openapi's ``strfmt`` understands them: each is a function from text to bool.
+"""String formats of custom schemas, as kube-openapi's ``strfmt`` reads them: each is a function from text to bool.
 
 Names are compared without dashes (``date-time`` is ``datetime``). Formats that are not supported mean nothing.
 """

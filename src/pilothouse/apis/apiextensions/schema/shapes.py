@@ -1,9 +1,9 @@
 """How custom resources merge in a server-side apply: the schema's list and map types as shapes.
 
-    set, map, atomic lists      as declared; atomic without a declaration
-    granular and atomic maps    as declared; granular without a declaration
-    int-or-string               any scalar
-    preserve-unknown-fields     what the schema does not name is merged as it looks
+set, map, atomic lists      as declared; atomic without a declaration
+granular and atomic maps    as declared; granular without a declaration
+int-or-string               any scalar
+preserve-unknown-fields     what the schema does not name is merged as it looks
 """
 
 from __future__ import annotations
