@@ -6,6 +6,8 @@ One request at a time: bytes of later (pipelined) requests wait in `_input`, and
 not read.  The handler is stepped from `buffer_updated` itself (see eager.py), so an answer that needs no waiting is
 written in the same turn of the loop and without a Task.
 
+After an upgrade the connection stays here, but all that happens to it is told to `_upgraded`.
+
 Input state:   `_decoder` is set while the body of the current request is arriving.
 Request state: `_request` is set from the complete head until the answer is complete.
 The next head is looked at only when both are None.  `_closing` ends the conversation: input is dropped from then on.
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, cast
 
 from pilothouse.net import eager, response_head
 from pilothouse.net.head_reader import HeadReader
-from pilothouse.net.messages import Connection, Request, Response
+from pilothouse.net.messages import Connection, Request, Response, Upgraded
 from pilothouse.net.request_body import (
     ChunkedDecoder,
     ClientDisconnected,
@@ -60,6 +62,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         "_request",
         "_since",
         "_task",
+        "_upgraded",
         "_writer",
         "connection",
         "server",
@@ -82,6 +85,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._request: Request | None = None
         self._keep_alive = True
         self._task: asyncio.Task[object] | None = None
+        self._upgraded: asyncio.Protocol | None = None
         self._writer: BodyWriter | None = None
         self._processing = False
         self._reading_paused = False
@@ -104,6 +108,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._closing:
+            if self._upgraded is not None:
+                self._upgraded.data_received(self.server.read_buffer[:nbytes].tobytes())
             return
         data = self.server.read_buffer[:nbytes].tobytes()
         if self._decoder is not None:
@@ -117,6 +123,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._process()
 
     def eof_received(self) -> bool:
+        if self._upgraded is not None:
+            return bool(self._upgraded.eof_received())
         # As in Go, a client that half-closes while its handler waits is taken for gone; an answer on its way goes on.
         sending = self._request is not None and self._task is None and self._decoder is None
         self._keep_alive = False
@@ -138,12 +146,18 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._gate.close()
         if task is not None:
             task.cancel()
+        if self._upgraded is not None:
+            self._upgraded.connection_lost(exc)
 
     def pause_writing(self) -> None:
         self._gate.pause()
+        if self._upgraded is not None:
+            self._upgraded.pause_writing()
 
     def resume_writing(self) -> None:
         self._gate.open()
+        if self._upgraded is not None:
+            self._upgraded.resume_writing()
 
     # Input
 
@@ -412,7 +426,10 @@ class HttpProtocol(asyncio.BufferedProtocol):
         request = self._request
         if request is None or writer is None:
             return
-        if not isinstance(error, asyncio.CancelledError | ClientDisconnected):
+        if isinstance(error, ClientDisconnected):  # as good as gone, the handler says
+            self.abort()
+            return
+        if not isinstance(error, asyncio.CancelledError):
             logger.error("stream failed: %s %r", request.method, request.path, exc_info=error)
         writer.flush()
         writer.close()
@@ -426,13 +443,13 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self.transport.write(head)
         self._request = self._body = None
         self._closing = True
-        self._input.take()
         self._resume_reading()
-        self.server.forget(self)
         if response.upgrade is not None:
-            protocol = response.upgrade(self.transport, leftover)
-            self.transport.set_protocol(protocol)
+            protocol = self._upgraded = response.upgrade(self.transport, leftover)
+            self.server.hand_over(self)
             protocol.connection_made(self.transport)
+            if self._gate.paused:
+                protocol.pause_writing()
 
     def _finish(self) -> None:
         """The answer is written: on to the next request, or hang up."""
@@ -479,6 +496,16 @@ class HttpProtocol(asyncio.BufferedProtocol):
         """Drop the connection at once."""
         self._closing = True
         self.transport.abort()
+
+    def drain_upgraded(self) -> None:
+        """The server stops: tell who took over the connection."""
+        if isinstance(self._upgraded, Upgraded):
+            self._upgraded.drain_server()
+
+    def close_upgraded(self) -> None:
+        """Close, once what is written is sent, what is no HTTP connection any more."""
+        self.drain_upgraded()
+        self.transport.close()
 
     def close_if_idle(self) -> None:
         if self.idle:

@@ -23,6 +23,7 @@ __all__ = [
     "MalformedBody",
     "Request",
     "Response",
+    "Upgraded",
 ]
 
 DEFAULT_BODY_LIMIT = 3 * 1024 * 1024
@@ -128,6 +129,13 @@ class Request:
         return [] if value is None else [value]
 
     @property
+    def asks_for_websocket(self) -> bool:
+        """The client wants to go on as a WebSocket."""
+        if self.headers.get(b"upgrade", b"").lower() != b"websocket":
+            return False
+        return any(b"upgrade" in value.lower() for value in self.header_values(b"connection"))
+
+    @property
     def has_body(self) -> bool:
         return self._body is not None
 
@@ -160,6 +168,13 @@ class Request:
             callback()
 
 
+class Upgraded(asyncio.Protocol):
+    """What may take over a connection after a 101, and wants to know more of the server than a plain Protocol would."""
+
+    def drain_server(self) -> None:
+        """The server stops. What is not ended now is closed once all requests are done."""
+
+
 class Response:
     """One answer, its body in one of four forms.
 
@@ -167,7 +182,7 @@ class Response:
     parts    an iterable of bytes, `length` bytes in all; taken in batches, as fast as the client reads
     stream   called with a BodyWriter once the head is on its way; the answer ends when it returns
     upgrade  called with the transport and the bytes already read beyond the request, after a 101 was sent; the
-             protocol it returns owns the connection from then on (`connection_made` is called on it)
+             protocol it returns gets what happens to the connection from then on, beginning with `connection_made`
 
     `close` ends the connection after the answer, with `Connection: close`.
     """
@@ -184,7 +199,7 @@ class Response:
         parts: Iterable[bytes] | None = None,
         length: int = 0,
         stream: Callable[[BodyWriter], Awaitable[None]] | None = None,
-        upgrade: Callable[[asyncio.Transport, bytes], asyncio.BaseProtocol] | None = None,
+        upgrade: Callable[[asyncio.Transport, bytes], asyncio.Protocol] | None = None,
         close: bool = False,
     ) -> None:
         self.status = status

@@ -1,8 +1,8 @@
 """The HTTP server's shared state: its connections, its one timer, and its orderly end.
 
-A connection belongs to exactly one server from `connection_made` to `connection_lost` (or to an upgrade).  One
-periodic sweep enforces every time-out, so that no request pays for a timer of its own; it is brought forward when a
-waiting request has an earlier deadline.
+A connection belongs to exactly one server from `connection_made` to `connection_lost`.  After an upgrade it is kept
+apart: no time-out applies to it, and nobody waits for it but `close`.  One periodic sweep enforces every time-out, so
+that no request pays for a timer of its own; it is brought forward when a waiting request has an earlier deadline.
 """
 
 import asyncio
@@ -54,7 +54,9 @@ class HttpServer:
         self.now = self.loop.time()  # as of the last sweep: good enough for idle times
         self.read_buffer = memoryview(bytearray(_READ_SIZE))
         self.draining = False
+        self._closing = False
         self.connections: dict[HttpProtocol, None] = {}  # oldest first
+        self.upgraded: dict[HttpProtocol, None] = {}
         self.tasks: dict[asyncio.Task[Any], HttpProtocol] = {}
         self._unauthenticated: dict[HttpProtocol, None] = {}  # oldest first; may lag behind `authenticated`
         self._next_sweep = 0.0
@@ -95,10 +97,18 @@ class HttpServer:
         return bool(known) or evicted is not None
 
     def forget(self, protocol: HttpProtocol) -> None:
-        """The connection is gone, or no longer ours."""
+        """The connection is gone."""
         self.connections.pop(protocol, None)
+        self.upgraded.pop(protocol, None)
         self._unauthenticated.pop(protocol, None)
         self._check_empty()
+
+    def hand_over(self, protocol: HttpProtocol) -> None:
+        """The connection goes on as something other than HTTP."""
+        self.forget(protocol)
+        self.upgraded[protocol] = None
+        if self.draining:
+            self.loop.call_soon(protocol.drain_upgraded)
 
     # Suspended handlers
 
@@ -144,10 +154,12 @@ class HttpServer:
         self.draining = True
         for protocol in list(self.connections):
             protocol.close_if_idle()
+        for protocol in list(self.upgraded):
+            protocol.drain_upgraded()
 
     async def wait_idle(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 (it reports, not raises)
         """Wait until no connection and no handler is left; False if that took longer than `timeout`."""
-        if not self.connections and not self.tasks:
+        if self._idle:
             return True
         if self._empty is None:
             self._empty = self.loop.create_future()
@@ -155,19 +167,31 @@ class HttpServer:
         return bool(done)
 
     async def close(self, grace: float = 5.0) -> None:
-        """Drop every connection, cancel every handler, and wait for their ends (but not for the stubborn)."""
+        """Drop every connection, cancel every handler, and wait for their ends (but not for the stubborn).
+
+        Upgraded connections may send what is already written.
+        """
         self.draining = True
         for protocol in list(self.connections):
             protocol.abort()
         for task in list(self.tasks):
             task.cancel()
+        for protocol in list(self.upgraded):
+            protocol.close_upgraded()
+        self._closing = True
         await self.wait_idle(grace)
+        for protocol in list(self.upgraded):
+            protocol.abort()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
+    @property
+    def _idle(self) -> bool:
+        return not self.connections and not self.tasks and not (self._closing and self.upgraded)
+
     def _check_empty(self) -> None:
-        if self._empty is not None and not self.connections and not self.tasks:
+        if self._empty is not None and self._idle:
             if not self._empty.done():
                 self._empty.set_result(None)
             self._empty = None

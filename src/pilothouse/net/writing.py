@@ -25,7 +25,7 @@ class WriteGate:
         self.paused = False
         self.closed = False
         self.on_open: Callable[[], object] | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self._waiter: asyncio.Future[bool] | None = None
 
     def pause(self) -> None:
         self.paused = True
@@ -38,19 +38,37 @@ class WriteGate:
         self.closed = True
         self._notify()
 
-    async def wait(self) -> None:
-        """Return once the transport accepts more; ClientDisconnected when it never will."""
+    async def wait(self, patience: float | None = None) -> bool:
+        """Return once the transport accepts more; ClientDisconnected when it never will.
+
+        False: it did not within `patience` seconds.
+        """
         while self.paused and not self.closed:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+            loop = asyncio.get_running_loop()
+            waiter = self._waiter = loop.create_future()
+            if patience is None:
+                await waiter
+                continue
+            timer = loop.call_later(patience, _settle, waiter, False)
+            try:
+                if not await waiter:
+                    return False
+            finally:
+                timer.cancel()
         if self.closed:
             raise ClientDisconnected("client disconnected")
+        return True
 
     def _notify(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        if self._waiter is not None:
+            _settle(self._waiter, True)
         if self.on_open is not None:
             self.on_open()
+
+
+def _settle(waiter: asyncio.Future[bool], opened: bool) -> None:
+    if not waiter.done():
+        waiter.set_result(opened)
 
 
 class PartsSender:
@@ -146,10 +164,13 @@ class BodyWriter:
             self._scheduled = True
             self._loop.call_soon(self._turn)
 
-    async def drain(self) -> None:
-        """Hand everything to the transport and wait while the client is slow; ClientDisconnected if it has gone."""
+    async def drain(self, patience: float | None = None) -> bool:
+        """Hand everything to the transport and wait while the client is slow; ClientDisconnected if it has gone.
+
+        False: the client is still slow after `patience` seconds.
+        """
         self.flush()
-        await self._gate.wait()
+        return await self._gate.wait(patience)
 
     def flush(self) -> None:
         """Hand everything to the transport now."""

@@ -1,7 +1,8 @@
-"""Watches: a stream of changes, one JSON object a line (or length-prefixed frames in protobuf).
+"""Watches: a stream of changes, one JSON object a line, or length-prefixed frames in protobuf, or WebSocket messages.
 
 An event is encoded once for all watchers that want it in the same form; the bytes are kept with the event. A watch ends
-when its time is up, the client goes, the server stops, or it fell too far behind.
+when its time is up, the client goes, the server stops, or it fell too far behind. A client that does not read costs no
+more than a piece of output; when its watch has ended, it has a moment to take what is left, and is then cut off.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -21,16 +22,22 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import encode_protobuf
 from pilothouse.endpoints.scope import Prepare, ResourceScope
 from pilothouse.machinery import errors
-from pilothouse.net.messages import BodyWriter, Response
+from pilothouse.net.messages import BodyWriter, ClientDisconnected, Response
 from pilothouse.registry.store.listing import ListOptions, predicate_of
 from pilothouse.registry.store.versions import parse_version, too_large_version
 from pilothouse.storage.backends.contract import Compacted, FutureRevision
 from pilothouse.storage.cacher import BOOKMARK, Entry, Watcher, WatchEvent
 
+if TYPE_CHECKING:
+    from pilothouse.net.websocket import WebSocket
+
 _STREAM_TYPES: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 MIN_REQUEST_TIMEOUT: Final = 1800
+PIECE: Final = 60 * 1024
+PATIENCE: Final = 5.0
 Encode = Callable[[WatchEvent], bytes]
+EncodeError = Callable[[dict[str, Any]], bytes]
 
 
 async def watch(scope: ResourceScope, request: APIRequest) -> Response:
@@ -42,17 +49,23 @@ async def watch(scope: ResourceScope, request: APIRequest) -> Response:
     if media.transform == TABLE:
         include_object(request)
     watcher = await open_watch(scope, request, options, extra)
-    encode = encoder_for(scope, request, media)
-    seconds = watch_seconds(extra)
+    request.on_disconnect(watcher.stop)  # the client may go before the stream begins
+    encode, encode_error = encoder_for(scope, request, media), error_encoder(media)
+    by_websocket = request.asks_for_websocket
+    if by_websocket:
+        from pilothouse.endpoints.websocket_watch import in_messages, switch_to_websocket
 
-    async def stream(writer: BodyWriter) -> None:
+        encode, encode_error = in_messages(encode, media.format), in_messages(encode_error, media.format)
+    seconds, marked = watch_seconds(extra), extra.initial_events is True
+
+    async def stream(writer: BodyWriter | WebSocket) -> None:
         if media.transform == METADATA_LIST:
             watcher.stop()  # no event is a list: the original opens the stream and has nothing to say in it
             return
-        await run_watch(
-            watcher, encode, writer, seconds, marked=extra.initial_events is True, prepare=scope.prepare
-        )
+        await run_watch(watcher, encode, encode_error, writer, seconds, marked=marked, prepare=scope.prepare)
 
+    if by_websocket:
+        return switch_to_websocket(request, watcher, stream)
     return Response(200, content_type=stream_content_type(media), stream=stream)
 
 
@@ -123,7 +136,8 @@ def _parse(version: str) -> int:
 async def run_watch(
     watcher: Watcher,
     encode: Encode,
-    writer: BodyWriter,
+    encode_error: EncodeError,
+    writer: BodyWriter | WebSocket,
     seconds: float,
     *,
     marked: bool = True,
@@ -140,15 +154,37 @@ async def run_watch(
                 try:
                     await prepare([event.entry for event in batch if event.type != BOOKMARK])
                 except errors.StatusError as error:
-                    writer.write(_json_frame("ERROR", error.status))
+                    writer.write(encode_error(error.status))
                     return
             if not marked and any(event.initial_end for event in batch):
                 batch = [event for event in batch if not event.initial_end]
-            writer.write(encode(batch[0]) if len(batch) == 1 else b"".join(map(encode, batch)))
-            await writer.drain()
+            await _write_events(watcher, batch, encode, writer)
     finally:
         timer.cancel()
         watcher.stop()
+
+
+async def _write_events(
+    watcher: Watcher, batch: list[WatchEvent], encode: Encode, writer: BodyWriter | WebSocket
+) -> None:
+    pieces, size = [], 0
+    for event in batch:
+        piece = encode(event)
+        pieces.append(piece)
+        size += len(piece)
+        if size >= PIECE:
+            writer.write(b"".join(pieces))
+            pieces, size = [], 0
+            await _let_client_read(watcher, writer)
+    writer.write(b"".join(pieces))
+    await _let_client_read(watcher, writer)
+
+
+async def _let_client_read(watcher: Watcher, writer: BodyWriter | WebSocket) -> None:
+    """Wait while the client is slow, but not for ever once the watch has ended."""
+    while not await writer.drain(PATIENCE):
+        if watcher.ended:
+            raise ClientDisconnected("client does not read")
 
 
 def encoder_for(scope: ResourceScope, request: APIRequest, media: Media) -> Encode:
@@ -162,6 +198,12 @@ def encoder_for(scope: ResourceScope, request: APIRequest, media: Media) -> Enco
         return frame(event.type, make(event))
 
     return encode
+
+
+def error_encoder(media: Media) -> EncodeError:
+    """How a failure in the middle of this watch becomes bytes."""
+    frame = _FRAMES[media.format]
+    return lambda status: frame("ERROR", status)
 
 
 def _plain_encoder(scope: ResourceScope) -> Encode:

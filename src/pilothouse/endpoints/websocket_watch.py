@@ -1,0 +1,55 @@
+"""Watches over WebSockets: one event a message, for clients such as browsers that cannot read a stream of lines.
+
+JSON travels in text messages, protobuf in binary ones without the length that frames it elsewhere. What the client
+sends is ignored, except that its close ends the watch. The handshake is judged after the watch is open: a watch that
+cannot be had is refused with a Status as ever, a bad handshake in the words of Go's x/net/websocket. As there, an
+Origin is required, but may be any URL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from pilothouse.endpoints.negotiation import PROTOBUF
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.net.messages import Response
+from pilothouse.net.websocket import BadHandshake, WebSocket, frame_binary, frame_text, read_handshake
+from pilothouse.storage.cacher import Watcher
+
+_LENGTH_PREFIX: Final = 4
+T = TypeVar("T")
+Stream = Callable[[WebSocket], Awaitable[None]]
+
+
+def in_messages(encode: Callable[[T], bytes], format: str) -> Callable[[T], bytes]:
+    """The same encoding, each result a message instead of a piece of a stream."""
+    if format == PROTOBUF:
+        return lambda event: frame_binary(encode(event)[_LENGTH_PREFIX:])
+    return lambda event: frame_text(encode(event))
+
+
+def switch_to_websocket(request: APIRequest, watcher: Watcher, stream: Stream) -> Response:
+    """Answer an open watch by a WebSocket that ``stream`` writes to; a bad handshake ends the watch."""
+    try:
+        handshake = read_handshake(request)
+        _check_origin(request)
+        headers = handshake.headers()
+    except BadHandshake as bad:
+        watcher.stop()
+        return Response(bad.status, bad.text.encode(), b"", list(bad.headers), close=True)
+
+    def upgrade(_: asyncio.Transport, leftover: bytes) -> WebSocket:
+        return WebSocket(leftover, stream, watcher.stop)
+
+    return Response(101, b"", b"", headers, upgrade=upgrade)
+
+
+def _check_origin(request: APIRequest) -> None:
+    from pilothouse.cel.library.urls import UrlError, parse_request_uri
+
+    try:
+        parse_request_uri(request.headers.get(b"origin", b"").decode("utf-8", "surrogateescape"))
+    except UrlError:
+        raise BadHandshake(403) from None
