@@ -72,9 +72,10 @@ def parse(text: str) -> dict[str, list[str]]:
             continue
         name, _, value = pair.partition("=")
         try:
-            values.setdefault(unescape(name), []).append(unescape(value))
+            name, value = unescape(name), unescape(value)
         except ValueError:
             continue
+        values.setdefault(name, []).append(value)
     return values
 
 
