@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from pilothouse.cel.crd_compiling import CompiledRule, RuleCompiler
 from pilothouse.cel.escaping import escape
 from pilothouse.cel.ranges import MAX
 from pilothouse.cel.schema_types import Declarations, Declared
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, internal, invalid
+from pilothouse.machinery.go_json import escape_html
 
 RULE_COST_LIMIT = 10_000_000
 TOTAL_COST_LIMIT = 100_000_000
@@ -193,9 +196,9 @@ def cost_message(name: str, cost: int, limit: int) -> str:
     )
 
 
-def show_rule(rule: Schema) -> dict[str, Any]:
+def show_rule(rule: Schema) -> bytes:
     """A rule as error messages print it."""
-    return {
+    shown = {
         "Rule": rule.get("rule") or "",
         "Message": rule.get("message") or "",
         "MessageExpression": rule.get("messageExpression") or "",
@@ -203,6 +206,7 @@ def show_rule(rule: Schema) -> dict[str, Any]:
         "FieldPath": rule.get("fieldPath") or "",
         "OptionalOldSelf": rule.get("optionalOldSelf"),
     }
+    return escape_html(orjson.dumps(shown))
 
 
 def check_rules(schema: Schema, path: Path) -> list[FieldError]:

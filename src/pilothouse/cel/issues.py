@@ -52,7 +52,7 @@ class Source:
         head = f"ERROR: {self.description}:{issue.line}:{issue.column + 1}: {issue.message}"
         if self._lines is None:
             self._lines = self.text.split("\n")
-        if not 1 <= issue.line <= len(self._lines):
+        if not self.text or not 1 <= issue.line <= len(self._lines):
             return head
         line = self._lines[issue.line - 1]
         if len(line.encode("utf-8", "surrogatepass")) > _MAX_LINE:

@@ -42,19 +42,19 @@ KEYWORDS = frozenset({"in", "true", "false", "null"})
 
 
 class Tokens(NamedTuple):
-    """Parallel lists, ended by `<EOF>`; kinds of signs and keywords are their own text."""
+    """Parallel lists, ended by `<EOF>`; kinds of signs and keywords are their own text. Faults are (from, to, message)."""
 
     kinds: list[str]
     texts: list[str]
     offsets: list[int]
-    faults: list[tuple[int, str]]
+    faults: list[tuple[int, int, str]]
 
 
 def tokenize(text: str) -> Tokens:
     kinds: list[str] = []
     texts: list[str] = []
     offsets: list[int] = []
-    faults: list[tuple[int, str]] = []
+    faults: list[tuple[int, int, str]] = []
     position, end = 0, len(text)
     match = _TOKEN.match
     while position < end:
@@ -77,9 +77,9 @@ def tokenize(text: str) -> Tokens:
     return Tokens(kinds, texts, offsets, faults)
 
 
-def _report(text: str, position: int, faults: list[tuple[int, str]]) -> int:
+def _report(text: str, position: int, faults: list[tuple[int, int, str]]) -> int:
     stuck = _STUCK.match(text, position)
     stop = min(stuck.end() if stuck else position, len(text) - 1) + 1
     read = text[position:stop].replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
-    faults.append((position, f"token recognition error at: '{read}'"))
+    faults.append((position, stop, f"token recognition error at: '{read}'"))
     return stop

@@ -58,7 +58,7 @@ def parse(source: Source, macros: Macros) -> Node:
     except _TooDeep:
         message = f"expression recursion limit exceeded: {MAX_DEPTH}"
         raise CompileError(source, [Issue(-1, -1, message)]) from None
-    faults = [source.issue(offset, f"Syntax error: {text}") for offset, text in tokens.faults]
+    faults = [source.issue(offset, f"Syntax error: {text}") for offset, _, text in tokens.faults]
     faults += [source.issue(offset, text) for offset, text in parser.faults]
     if faults:
         raise CompileError(source, faults)
