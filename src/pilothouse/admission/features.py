@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import Final
 
 DEFAULTS: Final[Mapping[str, bool]] = {
-    "CompositePodGroup": True,
+    "CompositePodGroup": False,
     "ClusterTrustBundle": True,
     "CSIVolumeHealth": False,
     "DRANodeAllocatableResources": False,
-    "GenericWorkload": True,
+    "GenericWorkload": False,
     "MutatingAdmissionPolicy": True,
     "PodCertificateRequest": True,
     "PodGroupPreemptionPolicy": False,
     "PodLevelResources": True,
-    "PodTopologyLabelsAdmission": False,
-    "ServiceAccountNodeAudienceRestriction": False,
+    "PodTopologyLabelsAdmission": True,
+    "ServiceAccountNodeAudienceRestriction": True,
     "TopologyAwareWorkloadScheduling": False,
-    "AllowInsecureKubeletCertificateSigningRequests": True,
+    "AllowInsecureKubeletCertificateSigningRequests": False,
 }

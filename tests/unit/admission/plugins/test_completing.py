@@ -16,7 +16,9 @@ from pilothouse.admission.plugins.priority import Priority
 from pilothouse.admission.plugins.runtime_class import RuntimeClass
 from pilothouse.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
 from pilothouse.admission.plugins.taint_nodes_by_condition import TaintNodesByCondition
-from pilothouse.endpoints.admission import DELETE, UPDATE
+from pilothouse.endpoints.admission import CREATE, DELETE, UPDATE
+from pilothouse.machinery.gvk import GroupResource
+from pilothouse.registry.storage import StorageFactory
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 PODS = "/v1/pods"
@@ -62,8 +64,6 @@ async def test_immortal_namespaces(
 
 
 def test_updates_and_access_reviews_need_no_namespace(environment: Environment) -> None:
-    from pilothouse.machinery.gvk import GroupResource
-
     concerns = NamespaceLifecycle(environment).concerns
     assert not concerns(UPDATE, GroupResource("", "configmaps"), "")
     assert not concerns("CREATE", GroupResource("authorization.k8s.io", "localsubjectaccessreviews"), "")
@@ -156,12 +156,14 @@ async def test_only_one_default_class(environment: Environment, make_request: An
     await Priority(environment).validate(make_request(CLASSES, first, first, operation=UPDATE))
 
 
-async def test_pod_groups_get_priority_and_finalizer(environment: Environment, make_request: Any) -> None:
+async def test_pod_groups_get_priority_and_finalizer(storage: StorageFactory, make_request: Any) -> None:
+    environment = Environment(storage, gates={"GenericWorkload": True})
     group: dict[str, Any] = {"metadata": {"name": "g"}, "spec": {}}
     attributes = make_request("scheduling.k8s.io/v1alpha2/podgroups", group)
     await Priority(environment).admit(attributes)
     await PodGroupProtection(environment).admit(attributes)
     assert group["spec"] == {"priority": 0}
+    assert Priority(environment).concerns(CREATE, GroupResource("scheduling.k8s.io", "podgroups"), "")
     assert group["metadata"]["finalizers"] == ["scheduling.k8s.io/podgroup-protection"]
 
 

@@ -263,7 +263,8 @@ async def test_claim_status(plugin: Any, make_request: Any, refused: Any) -> Non
     ],
 )
 async def test_tokens(plugin: Any, make_request: Any, put: Any, refused: Any, bound: Any, message: str) -> None:
-    await put(PODS, "p", "ns", metadata={"uid": "u"}, spec={"nodeName": "n1"})
+    volumes = [{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}]
+    await put(PODS, "p", "ns", metadata={"uid": "u"}, spec={"nodeName": "n1", "volumes": volumes})
     await put(PODS, "q", "ns", metadata={"uid": "w"}, spec={"nodeName": "n2"})
     token = {"metadata": {}, "spec": {"boundObjectRef": bound}}
     await check(plugin, refused, make_request("/v1/serviceaccounts:token", token, user=NODE), message)
@@ -283,7 +284,7 @@ async def test_audiences_of_tokens(
     granted: bool,
     allowed: bool,
 ) -> None:
-    environment = Environment(storage, authorizer, gates={"ServiceAccountNodeAudienceRestriction": True})
+    environment = Environment(storage, authorizer)
     await put("storage.k8s.io/v1/csidrivers", "d", spec={"tokenRequests": [{"audience": "csi"}]})
     await put("/v1/persistentvolumes", "pv", spec={"csi": {"driver": "d"}})
     await put("/v1/persistentvolumeclaims", "c", "ns", spec={"volumeName": "pv"})
@@ -299,6 +300,17 @@ async def test_audiences_of_tokens(
     attributes = make_request("/v1/serviceaccounts:token", token, user=NODE, name="sa")
     why = "" if allowed else 'system:node:n1 is not authorized to request tokens for audience "x"'
     await check(NodeRestriction(environment), refused, attributes, why)
+
+
+async def test_audiences_behind_missing_volumes(plugin: Any, make_request: Any, put: Any, refused: Any) -> None:
+    await put("/v1/persistentvolumeclaims", "c", "ns", spec={})
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+    await put(PODS, "p", "ns", metadata={"uid": "u"}, spec={"nodeName": "n1", "volumes": volumes})
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
+    token = {"metadata": {}, "spec": {"boundObjectRef": bound, "audiences": ["x"]}}
+    attributes = make_request("/v1/serviceaccounts:token", token, user=NODE, name="sa")
+    why = 'error validating audience "x": persistentvolume "" not found'
+    await check(plugin, refused, attributes, why)
 
 
 REQUEST = {

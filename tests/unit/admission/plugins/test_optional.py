@@ -422,7 +422,7 @@ async def test_nodes_must_declare_what_updates_need(
 
 
 async def test_topology_labels(storage: StorageFactory, make_request: Any, make_pod: Any, put: Any) -> None:
-    environment = Environment(storage, gates={"PodTopologyLabelsAdmission": True})
+    environment = Environment(storage)
     labels = {"topology.kubernetes.io/zone": "a", "other": "b"}
     await put(NODES, "n", metadata={"labels": labels})
     pod = make_pod(nodeName="n")
@@ -433,5 +433,6 @@ async def test_topology_labels(storage: StorageFactory, make_request: Any, make_
     assert binding["metadata"]["labels"] == {"topology.kubernetes.io/zone": "a"}
 
 
-def test_topology_labels_are_behind_a_gate(environment: Environment) -> None:
+def test_topology_labels_are_behind_a_gate(storage: StorageFactory) -> None:
+    environment = Environment(storage, gates={"PodTopologyLabelsAdmission": False})
     assert not PodTopologyLabels(environment).concerns("CREATE", next(iter(PodTopologyLabels.resources or ())), "")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.admission.environment import Environment
+from pilothouse.admission.objects import Objects
 from pilothouse.admission.plugins.node_restriction.authorizing import may
 from pilothouse.admission.refusals import forbidden
 from pilothouse.endpoints.admission import Attributes
+from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_quote import quote
 
 _VERB: Final = "request-serviceaccounts-token-audience"
@@ -29,8 +31,12 @@ class AudienceCheck:
         audience = audiences[0] if audiences else ""
         for objects in (self._claims, self._volumes, self._drivers):
             await objects.ready()
-        if any(self._uses(volume, pod, audience) for volume in (pod.get("spec") or {}).get("volumes") or ()):
+        faults: list[str] = []
+        volumes = (pod.get("spec") or {}).get("volumes") or ()
+        if any(self._uses(volume, pod, audience, faults) for volume in volumes):
             return
+        if faults:
+            raise forbidden(attributes, f"error validating audience {quote(audience)}: {aggregate(faults)}")
         failure = await may(self._environment, attributes, _VERB, audience, attributes.name)
         if failure is None:
             return
@@ -40,24 +46,43 @@ class AudienceCheck:
             raise forbidden(attributes, why)
         raise forbidden(attributes, f"{user} is not authorized to request tokens for audience {quote(audience)}")
 
-    def _uses(self, volume: dict[str, Any], pod: dict[str, Any], audience: str) -> bool:
+    def _uses(self, volume: dict[str, Any], pod: dict[str, Any], audience: str, faults: list[str]) -> bool:
         for source in (volume.get("projected") or {}).get("sources") or ():
             token = source.get("serviceAccountToken")
             if token is not None and token.get("audience", "") == audience:
                 return True
-        driver = self._drivers.get("", self._driver(volume, pod))
-        requests = ((driver or {}).get("spec") or {}).get("tokenRequests") or ()
+        try:
+            name = self._driver(volume, pod)
+            if not name:
+                return False
+            driver = _find(self._drivers, "", name, "csidriver.storage.k8s.io")
+        except _Missing as missing:
+            faults.append(str(missing))
+            return False
+        requests = (driver.get("spec") or {}).get("tokenRequests") or ()
         return any(each.get("audience", "") == audience for each in requests)
 
     def _driver(self, volume: dict[str, Any], pod: dict[str, Any]) -> str:
         if volume.get("csi") is not None:
             return str(volume["csi"].get("driver", ""))
-        claim = ""
         if volume.get("ephemeral") is not None:
             claim = f"{pod['metadata']['name']}-{volume.get('name', '')}"
         elif volume.get("persistentVolumeClaim") is not None:
             claim = volume["persistentVolumeClaim"].get("claimName", "")
-        found = self._claims.get(pod["metadata"].get("namespace", ""), claim) if claim else None
-        name = ((found or {}).get("spec") or {}).get("volumeName", "")
-        bound = self._volumes.get("", name) if name else None
-        return str((((bound or {}).get("spec") or {}).get("csi") or {}).get("driver", ""))
+        else:
+            return ""
+        found = _find(self._claims, pod["metadata"].get("namespace", ""), claim, "persistentvolumeclaim")
+        name = (found.get("spec") or {}).get("volumeName", "")
+        bound = _find(self._volumes, "", name, "persistentvolume")
+        return str(((bound.get("spec") or {}).get("csi") or {}).get("driver", ""))
+
+
+class _Missing(Exception):
+    """Something on the way from a volume to its driver does not exist."""
+
+
+def _find(objects: Objects, namespace: str, name: str, kind: str) -> dict[str, Any]:
+    found = objects.get(namespace, name)
+    if found is None:
+        raise _Missing(f"{kind} {quote(name)} not found")
+    return found
