@@ -76,6 +76,7 @@ class Assembly:
         )
         self.metrics = RequestMetrics()
         self._install_checks()
+        self.chain.aggregator.hooks.livez_grace_seconds = options.generic.livez_grace_period
         self.hooks = ServerHooks(options, self.chain, self.storage, self.cacher, self.lifecycle, node_ports)
         self.hooks.install()
         self.chain.aggregator.checks.add("shutdown", self._stopping_fault, ("readyz",))
@@ -99,6 +100,7 @@ class Assembly:
             authorizer=self.authorization.authorizer,
             metrics=self.metrics,
             request_timeout=generic.request_timeout,
+            min_request_timeout=generic.min_request_timeout,
             cors_origins=generic.cors_allowed_origins,
             strict_transport=generic.strict_transport_security_directives,
             auditing=self.auditing,

@@ -14,6 +14,7 @@ class APIRequest(Request):
 
     __slots__ = (
         "_query", "audit", "audit_id", "authorized_by", "credential_notes", "info", "received", "user", "warnings",
+        "watch_seconds",
     )  # fmt: skip
 
     audit_id: str
@@ -26,6 +27,8 @@ class APIRequest(Request):
         super().__init__(*arguments)
         self._query: Query | None = None
         self.warnings: list[str] | None = None
+        self.watch_seconds = 1800
+        """How long a watch lasts at least when the client does not say."""
         self.audit: Any = None
         """What is written down about this request; None where nothing is."""
         self.credential_notes: tuple[tuple[str, str], ...] = ()

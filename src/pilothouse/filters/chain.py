@@ -37,6 +37,7 @@ class ChainConfig:
     authorizer: Authorizer
     metrics: RequestMetrics
     request_timeout: float = 60.0
+    min_request_timeout: int = 1800
     cors_origins: Sequence[str] = ()
     strict_transport: Sequence[str] = ()
     auditing: Auditing | None = None
@@ -59,7 +60,7 @@ def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
     if config.cors_origins:
         chain.append(("cors", lambda following: with_cors(following, config.cors_origins)))
     chain += [
-        ("timeout", lambda following: with_timeout(following, config.request_timeout)),
+        ("timeout", lambda following: with_timeout(following, config.request_timeout, config.min_request_timeout)),
         ("authentication", lambda following: with_authentication(following, config.authenticator, note_refusal)),
     ]
     if auditing is not None:

@@ -32,12 +32,13 @@ def allotted_seconds(asked: str, limit: float) -> float:
     return wanted if 0 < wanted < limit else limit
 
 
-def with_timeout(following: Handler, seconds: float) -> Handler:
-    """Bound the time of ordinary requests."""
+def with_timeout(following: Handler, seconds: float, watch_seconds: int = 1800) -> Handler:
+    """Bound the time of ordinary requests, and say how long watches last that do not say so themselves."""
     loop_time = asyncio.get_running_loop().time
 
     async def handle(request: APIRequest) -> Response:
         if is_long_running(request):
+            request.watch_seconds = watch_seconds
             return await following(request)
         allotted = seconds
         if "timeout" in request.query:

@@ -53,6 +53,7 @@ class ControlPlaneOptions(FlagGroup):
         STRING,
         "lease",
         "How the endpoints of the kubernetes service are kept: lease, none.",
+        effective=True,
     )
     event_ttl: float = flag("event-ttl", DURATION, 3600.0, "How long events are kept.", effective=True)
     kubelet_certificate_authority: str = flag(
@@ -86,15 +87,25 @@ class ControlPlaneOptions(FlagGroup):
     )
     kubelet_timeout: float = flag("kubelet-timeout", DURATION, 5.0, "Time-out of requests to kubelets.")
     kubernetes_service_node_port: int = flag(
-        "kubernetes-service-node-port", INT, 0, "Node port of the kubernetes service; 0 makes it a ClusterIP service."
+        "kubernetes-service-node-port",
+        INT,
+        0,
+        "Node port of the kubernetes service; 0 makes it a ClusterIP service.",
+        effective=True,
     )
     max_connection_bytes_per_sec: int = flag(
         "max-connection-bytes-per-sec", INT, 0, "Limit on the bytes a second of one long-running request; 0 is none."
     )
     peer_advertise_ip: str = flag(
-        "peer-advertise-ip", STRING, "", "IP address that peer API servers reach this one at."
+        "peer-advertise-ip",
+        STRING,
+        "",
+        "IP address that peer API servers reach this one at.",
+        effective=True,
     )
-    peer_advertise_port: str = flag("peer-advertise-port", STRING, "", "Port that peer API servers reach this one at.")
+    peer_advertise_port: str = flag(
+        "peer-advertise-port", STRING, "", "Port that peer API servers reach this one at.", effective=True
+    )
     peer_ca_file: str = flag(
         "peer-ca-file", STRING, "", "Authority that peer API servers' certificates are checked with."
     )
@@ -120,7 +131,11 @@ class ControlPlaneOptions(FlagGroup):
         effective=True,
     )
     service_node_port_range: PortRange = flag(
-        "service-node-port-range", PORT_RANGE, PortRange(30000, 2768), "Ports for services of type NodePort."
+        "service-node-port-range",
+        PORT_RANGE,
+        PortRange(30000, 2768),
+        "Ports for services of type NodePort.",
+        effective=True,
     )
 
     def validate(self, given: Set[str]) -> list[str]:

@@ -36,7 +36,7 @@ class SecureServingOptions(FlagGroup):
         "Streams a client may open on one HTTP/2 connection; 0 is the default.",
     )
     permit_address_sharing: bool = flag("permit-address-sharing", BOOL, False, "Listen with SO_REUSEADDR.")
-    permit_port_sharing: bool = flag("permit-port-sharing", BOOL, False, "Listen with SO_REUSEPORT.")
+    permit_port_sharing: bool = flag("permit-port-sharing", BOOL, False, "Listen with SO_REUSEPORT.", effective=True)
     secure_port: int = flag(
         "secure-port", INT, 6443, "Port to serve HTTPS on. It cannot be switched off.", effective=True
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 
 from pilothouse.server.health import HealthChecks
@@ -24,13 +25,23 @@ class Hooks:
         self._post_start: dict[str, Hook] = {}
         self._pre_shutdown: dict[str, Hook] = {}
         self._done: set[str] = set()
+        self._made = time.monotonic()
+        self.livez_grace_seconds = 0.0
+        """For so long after its making, an unfinished hook does not count against the server being alive."""
 
     def add_post_start(self, name: str, hook: Hook) -> None:
         """Run ``hook`` once the server listens. Names are unique."""
         if name in self._post_start:
             raise ValueError(f"post-start hook {name!r} is registered twice")
         self._post_start[name] = hook
-        self._checks.add(f"poststarthook/{name}", lambda: "" if name in self._done else "not finished")
+        self._checks.add(f"poststarthook/{name}", lambda: self._fault(name), ("healthz", "readyz"))
+        self._checks.add(f"poststarthook/{name}", lambda: "" if self._in_grace() else self._fault(name), ("livez",))
+
+    def _fault(self, name: str) -> str:
+        return "" if name in self._done else "not finished"
+
+    def _in_grace(self) -> bool:
+        return time.monotonic() - self._made < self.livez_grace_seconds
 
     def add_pre_shutdown(self, name: str, hook: Hook) -> None:
         """Run ``hook`` when shutdown begins, before requests are refused."""

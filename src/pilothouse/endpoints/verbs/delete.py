@@ -35,6 +35,8 @@ async def delete(scope: ResourceScope, request: APIRequest) -> Response:
     entry, gone = await remove(scope.store, ctx, request.info.name, options, admit)
     for warning in ctx.warnings:
         request.warn(warning)
+    if scope.prepare is not None:
+        await scope.prepare([entry])
     if not gone or scope.strategy.returns_deleted:
         return entry_response(scope, request, media, entry)
     obj = served_object(scope, entry)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 _STREAM_TYPES: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-MIN_REQUEST_TIMEOUT: Final = 1800
 PIECE: Final = 60 * 1024
 PATIENCE: Final = 5.0
 Encode = Callable[[WatchEvent], bytes]
@@ -56,7 +55,7 @@ async def watch(scope: ResourceScope, request: APIRequest) -> Response:
         from pilothouse.endpoints.websocket_watch import in_messages, switch_to_websocket
 
         encode, encode_error = in_messages(encode, media.format), in_messages(encode_error, media.format)
-    seconds, marked = watch_seconds(extra), extra.initial_events is True
+    seconds, marked = watch_seconds(request, extra), extra.initial_events is True
 
     async def stream(writer: BodyWriter | WebSocket) -> None:
         if media.transform == METADATA_LIST:
@@ -74,11 +73,11 @@ def stream_content_type(media: Media) -> bytes:
     return media.content_type + (b";stream=watch" if media.format == PROTOBUF else b"")
 
 
-def watch_seconds(extra: WatchOptions) -> float:
+def watch_seconds(request: APIRequest, extra: WatchOptions) -> float:
     """How long the watch lasts: as asked for, or half an hour to an hour, so that clients do not all return at once."""
     if extra.timeout_seconds:
         return float(extra.timeout_seconds)
-    return MIN_REQUEST_TIMEOUT * (1 + random.random())
+    return request.watch_seconds * (1 + random.random())
 
 
 async def open_watch(

@@ -3,6 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from pilothouse.controlplane.allocation.cluster_ips import ClusterIPs
+from pilothouse.controlplane.allocation.node_ports import NodePorts, StoredLedger
+from pilothouse.controlplane.allocation.ranges import PortRange
+from pilothouse.controlplane.allocation.services import ServiceAllocations
+from pilothouse.controlplane.allocation.stored_addresses import StoredAddresses
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.storage.cacher import Cacher
@@ -21,4 +26,12 @@ async def cacher(tmp_path: Path) -> AsyncIterator[Cacher]:
 
 @pytest.fixture
 async def storage(cacher: Cacher) -> StorageFactory:
-    return StorageFactory(cacher)
+    """Stores whose services get their addresses and ports, as in a server."""
+    storage = StorageFactory(cacher)
+    addresses = StoredAddresses(
+        storage.store("networking.k8s.io", "v1", "ipaddresses"),
+        storage.store("networking.k8s.io", "v1", "servicecidrs"),
+    )
+    ports = NodePorts(PortRange(30000, 2768), StoredLedger(cacher.backend))
+    storage.store("", "v1", "services").reservations = ServiceAllocations(["IPv4"], ClusterIPs(addresses), ports)
+    return storage
