@@ -13,8 +13,8 @@ import pytest
 
 HERE = Path(__file__).parent
 AREAS = (
-    "apply", "authn", "authz", "certificates", "deletion", "discovery", "lifecycle", "lists", "namespaces", "negotiation",
-    "patch", "services", "subresources", "validation",
+    "apply", "authn", "authz", "certificates", "deletion", "discovery", "lifecycle", "lists", "namespaces",
+    "negotiation", "patch", "services", "subresources", "validation",
 )  # fmt: skip
 
 
