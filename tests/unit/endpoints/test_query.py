@@ -55,8 +55,8 @@ def test_broken_escapes(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("", False), ("x", True), ("x=", True), ("x=true", True), ("x=1", True), ("x=perhaps", True), ("x=false", False),
-        ("x=FALSE", False), ("x=0", False), ("x=true&x=false", True), ("x=false&x=true", False),
+        ("", False), ("x", True), ("x=", True), ("x=true", True), ("x=1", True), ("x=perhaps", True),
+        ("x=false", False), ("x=FALSE", False), ("x=0", False), ("x=true&x=false", True), ("x=false&x=true", False),
     ],
 )  # fmt: skip
 def test_booleans(text: str, wanted: bool) -> None:
