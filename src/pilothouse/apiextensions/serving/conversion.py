@@ -24,8 +24,11 @@ Object = dict[str, Any]
 _SHOWN: Final = 100
 
 
-class ConversionFailed(Exception):
+class ConversionFailed(errors.StatusError):
     """An object cannot be had in another version."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(500, "", message)
 
 
 class Converter(Protocol):

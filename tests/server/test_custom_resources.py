@@ -1,0 +1,350 @@
+"""Custom resources on a real server: from their definition to the last object's end."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from urllib.parse import quote
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+MERGE = {"Content-Type": "application/merge-patch+json"}
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "properties": {
+                "size": {"type": "integer", "minimum": 0, "default": 1},
+                "colour": {"type": "string"},
+                "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+            },
+        },
+        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    },
+}
+
+
+def version(name="v1", *, schema=SCHEMA, storage=True, **more):
+    return {"name": name, "served": True, "storage": storage, "schema": {"openAPIV3Schema": schema}, **more}
+
+
+def definition(group, *versions, plural="widgets", kind="Widget", **spec):
+    names = {"plural": plural, "kind": kind}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": list(versions), **spec},
+    }
+
+
+def until(get, wanted, seconds=10.0):
+    """Ask until the answer is the wanted one."""
+    deadline = time.monotonic() + seconds
+    while not wanted(answer := get()):
+        assert time.monotonic() < deadline, answer
+        time.sleep(0.005)
+    return answer
+
+
+def establish(server, crd):
+    code, _, answer = server.call("POST", CRDS, crd)
+    assert code == 201, answer
+    group, spec = crd["spec"]["group"], crd["spec"]
+    name = next(each["name"] for each in spec["versions"] if each["served"])
+    path = f"/apis/{group}/{name}/{spec['names']['plural']}"
+    until(lambda: server.call("GET", path)[0], lambda code: code == 200)
+
+
+def widget(group, name, at="v1", **spec):
+    return {"apiVersion": f"{group}/{at}", "kind": "Widget", "metadata": {"name": name}, "spec": spec}
+
+
+def test_the_life_of_a_custom_resource(server):
+    group = "life.example.com"
+    establish(server, definition(group, version(subresources={"status": {}})))
+    path = f"/apis/{group}/v1/namespaces/default/widgets"
+    code, headers, made = server.call("POST", path, {**widget(group, "one", colour="red", odd=1), "status": {"x": 1}})
+    assert code == 201
+    assert 'unknown field \\"spec.odd\\"' in headers["warning"]
+    assert made["spec"] == {"colour": "red", "size": 1}
+    assert "status" not in made
+    assert made["metadata"]["generation"] == 1
+    assert made["metadata"]["managedFields"][0]["fieldsV1"] == {"f:spec": {".": {}, "f:colour": {}, "f:size": {}}}
+    code, _, changed = server.call("PATCH", f"{path}/one/status", {"status": {"x": 2}, "spec": {"size": 9}}, MERGE)
+    assert (code, changed["status"], changed["spec"]["size"], changed["metadata"]["generation"]) == (
+        200,
+        {"x": 2},
+        1,
+        1,
+    )
+    code, _, refused = server.call("PATCH", f"{path}/one", {"spec": {"size": -1, "tags": ["a", "a"]}}, MERGE)
+    assert (code, [cause["field"] for cause in refused["details"]["causes"]]) == (422, ["spec.size", "spec.tags[1]"])
+    code, _, listed = server.call("GET", path)
+    assert (listed["kind"], listed["metadata"]["continue"], len(listed["items"])) == ("WidgetList", "", 1)
+    assert listed["items"][0]["kind"] == "Widget"
+    assert server.call("DELETE", f"{path}/one")[0] == 200
+    assert server.call("GET", f"{path}/one")[0] == 404
+
+
+def test_server_side_apply_merges_by_the_schema(server):
+    group = "apply.example.com"
+    establish(server, definition(group, version()))
+    path = f"/apis/{group}/v1/namespaces/default/widgets/one"
+    as_yaml = {"Content-Type": "application/apply-patch+yaml"}
+    for manager, tags in (("a", ["x"]), ("b", ["y"])):
+        code, _, _ = server.call("PATCH", f"{path}?fieldManager={manager}", widget(group, "one", tags=tags), as_yaml)
+        assert code in (200, 201)
+    assert server.call("GET", path)[2]["spec"]["tags"] == ["x", "y"]
+    code, _, answer = server.call("PATCH", f"{path}?fieldManager=c", widget(group, "one", odd=1), as_yaml)
+    assert (code, ".spec.odd: field not declared in schema" in answer["message"]) == (500, True)
+
+
+def test_versions_share_their_objects(server):
+    group = "versions.example.com"
+    old = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}
+    beta = version("v1beta1", schema=old, storage=False, deprecated=True)
+    establish(server, definition(group, version(), beta))
+    path = f"/apis/{group}/%s/namespaces/default/widgets/one"
+    server.call("POST", (path % "v1").rpartition("/")[0], widget(group, "one", colour="red"))
+    code, headers, shown = server.call("GET", path % "v1beta1")
+    assert (code, shown["apiVersion"], shown["spec"]) == (200, f"{group}/v1beta1", {"size": 1})
+    assert "is deprecated; use versions.example.com/v1 Widget" in headers["warning"]
+    assert server.call("PATCH", path % "v1beta1", {"spec": {"size": 5}}, MERGE)[0] == 200
+    assert server.call("GET", path % "v1")[2]["spec"]["size"] == 5
+    code, _, plain = server.call("GET", path % "v9")
+    assert (code, plain) == (404, b"404 page not found\n")
+
+
+def test_selectable_fields_and_tables(server):
+    group = "select.example.com"
+    columns = [{"name": "Colour", "type": "string", "jsonPath": ".spec.colour"}]
+    fields = [{"jsonPath": ".spec.colour"}]
+    establish(server, definition(group, version(additionalPrinterColumns=columns, selectableFields=fields)))
+    path = f"/apis/{group}/v1/namespaces/default/widgets"
+    for name, colour in (("a", "red"), ("b", "blue")):
+        server.call("POST", path, widget(group, name, colour=colour))
+    _, _, found = server.call("GET", f"{path}?fieldSelector={quote('spec.colour=blue')}")
+    assert [item["metadata"]["name"] for item in found["items"]] == ["b"]
+    code, _, refused = server.call("GET", f"{path}?fieldSelector={quote('spec.size=1')}")
+    assert (code, "field label not supported: spec.size" in refused["message"]) == (400, True)
+    _, _, table = server.call("GET", path, headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})
+    assert [row["cells"] for row in table["rows"]] == [["a", "red"], ["b", "blue"]]
+
+
+def test_a_definition_waits_for_its_objects_to_go(server):
+    group = "leaving.example.com"
+    crd = definition(group, version())
+    establish(server, crd)
+    path = f"/apis/{group}/v1/namespaces/default/widgets"
+    held = widget(group, "held")
+    held["metadata"]["finalizers"] = ["example.com/hold"]
+    assert server.call("POST", path, held)[0] == 201
+    name = crd["metadata"]["name"]
+    code, _, marked = server.call("DELETE", f"{CRDS}/{name}")
+    assert (code, "deletionTimestamp" in marked["metadata"]) == (200, True)
+    code, _, refused = server.call("POST", path, widget(group, "late"))
+    assert (code, "create not allowed while custom resource definition is terminating" in refused["message"]) == (
+        403,
+        True,
+    )
+    until(lambda: server.call("GET", f"{path}/held")[2], lambda obj: "deletionTimestamp" in obj["metadata"])
+    server.call("PATCH", f"{path}/held", {"metadata": {"finalizers": None}}, MERGE)
+    until(lambda: server.call("GET", f"{CRDS}/{name}")[0], lambda code: code == 404)
+    until(lambda: server.call("GET", f"/apis/{group}")[0], lambda code: code == 404)
+    establish(server, crd)
+    assert server.call("GET", path)[2]["items"] == []
+
+
+def test_definitions_and_objects_survive_a_restart(launch, tmp_path):
+    group = "restart.example.com"
+    first = launch(tmp_path / "data")
+    establish(first, definition(group, version()))
+    path = f"/apis/{group}/v1/namespaces/default/widgets"
+    assert first.call("POST", path, widget(group, "one", colour="red"))[0] == 201
+    first.process.terminate()
+    assert first.process.wait(20) == 0
+    second = launch(tmp_path / "data")
+    code, _, shown = second.call("GET", f"{path}/one")
+    assert (code, shown["spec"]) == (200, {"colour": "red", "size": 1})
+    assert second.call("GET", f"/apis/{group}")[0] == 200
+
+
+def test_a_new_schema_applies_to_what_is_stored(server):
+    group = "grow.example.com"
+    establish(server, definition(group, version()))
+    path = f"/apis/{group}/v1/namespaces/default/widgets/one"
+    server.call("POST", path.rpartition("/")[0], widget(group, "one", colour="red"))
+    grown = json.loads(json.dumps(SCHEMA))
+    grown["properties"]["spec"]["properties"]["shape"] = {"type": "string", "default": "round"}
+    del grown["properties"]["spec"]["properties"]["colour"]
+    code, _, _ = server.call("PATCH", f"{CRDS}/widgets.{group}", {"spec": {"versions": [version(schema=grown)]}}, MERGE)
+    assert code == 200
+    found = until(lambda: server.call("GET", path)[2], lambda obj: "shape" in obj["spec"])
+    assert found["spec"] == {"size": 1, "shape": "round"}
+
+
+def test_openapi_and_discovery_follow(server):
+    group = "shown.example.com"
+    establish(server, definition(group, version()))
+    _, _, resources = server.call("GET", f"/apis/{group}/v1")
+    assert [item["name"] for item in resources["resources"]] == ["widgets"]
+    code, _, document = server.call("GET", f"/openapi/v3/apis/{group}/v1")
+    assert (code, "com.example.shown.v1.Widget" in document["components"]["schemas"]) == (200, True)
+    assert group in [each["name"] for each in server.call("GET", "/apis")[2]["groups"]]
+    services = "/apis/apiregistration.k8s.io/v1/apiservices"
+    until(lambda: server.call("GET", f"{services}/v1.{group}")[0], lambda code: code == 200)
+    server.call("DELETE", f"{CRDS}/widgets.{group}")
+    until(lambda: server.call("GET", f"/openapi/v3/apis/{group}/v1")[0], lambda code: code == 404)
+    until(lambda: server.call("GET", f"{services}/v1.{group}")[0], lambda code: code == 404)
+
+
+@pytest.mark.parametrize(
+    ("spec", "status"),
+    [
+        ({"colour": "x" * (3 * 1024 * 1024)}, 413),
+        ({"tags": [str(number) for number in range(100_000)]}, 201),
+        ({"tags": ["same"] * 50_000}, 422),
+    ],
+)
+def test_large_objects_end_quickly(server, spec, status):
+    group = "large.example.com"
+    if server.call("GET", f"/apis/{group}/v1/widgets")[0] != 200:
+        establish(server, definition(group, version()))
+    path = f"/apis/{group}/v1/namespaces/default/widgets"
+    assert server.call("POST", path, widget(group, f"big-{status}", **spec))[0] == status
+
+
+def test_absurd_schemas_are_refused(server):
+    deep = {"type": "string"}
+    for _ in range(200):
+        deep = {"type": "object", "properties": {"a": deep}}
+    body = json.dumps(definition("deep.example.com", version(schema=deep))).encode()
+    assert server.call("POST", CRDS, body, {"Content-Type": "application/json"})[0] in (400, 422)
+    bad = {"type": "object", "properties": {"a": {"type": "string", "pattern": "(a{1000}){1000}"}}}
+    code, _, answer = server.call("POST", CRDS, definition("re.example.com", version(schema=bad)))
+    assert (code, "must be a valid regular expression" in answer["message"]) == (422, True)
+
+
+# Conversion by webhook
+
+
+class Converter(BaseHTTPRequestHandler):
+    """Moves ``spec.colour`` of v1 to ``spec.paint`` of v2 and back."""
+
+    def do_POST(self):
+        review = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        request = review["request"]
+        converted = []
+        for obj in request["objects"]:
+            names = ("colour", "paint") if request["desiredAPIVersion"].endswith("v2") else ("paint", "colour")
+            spec = {names[1] if key == names[0] else key: value for key, value in obj.get("spec", {}).items()}
+            converted.append({**obj, "apiVersion": request["desiredAPIVersion"], "spec": spec})
+        response = {"uid": request["uid"], "result": {"status": "Success"}, "convertedObjects": converted}
+        if any(obj["metadata"]["name"] == "refused" for obj in request["objects"]):
+            response = {"uid": request["uid"], "result": {"status": "Failure", "message": "I will not"}}
+        body = json.dumps(
+            {"apiVersion": review["apiVersion"], "kind": "ConversionReview", "response": response}
+        ).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words):
+        """Say nothing."""
+
+
+@pytest.fixture
+def webhook(tmp_path):
+    """A TLS server that converts: its URL and its authority."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "converter")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    file = tmp_path / "webhook.pem"
+    file.write_bytes(pem + secret)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    running = ThreadingHTTPServer(("127.0.0.1", 0), Converter)
+    running.socket = context.wrap_socket(running.socket, server_side=True)
+    thread = threading.Thread(target=running.serve_forever)
+    thread.start()
+    yield f"https://127.0.0.1:{running.server_address[1]}/convert", base64.b64encode(pem).decode()
+    running.shutdown()
+    thread.join()
+    running.server_close()
+
+
+def test_conversion_by_webhook(server, webhook):
+    group = "convert.example.com"
+    url, authority = webhook
+    open_schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    client = {"url": url, "caBundle": authority}
+    conversion = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}}
+    versions = [version(schema=open_schema), version("v2", schema=open_schema, storage=False)]
+    establish(server, definition(group, *versions, conversion=conversion))
+    first = f"/apis/{group}/v1/namespaces/default/widgets"
+    second = f"/apis/{group}/v2/namespaces/default/widgets"
+    assert server.call("POST", first, widget(group, "one", colour="red"))[0] == 201
+    code, _, shown = server.call("GET", f"{second}/one")
+    assert (code, shown["apiVersion"], shown["spec"]) == (200, f"{group}/v2", {"paint": "red"})
+    code, _, made = server.call("POST", second, widget(group, "two", "v2", paint="blue"))
+    assert (code, made["spec"]) == (201, {"paint": "blue"})
+    assert server.call("GET", f"{first}/two")[2]["spec"] == {"colour": "blue"}
+    code, _, changed = server.call("PATCH", f"{second}/two", {"spec": {"paint": "green"}}, MERGE)
+    assert (code, changed["spec"]) == (200, {"paint": "green"})
+    _, _, listed = server.call("GET", second)
+    assert [item["spec"]["paint"] for item in listed["items"]] == ["red", "green"]
+    code, _, failed = server.call("POST", second, widget(group, "refused", "v2"))
+    assert (code, failed["message"]) == (500, f"conversion webhook for {group}/v2, Kind=Widget failed: I will not")
+    assert server.call("DELETE", f"{second}/one")[0] == 200
+
+
+# Clients
+
+
+def test_kubectl(kubectl, server):
+    group = "kubectl.example.com"
+    scale = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
+    columns = [{"name": "Colour", "type": "string", "jsonPath": ".spec.colour"}]
+    crd = definition(group, version(subresources={"status": {}, "scale": scale}, additionalPrinterColumns=columns))
+    kubectl("create", "-f", "-", stdin=json.dumps(crd))
+    kubectl("wait", "--for=condition=established", f"crd/{crd['metadata']['name']}", "--timeout=10s")
+    kubectl("apply", "-f", "-", stdin=json.dumps(widget(group, "one", colour="red")))
+    resource = f"widgets.{group}"
+    assert kubectl("get", resource, "-o", "wide").split()[-2:] == ["one", "red"]
+    kubectl("scale", "--replicas=4", f"{resource}/one")
+    assert kubectl("get", resource, "one", "-o", "jsonpath={.spec.size}") == "4"
+    assert "colour\t<string>" in kubectl("explain", "widgets.spec", f"--api-version={group}/v1")
+    refused = kubectl("patch", resource, "one", "--type=merge", "-p", '{"spec":{"size":"x"}}', fails=True)
+    assert 'must be of type integer: "string"' in refused
+    kubectl("delete", "crd", crd["metadata"]["name"])

@@ -1,0 +1,82 @@
+"""Custom resources in OpenAPI: what each version of the documents shows."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from pilothouse.apiextensions.openapi import CustomVersionSource, model_of
+from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
+from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.openapi import version2, version3
+from pilothouse.openapi.schemas import V2, V3
+
+GV = GroupVersion("example.com", "v1")
+SPEC = {
+    "type": "object",
+    "required": ["a"],
+    "properties": {
+        "a": {"type": "string", "maxLength": 3},
+        "p": {"x-kubernetes-int-or-string": True},
+        "free": {
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": True,
+            "properties": {"k": {"type": "string"}},
+        },
+        "pod": {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"x": {"type": "string"}}},
+    },
+}
+
+
+def source():
+    served = SimpleNamespace(
+        crd={"metadata": {"uid": "u", "generation": 1}},
+        names={"kind": "Box", "listKind": "BoxList"},
+        plural="boxes",
+        namespaced=True,
+        spec={},
+        resource=lambda version: SimpleNamespace(
+            subresources=[SimpleNamespace(name="status"), SimpleNamespace(name="scale")]
+        ),
+        versions=SimpleNamespace(schemas={"v1": ObjectSchema({"type": "object", "properties": {"spec": SPEC}})}),
+        selectable_fields=lambda version: ["spec.a"],
+    )
+    return CustomVersionSource(GV, [served])
+
+
+MODEL = model_of("example.com", "v1", "Box")
+
+
+def test_version_3_shows_the_schema_itself():
+    shown = source().definition(MODEL, V3)
+    spec = shown["properties"]["spec"]
+    assert spec["properties"]["a"] == {"type": "string", "maxLength": 3}
+    assert spec["properties"]["p"]["anyOf"] == [{"type": "integer"}, {"type": "string"}]
+    assert spec["properties"]["pod"]["required"] == ["kind", "apiVersion"]
+    assert {"apiVersion", "kind", "metadata"} <= shown["properties"].keys()
+    assert shown["x-kubernetes-group-version-kind"] == [{"group": "example.com", "version": "v1", "kind": "Box"}]
+    assert shown["x-kubernetes-selectable-fields"] == [{"fieldPath": "spec.a"}]
+
+
+def test_version_2_shows_no_more_than_old_clients_can_bear():
+    spec = source().definition(MODEL, V2)["properties"]["spec"]
+    assert "required" not in spec
+    assert spec["properties"]["a"] == {"type": "string"}
+    assert spec["properties"]["free"] == {"x-kubernetes-preserve-unknown-fields": True}
+
+
+def test_whole_documents():
+    own = source()
+    third = version3.build(own.operations(), lambda model: own.definition(model, V3))
+    item = "/apis/example.com/v1/namespaces/{namespace}/boxes/{name}"
+    assert set(third["paths"]) == {
+        "/apis/example.com/v1/boxes",
+        "/apis/example.com/v1/namespaces/{namespace}/boxes",
+        item,
+        f"{item}/status",
+        f"{item}/scale",
+    }
+    assert third["paths"][item]["get"]["operationId"] == "readExampleComV1NamespacedBox"
+    assert MODEL in third["components"]["schemas"]
+    second = version2.build(own.operations(), lambda model: own.definition(model, V2))
+    assert f"{MODEL}List" in second["definitions"]
+    assert set(own.models) == {MODEL, f"{MODEL}List"}
