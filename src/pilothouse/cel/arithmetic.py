@@ -1,7 +1,7 @@
 """Operators of the language on values: 64-bit arithmetic that reports overflow, concatenation, order and membership.
 
-Each operator comes for any operands, choosing by what it meets at run time. Where types are known beforehand the planner
-takes one of the narrower functions instead.
+Each operator comes for any operands, choosing by what it meets at run time. Where types are known beforehand the
+planner takes one of the narrower functions instead.
 """
 
 from __future__ import annotations

@@ -123,7 +123,9 @@ def _argument(factor: float, sized: bool = False) -> Estimator:
     return estimate
 
 
-def _transform(overload: str, target: Operand | None, operands: list[Operand], sizes: SizeOfPath) -> CallEstimate | None:
+def _transform(
+    overload: str, target: Operand | None, operands: list[Operand], sizes: SizeOfPath
+) -> CallEstimate | None:
     if target is None:
         return None
     size = _size(target, sizes)
@@ -253,9 +255,7 @@ _FUNCTIONS: dict[str, Estimator] = {
     "join": _join,
     "find": _find,
     "findAll": _find,
-    **dict.fromkeys(
-        ("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _argument(TRAVERSAL)
-    ),
+    **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _argument(TRAVERSAL)),
     "ip": _ip,
     "ip.isCanonical": _argument(2 * TRAVERSAL),
     "containsIP": _contains_ip,

@@ -6,7 +6,8 @@ unless they agree. What is wrong is collected, not raised, so that all faults of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from pilothouse.cel.declarations import Function, Overload, StructType
 from pilothouse.cel.nodes import (
@@ -365,7 +366,7 @@ def qualified_name(node: Node) -> str | None:
     return ".".join([node.name, *reversed(parts)])
 
 
-_VISITORS = {
+_VISITORS: dict[type, Callable[[_Checker, Any], None]] = {
     Literal: _Checker._literal,
     Ident: _Checker._ident,
     Select: _Checker._select,

@@ -8,7 +8,7 @@ The rules are the original's, because they decide which expressions are accepted
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pilothouse.cel.call_estimates import CallEstimate, Operand, Path, SizeOfPath, estimate_call
 from pilothouse.cel.macros import ACCUMULATOR
@@ -18,6 +18,8 @@ from pilothouse.cel.types import Type
 from pilothouse.cel.values import Duration, Timestamp
 
 Cost = Range
+
+
 class _Entries(NamedTuple):
     kind: str
     key: Range
@@ -295,7 +297,7 @@ def _is_scalar(kind: Type) -> bool:
     return kind.kind in _SCALARS
 
 
-_COSTS: dict[type, Callable[[_Estimator, object], Range]] = {
+_COSTS: dict[type, Callable[[_Estimator, Any], Range]] = {
     Literal: _Estimator._literal,
     Ident: _Estimator._ident,
     Select: _Estimator._select,
@@ -304,4 +306,4 @@ _COSTS: dict[type, Callable[[_Estimator, object], Range]] = {
     MapNode: _Estimator._map,
     StructNode: _Estimator._struct,
     Comprehension: _Estimator._comprehension,
-}  # type: ignore[dict-item]
+}

@@ -1,7 +1,8 @@
 """Checks the rules of a definition before it is accepted: they must compile and must not cost too much.
 
-`RuleChecks` is given at the root of a schema; `property`, `additional` and `items` lead to the checks of the places below,
-and `faults` tells what is wrong with the rules of a place. Costs of all places add up in the root, which reports them last.
+`RuleChecks` is given at the root of a schema; `property`, `additional` and `items` lead to the checks of the places
+below, and `faults` tells what is wrong with the rules of a place. Costs of all places add up in the root, which reports
+them last.
 """
 
 from __future__ import annotations
@@ -46,9 +47,7 @@ class _Total:
 class RuleChecks:
     """The checks of one place in a schema."""
 
-    def __init__(
-        self, schema: Schema, old_rules: frozenset[str] = frozenset(), *, suppress_cost: bool = False
-    ) -> None:
+    def __init__(self, schema: Schema, old_rules: frozenset[str] = frozenset(), *, suppress_cost: bool = False) -> None:
         self._schema = schema
         self._old_rules = old_rules
         self._suppress_cost = suppress_cost

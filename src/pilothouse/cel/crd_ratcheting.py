@@ -1,7 +1,7 @@
 """Which old value belongs to a value, and whether anything changed: faults of unchanged values are only warned about.
 
-Fields belong together by name, items of map lists by their keys. A field that the schema does not know has no old value,
-so an object that holds one counts as changed.
+Fields belong together by name, items of map lists by their keys. A field that the schema does not know has no old
+value, so an object that holds one counts as changed.
 """
 
 from __future__ import annotations

@@ -130,9 +130,7 @@ class _Place:
         at = path if path is not None else Path()
         for position, item in enumerate(value):
             item_seen = seen[position] if seen is not UNSET else UNSET
-            self.items.validate(
-                at.index(position), item, old_items.get(item), item_seen, ratchet.index(position), run
-            )
+            self.items.validate(at.index(position), item, old_items.get(item), item_seen, ratchet.index(position), run)
 
     def _validate_fields(
         self, path: Path | None, value: dict[str, Any], old: Any, seen: Any, ratchet: _Ratchet, run: _Run

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from pilothouse.cel.call_estimates import SizeOfPath
 from pilothouse.cel.checker import check
-from pilothouse.cel.cost_estimation import Cost, SizeOfPath, estimate
+from pilothouse.cel.cost_estimation import Cost, estimate
 from pilothouse.cel.declarations import Function, Library, Structs, StructType, TypeProvider
 from pilothouse.cel.issues import CompileError, Source
 from pilothouse.cel.literal_checks import check_literals
@@ -143,9 +144,7 @@ class Program:
         assert run is not None
         frame: list[Any] = [None] * self._size
         frame[0] = tracker
-        slot = 0
-        for name in self.variables:
-            slot += 1
+        for slot, name in enumerate(self.variables, 1):
             if name not in bindings:
                 raise EvaluationError(f"no such attribute(s): {name}")
             frame[slot] = bindings[name]

@@ -6,9 +6,11 @@ import re
 from functools import lru_cache
 
 RESERVED = frozenset(
-    "true false null in as break const continue else for function if import let loop package namespace return var void"
-    " while".split()
-)
+    {
+        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
+        "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
+    }
+)  # fmt: skip
 _PLAIN = re.compile(r"[A-Za-z_](?:(?<!_)_|[A-Za-z0-9])*\Z")
 _ALLOWED = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*\Z")
 _SPECIAL = re.compile(r"__|[./-]")

@@ -101,7 +101,7 @@ def _all(predicate: Step, source: Run, loop: _Loop, decided: bool) -> Run:
     turn_cost = condition_cost + 1 + predicate.cost
     turns, slot, simple = loop.turns, loop.first, not loop.second
 
-    def run(frame: Frame) -> bool:
+    def run(frame: Frame) -> Any:
         tracker = frame[0]
         error: EvaluationError | None = None
         items = source(frame)
@@ -228,5 +228,3 @@ def _plan_bind(planner: Planner, node: Comprehension) -> Step:
 
 def _is_literal(node: Node, value: Any) -> bool:
     return isinstance(node, Literal) and node.value is value
-
-

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 EPSILON = "<EPSILON>"
@@ -77,9 +78,7 @@ def _rules() -> dict[str, Element]:
     call = (tok("("), opt(rule("exprList")), tok(")"))
     return {
         "start": seq(rule("expr"), tok(EOF)),
-        "expr": seq(
-            rule("conditionalOr"), opt(seq(tok("?"), rule("conditionalOr"), tok(":"), rule("expr")))
-        ),
+        "expr": seq(rule("conditionalOr"), opt(seq(tok("?"), rule("conditionalOr"), tok(":"), rule("expr")))),
         "conditionalOr": seq(rule("conditionalAnd"), ("star", seq(tok("||"), rule("conditionalAnd")))),
         "conditionalAnd": seq(rule("relation"), ("star", seq(tok("&&"), rule("relation")))),
         "relation": seq(rule("calc"), ("loop", (seq(("prec", 1), ("set", relations), rule("relation", 2)),))),
@@ -192,7 +191,7 @@ class Automaton:
 
     def _build_seq(self, element: Element, rule: str) -> tuple[Node, State, State]:
         parts = [self._build(part, rule) for part in element[1]]
-        for (_, _, leave), (_, enter, _) in zip(parts, parts[1:], strict=False):
+        for (_, _, leave), (_, enter, _) in pairwise(parts):
             self._link(leave, enter)
         node = Node("seq", parts[0][1])
         node.parts = [part for part, _, _ in parts]

@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_ESCAPE = (
-    r"\\(?:[abfnrtv\"'\\?`]|[0-3][0-7][0-7]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
-)
+_ESCAPE = r"\\(?:[abfnrtv\"'\\?`]|[0-3][0-7][0-7]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
 _STRING = (
     r"[rR]\"\"\"(?:.|\n)*?\"\"\"|[rR]'''(?:.|\n)*?'''"
     rf"|\"\"\"(?:{_ESCAPE}|[^\\])*?\"\"\"|'''(?:{_ESCAPE}|[^\\])*?'''"
@@ -42,7 +40,7 @@ KEYWORDS = frozenset({"in", "true", "false", "null"})
 
 
 class Tokens(NamedTuple):
-    """Parallel lists, ended by `<EOF>`; kinds of signs and keywords are their own text. Faults are (from, to, message)."""
+    """Parallel lists ended by `<EOF>`; kinds of signs and keywords are their text; faults are (from, to, message)."""
 
     kinds: list[str]
     texts: list[str]

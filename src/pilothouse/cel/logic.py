@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pilothouse.cel.nodes import Call
 from pilothouse.cel.steps import Frame, Run, Step
@@ -29,7 +29,7 @@ def _plan_terms(planner: Planner, node: Call, *, decided: bool) -> Step:
 def _two(steps: list[Step], decided: bool) -> Run:
     left, right, cost = steps[0].run, steps[1].run, steps[1].cost
 
-    def run(frame: Frame) -> bool:
+    def run(frame: Frame) -> Any:
         error: EvaluationError | None = None
         try:
             value = left(frame)
@@ -46,7 +46,7 @@ def _two(steps: list[Step], decided: bool) -> Run:
             value = right(frame)
             if value.__class__ is not bool:
                 raise EvaluationError("no such overload")
-            return value  # type: ignore[no-any-return]
+            return value
         try:
             value = right(frame)
         except CostLimitExceeded:
@@ -64,7 +64,7 @@ def _many(steps: list[Step], decided: bool) -> Run:
     terms = [(step.run, step.cost if index else 0) for index, step in enumerate(steps)]
     undecided = not decided
 
-    def run(frame: Frame) -> bool:
+    def run(frame: Frame) -> Any:
         error: EvaluationError | None = None
         tracker = frame[0]
         for term, cost in terms:

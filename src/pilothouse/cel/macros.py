@@ -83,9 +83,7 @@ def _fold_list(at: int, target: Node | None, names: tuple[str, str], item: Node,
     if condition is not None:
         step = call(at, "_?_:_", condition, step, accumulator(at))
     assert target is not None
-    return Comprehension(
-        at, target, *names, ACCUMULATOR, ListNode(at, []), Literal(at, True), step, accumulator(at)
-    )
+    return Comprehension(at, target, *names, ACCUMULATOR, ListNode(at, []), Literal(at, True), step, accumulator(at))
 
 
 def _map(at: int, target: Node | None, arguments: list[Node]) -> Node:
@@ -188,9 +186,7 @@ def _optional_map(flat: bool) -> Expander:
 
 
 def _bind(at: int, name: str, value: Node, result: Node) -> Node:
-    return Comprehension(
-        at, ListNode(at, []), "#unused", "", name, value, Literal(at, False), Ident(at, name), result
-    )
+    return Comprehension(at, ListNode(at, []), "#unused", "", name, value, Literal(at, False), Ident(at, name), result)
 
 
 def _bind_macro(at: int, target: Node | None, arguments: list[Node]) -> Node | None:
@@ -209,7 +205,9 @@ BINDINGS: Macros = {("bind", 3, True): _bind_macro}
 def _sort_by(at: int, target: Node | None, arguments: list[Node]) -> Node | None:
     assert target is not None
     if not isinstance(target, ListNode | Call | Comprehension | Ident | Select):
-        raise MacroError(target.offset, "sortBy can only be applied to a list, identifier, comprehension, call or select expression")
+        raise MacroError(
+            target.offset, "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+        )
     name = _variable(arguments[0], "argument is not an identifier")
     variable = "@__sortBy_input__"
     keys = _map(at, Ident(at, variable), [Ident(at, name), arguments[1]])

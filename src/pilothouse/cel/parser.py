@@ -1,8 +1,8 @@
 """Turns the text of an expression into a syntax tree, expanding macros on the way.
 
-The grammar is read by descent with one token of lookahead. A text that does not follow the grammar is not explained here:
-`syntax_errors.explain` reads it again the slow way and finds the original's words. Nesting is limited per grammar rule
-as in the original, so a hostile text costs a bounded stack.
+The grammar is read by descent with one token of lookahead. A text that does not follow the grammar is not explained
+here: `syntax_errors.explain` reads it again the slow way and finds the original's words. Nesting is limited per grammar
+rule as in the original, so a hostile text costs a bounded stack.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from pilothouse.cel.values import UInt
 MAX_CODE_POINTS = 100_000
 MAX_DEPTH = 250
 RESERVED = frozenset(
-    "as break const continue else false for function if import in let loop package namespace null return true var void"
-    " while".split()
-)
+    {
+        "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
+        "package", "namespace", "null", "return", "true", "var", "void", "while",
+    }
+)  # fmt: skip
 _RELATIONS = {
     "<": "_<_", "<=": "_<=_", ">=": "_>=_", ">": "_>_", "==": "_==_", "!=": "_!=_", "in": "@in",
 }  # fmt: skip

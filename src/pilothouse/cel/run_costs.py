@@ -19,11 +19,14 @@ CHECK_COST = 350_000
 Cost = Callable[[tuple[Any, ...], Any], int]
 
 CONSTANT_COST = frozenset(
-    "serviceAccount path group resource subresource namespace name allowed reason error errored masked prefixLength"
-    " family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast isGlobalUnicast format.named sign"
-    " asInteger isInteger asApproximateFloat isGreaterThan isLessThan compareTo add sub major minor patch getScheme"
-    " getHostname getHost getPort getEscapedPath getQuery".split()
-)
+    {
+        "serviceAccount", "path", "group", "resource", "subresource", "namespace", "name", "allowed", "reason",
+        "error", "errored", "masked", "prefixLength", "family", "isUnspecified", "isLoopback",
+        "isLinkLocalMulticast", "isLinkLocalUnicast", "isGlobalUnicast", "format.named", "sign", "asInteger",
+        "isInteger", "asApproximateFloat", "isGreaterThan", "isLessThan", "compareTo", "add", "sub", "major",
+        "minor", "patch", "getScheme", "getHostname", "getHost", "getPort", "getEscapedPath", "getQuery",
+    }
+)  # fmt: skip
 _FIXED_SIZE = frozenset({"int", "uint", "double", "bool", "duration", "timestamp", "type", "null"})
 
 

@@ -1,9 +1,9 @@
 """Types of the values that schemas describe: what expressions see of an object, how big it may get, and how its JSON
 becomes values.
 
-`declare` reads an OpenAPI v3 schema as custom resource definitions hold it. Parts that expressions may not see (no type,
-unknown fields preserved) have no declaration. JSON is used as it is wherever it can be: only numbers, times, bytes and
-lists that are sets or maps need converting, and `Declared.convert` is None where nothing does.
+`declare` reads an OpenAPI v3 schema as custom resource definitions hold it. Parts that expressions may not see (no
+type, unknown fields preserved) have no declaration. JSON is used as it is wherever it can be: only numbers, times,
+bytes and lists that are sets or maps need converting, and `Declared.convert` is None where nothing does.
 """
 
 from __future__ import annotations
@@ -77,16 +77,17 @@ class Declared:
 
     def size_of(self, path: tuple[str, ...]) -> Range | None:
         """Return how many elements or characters the value at a path may have; the path starts with a variable."""
-        node: Declared | None = self
+        node = self
         for step in path[1:]:
             if step in ("@items", "@values"):
-                node = node.element
+                found = node.element
             elif step == "@keys":
-                node = node.key
+                found = node.key
             else:
-                node = node.fields.get(step)
-            if node is None:
+                found = node.fields.get(step)
+            if found is None:
                 return None
+            node = found
         return 0, node.max_elements
 
 

@@ -1,7 +1,8 @@
 """Explains a text that does not follow the grammar in the original's words, and goes on reading to find more faults.
 
-The rules are read once more the way the original's generated parser reads them. At a fault it tries to drop one token or
-to invent one; else it reports, skips to a token that may follow one of the rules it is in, and goes on after that rule.
+The rules are read once more the way the original's generated parser reads them. At a fault it tries to drop one token
+or to invent one; else it reports, skips to a token that may follow one of the rules it is in, and goes on after that
+rule.
 """
 
 from __future__ import annotations

@@ -275,7 +275,8 @@ def parse_type(text: str) -> Type:
     head, bracket, rest = text.partition("(")
     if bracket:
         inner = [parse_type(item) for item in _split(rest[:-1])]
-        return {"list": list_of, "map": map_of, "optional": optional_of, "type": type_of}[head](*inner)
+        name = {"optional": "optional_type"}.get(head, head)
+        return Type("opaque" if head == "optional" else head, name, tuple(inner))
     if text.startswith("!"):
         return opaque(text[1:])
     return struct(text)

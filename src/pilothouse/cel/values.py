@@ -202,10 +202,7 @@ def equals(left: Any, right: Any) -> bool:
 def _equal_maps(left: dict[Any, Any], right: dict[Any, Any]) -> bool:
     if len(left) != len(right):
         return False
-    for key, value in left.items():
-        if key not in right or not equals(value, right[key]):
-            return False
-    return True
+    return all(key in right and equals(value, right[key]) for key, value in left.items())
 
 
 def _equal_lists(left: list[Any], right: list[Any]) -> bool:
@@ -267,10 +264,10 @@ def size_of(value: Any) -> int:
     """What a value counts for in costs: its length, or 1."""
     if isinstance(value, str | bytes | list | dict):
         return len(value)
-    if value.__class__ is Optional and value.present:
+    if isinstance(value, Optional) and value.present:
         return size_of(value.value)
     length = getattr(value, "cel_size", None)
-    return length() if length is not None else 1
+    return int(length()) if length is not None else 1
 
 
 def show(value: Any) -> str:

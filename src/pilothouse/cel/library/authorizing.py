@@ -116,7 +116,8 @@ def _resource(group: GroupCheck, resource: str) -> ResourceCheck:
 
 def _setting(attribute: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
     def apply(check: ResourceCheck, value: str) -> ResourceCheck:
-        return ResourceCheck(check.decide, replace(check.check, **{attribute: value}))
+        changed: dict[str, Any] = {attribute: value}
+        return ResourceCheck(check.decide, replace(check.check, **changed))
 
     return apply
 
@@ -135,12 +136,8 @@ def _builder(name: str, id: str, attribute: str) -> Function:
 
 AUTHORIZING_LIBRARY = Library(
     (
-        Function(
-            "path", [Overload("authorizer_path", f"{AUTHORIZER_TYPE}.(string) -> {PATH_CHECK_TYPE}", _path)]
-        ),
-        Function(
-            "group", [Overload("authorizer_group", f"{AUTHORIZER_TYPE}.(string) -> {GROUP_CHECK_TYPE}", _group)]
-        ),
+        Function("path", [Overload("authorizer_path", f"{AUTHORIZER_TYPE}.(string) -> {PATH_CHECK_TYPE}", _path)]),
+        Function("group", [Overload("authorizer_group", f"{AUTHORIZER_TYPE}.(string) -> {GROUP_CHECK_TYPE}", _group)]),
         Function(
             "serviceAccount",
             [

@@ -14,9 +14,7 @@ from pilothouse.machinery.times import TimeError, parse_time
 
 FORMAT_TYPE = struct("kubernetes.NamedFormat")
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\Z", re.IGNORECASE)
-_BASE64 = re.compile(
-    r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})\Z"
-)
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})\Z")
 _TIME_PATTERN_LENGTH = 79
 _UUID_PATTERN_LENGTH = 79
 Check = Callable[[str], list[str]]
@@ -104,9 +102,7 @@ FORMAT_LIBRARY = Library(
             "validate",
             [Overload("format-validate", "kubernetes.NamedFormat.(string) -> optional(list(string))", _validate)],
         ),
-        Function(
-            "format.named", [Overload("format-named", "(string) -> optional(kubernetes.NamedFormat)", _named)]
-        ),
+        Function("format.named", [Overload("format-named", "(string) -> optional(kubernetes.NamedFormat)", _named)]),
         *map(_constant, FORMATS),
     ),
     types=(FORMAT_TYPE,),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from pilothouse.cel.arithmetic import add
@@ -29,7 +30,7 @@ _MAX_RANGE = 1_000_000
 
 
 def _is_sorted(items: list[Any]) -> bool:
-    return all(compare(left, right) <= 0 for left, right in zip(items, items[1:], strict=False))
+    return all(compare(left, right) <= 0 for left, right in pairwise(items))
 
 
 def _sum(zero: Any) -> Callable[[list[Any]], Any]:
@@ -131,7 +132,8 @@ def _sort_by_keys(items: list[Any], keys: list[Any]) -> list[Any]:
         fail("list elements must be comparable")
     if len(keys) > 1 and any(key.__class__ is not keys[0].__class__ for key in keys):
         fail("list elements must have the same type")
-    order = sorted(range(len(keys)), key=functools.cmp_to_key(lambda a, b: compare(keys[a], keys[b])))
+    by_key = functools.cmp_to_key(compare)
+    order = sorted(range(len(keys)), key=lambda position: by_key(keys[position]))
     return [items[position] for position in order]
 
 

@@ -31,9 +31,7 @@ def _ordering(name: str, word: str, implementation: Callable[..., Any]) -> Funct
 
 
 def _conversion(name: str, implementation: Callable[[Any], Any], result: str, *sources: tuple[str, str]) -> Function:
-    return Function(
-        name, [Overload(id, f"({source}) -> {result}", implementation) for id, source in sources]
-    )
+    return Function(name, [Overload(id, f"({source}) -> {result}", implementation) for id, source in sources])
 
 
 def _size(value: Any) -> int:
@@ -99,9 +97,7 @@ _OPERATORS = (
         ("multiply_int64", "(int, int) -> int"),
         ("multiply_uint64", "(uint, uint) -> uint"),
     ),
-    _operator(
-        "-_", arithmetic.negate, ("negate_double", "(double) -> double"), ("negate_int64", "(int) -> int")
-    ),
+    _operator("-_", arithmetic.negate, ("negate_double", "(double) -> double"), ("negate_int64", "(int) -> int")),
     _operator(
         "_-_",
         arithmetic.subtract,
@@ -116,12 +112,8 @@ _OPERATORS = (
     _ordering("_<=_", "less_equals", arithmetic.less_equals),
     _ordering("_>_", "greater", arithmetic.greater),
     _ordering("_>=_", "greater_equals", arithmetic.greater_equals),
-    _operator(
-        "_[_]", arithmetic.index, ("index_list", "(list(A), int) -> A"), ("index_map", "(map(A, B), A) -> B")
-    ),
-    _operator(
-        "@in", arithmetic.contains, ("in_list", "(A, list(A)) -> bool"), ("in_map", "(A, map(A, B)) -> bool")
-    ),
+    _operator("_[_]", arithmetic.index, ("index_list", "(list(A), int) -> A"), ("index_map", "(map(A, B), A) -> B")),
+    _operator("@in", arithmetic.contains, ("in_list", "(A, list(A)) -> bool"), ("in_map", "(A, map(A, B)) -> bool")),
     Function(
         "size",
         [
