@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pilothouse.apiextensions.establishing import establish, set_approval
 from pilothouse.apiextensions.finalizing import RETRY_SECONDS, finalize, is_finalizing
 from pilothouse.apiextensions.naming import TakenNames, accept_names
-from pilothouse.apiextensions.serving.definition import CompileRules, ServedDefinition
+from pilothouse.apiextensions.serving.definition import ServedDefinition
 from pilothouse.apiextensions.serving.versions import CustomVersion
 from pilothouse.apiextensions.serving.webhook import ConversionWebhooks
 from pilothouse.apiextensions.status_writing import StatusWriter
@@ -49,14 +49,12 @@ class CustomResources:
         storage: StorageFactory,
         *,
         admission: Admission | None = None,
-        compile_rules: CompileRules | None = None,
     ) -> None:
         self._server = server
         self._store = store
         self._storage = storage
         self._admission = admission
         self._webhooks: ConversionWebhooks | None = None
-        self._compile_rules = compile_rules
         self._audience: list[Audience] = []
         self._known: dict[str, Object] = {}
         self._by_group: dict[str, set[str]] = {}
@@ -166,7 +164,6 @@ class CustomResources:
             self._storage,
             admission=self._admission,
             converter=converter,
-            compile_rules=self._compile_rules,
             previous=before,
         )
         self._served[name] = made

@@ -16,11 +16,11 @@ from pilothouse.apiextensions.serving.stores import CustomStore
 from pilothouse.apiextensions.serving.strategies import (
     CustomStatusStrategy,
     CustomStrategy,
-    Rules,
     StatusfulStrategy,
 )
 from pilothouse.apis import types
 from pilothouse.apis.apiextensions import definitions
+from pilothouse.apis.apiextensions.rules import compile_rules
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.apis.apiextensions.schema.shapes import object_shape
 from pilothouse.apis.resources import Resource, Subresource
@@ -40,7 +40,6 @@ from pilothouse.machinery.structured.validating import SchemaMismatch, validate
 from pilothouse.registry.storage import StorageFactory
 
 Object = dict[str, Any]
-CompileRules = Callable[[ObjectSchema], Rules | None]
 PATCHES: Final = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
 _VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _LEAVING_VERBS: Final = ("delete", "deletecollection", "get", "list", "watch")
@@ -58,7 +57,6 @@ class ServedDefinition:
         *,
         admission: Admission | None = None,
         converter: Converter | None = None,
-        compile_rules: CompileRules | None = None,
         previous: ServedDefinition | None = None,
     ) -> None:
         self.crd = crd
@@ -70,7 +68,6 @@ class ServedDefinition:
         self.namespaced = self.spec["scope"] == "Namespaced"
         self._storage = storage
         self._admission = ForbidCreate(admission) if definitions.is_terminating(crd) else admission
-        self._compile_rules = compile_rules
         self._scopes: dict[tuple[str, str], ResourceScope] = {}
         self._versions = {version["name"]: version for version in definitions.versions(crd)}
         self._id = uuid.uuid4().hex
@@ -210,7 +207,7 @@ class ServedDefinition:
         return made(
             self.versions.gvk(version),
             schema,
-            rules=self._compile_rules(schema) if self._compile_rules is not None else None,
+            rules=compile_rules(schema),
             scale_faults=scale_checker(declared["scale"]) if declared.get("scale") is not None else None,
             fields=self._fields(),
             selectable=frozenset(paths),

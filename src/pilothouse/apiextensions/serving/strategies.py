@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from pilothouse.apis.apiextensions.rules import Rules
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.apis.strategy import Context, Object, Strategy
 from pilothouse.machinery import errors, names
@@ -28,8 +29,6 @@ _UNCHECKED: Final = (
     "validation"
 )
 
-Rules = Callable[[Object, Object | None, list[str]], list[FieldError]]
-"""Expression rules: (object, old object, warnings to add to) → faults."""
 ScaleFaults = Callable[[Object, bool], list[FieldError]]
 """Faults of the fields a scale is made of: (object, only those of its status)."""
 Fields = Callable[[Object], dict[str, str]]

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from pilothouse.apis.apiextensions.rules import default_rule_faults
 from pilothouse.apis.apiextensions.schema import embedded
 from pilothouse.apis.apiextensions.schema.checks import compile_check
 from pilothouse.apis.apiextensions.schema.embedded import coerce_metadata
@@ -77,7 +78,7 @@ def _check_default(node: Node, path: Path, pruned: bool, errs: list[FieldError],
         errs.append(_stated(where, node.default, str(error)))
         return
     embedded.check(node.default, node, where, faults)
-    errs += faults or _value_faults(node, where)
+    errs += faults or _value_faults(node, where, resource=whole)
 
 
 def _stated(where: Path, value: Any, message: str) -> FieldError:
@@ -103,10 +104,10 @@ def _check_metadata_default(node: Node, path: Path, surround: Surround, errs: li
         why = aggregate(map(str, faults))
         errs.append(invalid(where, node.default, f"must result in valid metadata: {why}"))
         return
-    errs += _value_faults(node, where)
+    errs += _value_faults(node, where, resource=False)
 
 
-def _value_faults(node: Node, where: Path) -> list[FieldError]:
-    if compile_check(node.source)(node.default):
-        return []
-    return field_errors(where, explain(node.source, node.default))
+def _value_faults(node: Node, where: Path, *, resource: bool) -> list[FieldError]:
+    if not compile_check(node.source)(node.default):
+        return field_errors(where, explain(node.source, node.default))
+    return default_rule_faults(node, node.default, where, resource=resource)

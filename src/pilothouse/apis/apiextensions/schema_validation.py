@@ -7,15 +7,18 @@ is right.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pilothouse.apis.apiextensions.default_validation import default_faults
 from pilothouse.apis.apiextensions.field_paths import FieldPathError, find_field
 from pilothouse.apis.apiextensions.internal_form import set_fields, show_items, show_schema
-from pilothouse.apis.apiextensions.rules import RulesContext
+from pilothouse.apis.apiextensions.rules import rule_checks
 from pilothouse.apis.apiextensions.schema.nodes import Node
 from pilothouse.apis.apiextensions.structural import structural_faults, unsupported
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
+
+if TYPE_CHECKING:
+    from pilothouse.cel.crd_checks import RuleChecks
 
 Schema = dict[str, Any]
 TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
@@ -76,7 +79,7 @@ def validate_schema(schema: Schema, path: Path, options: SchemaOptions, *, has_s
             faults = structural_faults(schema, where) or default_faults(schema, where, options.pruned_defaults)
             errs += faults
             if not faults:
-                context = RulesContext(schema, options.old_rules, suppress_cost=options.suppress_rule_cost)
+                context = rule_checks(schema, options.old_rules, suppress_cost=options.suppress_rule_cost)
     found = _Errors()
     _validate(schema, where, _Place(), options, found, context, root=True)
     errs += found.schema
@@ -109,7 +112,7 @@ def _validate(
     place: _Place,
     options: SchemaOptions,
     errors: _Errors,
-    context: RulesContext | None,
+    context: RuleChecks | None,
     *,
     root: bool = False,
 ) -> None:
@@ -143,7 +146,7 @@ def _validate_maps(
     place: _Place,
     options: SchemaOptions,
     errors: _Errors,
-    context: RulesContext | None,
+    context: RuleChecks | None,
     *,
     root: bool,
 ) -> None:
@@ -184,7 +187,7 @@ def _validate_combinations(schema: Schema, path: Path, place: _Place, options: S
 
 
 def _validate_items(
-    schema: Schema, path: Path, place: _Place, options: SchemaOptions, errors: _Errors, context: RulesContext | None
+    schema: Schema, path: Path, place: _Place, options: SchemaOptions, errors: _Errors, context: RuleChecks | None
 ) -> None:
     items = schema.get("items")
     if items is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from pilothouse.apis.admissionregistration.endpoints import validate_service, validate_url
@@ -172,7 +173,8 @@ def _validate_version(
     )
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if schema is not None:
-        errs += validate_schema(schema, path.child("schema"), options, has_status=inner.has_status(version))
+        kept = _keeping(options, old, name, schema)
+        errs += validate_schema(schema, path.child("schema"), kept, has_status=inner.has_status(version))
     validate_subresources(version.get("subresources"), path.child("subresources"), errs)
     for at, column in enumerate(version.get("additionalPrinterColumns") or ()):
         validate_column(column, path.child("additionalPrinterColumns").index(at), errs)
@@ -184,6 +186,12 @@ def _validate_version(
         else:
             allowed = _had_fields(old, name) == fields
             validate_selectable(fields, schema, path.child("selectableFields"), errs, allow_many=allowed)
+
+
+def _keeping(options: SchemaOptions, old: Object | None, name: str, schema: Object) -> SchemaOptions:
+    """A version whose schema stays as it was is not refused for rules that have become too costly since."""
+    before = None if old is None else dict(_schemas(old["spec"])).get(name)
+    return replace(options, suppress_rule_cost=True) if before == schema else options
 
 
 def _had_fields(old: Object | None, name: str) -> Any:
@@ -233,7 +241,8 @@ def _validate_top(inner: InternalSpec, options: SchemaOptions, old: Object | Non
     schema = (inner.shared.get("validation") or {}).get("openAPIV3Schema")
     if schema is not None:
         has_status = any(map(inner.has_status, inner.versions))
-        errs += validate_schema(schema, _SPEC.child("validation"), options, has_status=has_status)
+        kept = _keeping(options, old, inner.versions[0].get("name", ""), schema)
+        errs += validate_schema(schema, _SPEC.child("validation"), kept, has_status=has_status)
     validate_subresources(inner.shared.get("subresources"), _SPEC.child("subresources"), errs)
     for at, column in enumerate(inner.shared.get("additionalPrinterColumns") or ()):
         validate_column(column, _SPEC.child("additionalPrinterColumns").index(at), errs)
