@@ -87,13 +87,14 @@ class Assembly:
         install_debugging_pages(front, options.shown)
         install_openid(front, self.authentication, options.authentication.service_account_jwks_uri, address)
         front.checks.install(front.routes)
-        self.handler = build_filters(front.handle, self._filter_config())
+        self.handler = build_filters(front.handle, self.filter_config())
         self.http: HttpServer | None = None
         self._listener: Listener | None = None
         self._tls: ServerTls | None = None
         self._upkeep: asyncio.Task[None] | None = None
 
-    def _filter_config(self) -> ChainConfig:
+    def filter_config(self) -> ChainConfig:
+        """What the filters of this server are made of."""
         generic = self.options.generic
         return ChainConfig(
             authenticator=self.authentication.authenticator,

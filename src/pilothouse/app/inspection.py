@@ -20,7 +20,7 @@ def describe(options: ServerOptions) -> str:
 async def _describe(options: ServerOptions) -> str:
     assembly = assemble(options)
     lines = ["Filters, outermost first:"]
-    lines += (f"  {name}" for name, _ in filters(assembly._filter_config()))
+    lines += (f"  {name}" for name, _ in filters(assembly.filter_config()))
     for position, server in enumerate(assembly.chain.aggregator.chain(), 1):
         lines += ["", f"Server {position}: {server.name}"]
         for installed in server.versions.values():
