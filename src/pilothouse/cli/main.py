@@ -16,6 +16,7 @@ import os
 import platform
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 
 from pilothouse import KUBERNETES_VERSION, __version__
@@ -92,7 +93,12 @@ def inspect(words: list[str], program: str) -> int:
         return _fail(errors)
     from pilothouse.app.inspection import describe  # the whole server, as above
 
-    print(describe(options))
+    # Certificates that the flags leave to the server are made aside: looking at a server changes nothing.
+    with tempfile.TemporaryDirectory(prefix="pilothouse-inspect-") as folder:
+        aside = complete(parse([*words, f"--data-dir={folder}"], program))
+        aside.own.write_kubeconfig = ""
+        provision(aside)
+        print(describe(aside))
     return 0
 
 

@@ -84,3 +84,13 @@ def test_flags_without_effect_get_one_warning_line(capsys, tmp_path):
     assert len(lines) == 1
     assert lines[0].endswith("These flags are accepted but have no effect yet: " + ", ".join(idle))
     assert "Error: --etcd-servers: etcd is not supported yet" in err
+
+
+def test_inspect_shows_the_server_and_leaves_nothing_behind(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["inspect"], "pilothouse") == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("Filters, outermost first:\n  recovery\n")
+    for part in ("Server 1: kube-aggregator", "Server 2: kube-apiserver", "Server 3: apiextensions", "pods/status", "/readyz"):
+        assert part in shown
+    assert list(tmp_path.iterdir()) == []
