@@ -43,7 +43,12 @@ async def run(options: ServerOptions) -> int:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     _install_signals(loop, stop)
-    assembly = assemble(options)
+    try:
+        assembly = assemble(options)
+    except (OSError, ValueError) as error:
+        # Files named by flags that cannot be read, or ask for what cannot be done.
+        logger.error("cannot start: %s", error)
+        return 1
     gc.set_threshold(*_GC_THRESHOLDS)
     gc.freeze()  # nothing made so far goes before the process does: the hooks need not pay for looking at it
     try:

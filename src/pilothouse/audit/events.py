@@ -28,12 +28,10 @@ _KEPT_USERS: Final = 2048
 class Record:
     """An event at one stage, ready to be stored: its JSON without kind and apiVersion."""
 
-    __slots__ = ("_shorten", "body", "plain")
+    __slots__ = ("_shorten", "body")
 
-    def __init__(self, body: bytes, plain: dict[str, Any], shorten: Callable[[], bytes] | None) -> None:
+    def __init__(self, body: bytes, shorten: Callable[[], bytes] | None = None) -> None:
         self.body = body
-        self.plain = plain
-        """The same as values, for formats other than JSON."""
         self._shorten = shorten
 
     @property
@@ -48,7 +46,7 @@ class Record:
 
     def shortened(self) -> Record | None:
         """The event without its objects; None if it never had room for any."""
-        return None if self._shorten is None else Record(self._shorten(), self.plain, None)
+        return None if self._shorten is None else Record(self._shorten())
 
 
 class Event:
@@ -147,7 +145,7 @@ class Event:
         annotations, status = dict(self.annotations), self.status
         plain = self._plain(stage, moment, annotations, status)
         if self._request_object is None and self._response_object is None:
-            return Record(orjson.dumps(plain), plain, None if self._level < REQUEST else lambda: _short(plain))
+            return Record(orjson.dumps(plain), None if self._level < REQUEST else lambda: _short(plain))
         whole = dict(plain)
         ending = {key: whole.pop(key) for key in ("requestReceivedTimestamp", "stageTimestamp")}
         notes = whole.pop("annotations", None)
@@ -158,7 +156,7 @@ class Event:
         whole.update(ending)
         if notes:
             whole["annotations"] = notes
-        return Record(orjson.dumps(whole), plain, lambda: _short(plain))
+        return Record(orjson.dumps(whole), lambda: _short(plain))
 
     def _plain(
         self, stage: str, moment: float, annotations: dict[str, str], status: dict[str, Any] | None

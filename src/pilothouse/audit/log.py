@@ -70,10 +70,10 @@ class LogSink:
 
 
 def _legacy_line(record: Record) -> bytes:
-    event = record.plain
-    user, acting = _user(event.get("user")), _user(event.get("impersonatedUser"))
+    event = orjson.loads(record.body)
+    user, acting = event.get("user") or {}, event.get("impersonatedUser")
     groups = _listed(user.get("groups")) if user.get("username") and user.get("groups") else "<none>"
-    acting_groups = _listed(acting.get("groups")) if acting and acting.get("groups") is not None else "<lookup>"
+    acting_groups = _listed(acting["groups"]) if acting and acting.get("groups") else "<lookup>"
     code = (event.get("responseStatus") or {}).get("code")
     fields = {
         "id": event["auditID"],
@@ -91,13 +91,6 @@ def _legacy_line(record: Record) -> bytes:
     shown = " ".join(f"{key}={quote(value)}" for key, value in fields.items())
     response = "<deferred>" if code is None else str(code)
     return f'{event["requestReceivedTimestamp"]} AUDIT: {shown} response="{response}"\n'.encode()
-
-
-def _user(info: Any) -> dict[str, Any]:
-    if isinstance(info, orjson.Fragment):
-        found: dict[str, Any] = orjson.loads(info.contents)
-        return found
-    return info or {}
 
 
 def _listed(groups: Any) -> str:

@@ -1,0 +1,140 @@
+"""The audit log and the audit webhook of a running server."""
+
+from __future__ import annotations
+
+import time
+
+import orjson
+
+POLICY = """
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: None
+  nonResourceURLs: ["/readyz*", "/version"]
+- level: Metadata
+  resources: [{group: "", resources: [secrets]}]
+- level: RequestResponse
+  omitManagedFields: true
+  resources: [{group: "", resources: [configmaps]}]
+- level: Metadata
+  namespaces: [audit-meta]
+"""
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def events_of(path):
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+
+
+def wait_for(holds):
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.05)
+
+
+def start(launch, tmp_path, *flags):
+    policy, log = tmp_path / "policy.yaml", tmp_path / "logs" / "audit.log"
+    policy.write_text(POLICY)
+    server = launch(tmp_path / "data", f"--audit-policy-file={policy}", f"--audit-log-path={log}", *flags)
+    return server, log
+
+
+def test_levels_stages_and_annotations(launch, tmp_path):
+    server, log = start(launch, tmp_path)
+    server.call("GET", "/version")
+    secret = {"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}}
+    server.call("POST", "/api/v1/namespaces/default/secrets", secret, {"Audit-ID": "mine"})
+    server.call("POST", MAPS, {"metadata": {"name": "m"}, "data": {"a": "b"}}, {"X-Forwarded-For": "192.0.2.7, x"})
+    server.call("PATCH", f"{MAPS}/m", b'{"data":{"a":"c"}}', {"Content-Type": "application/merge-patch+json"})
+    server.call("DELETE", f"{MAPS}/m", {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
+    server.call("GET", "/api/v1/namespaces/audit-meta/pods", headers={"Impersonate-User": "jane"})
+    server.call("GET", "/api/v1/namespaces/audit-none/pods")
+    events = [event for event in events_of(log) if event["user"].get("username") == "kubernetes-admin"]
+    assert b"hunter2" not in log.read_bytes()
+    secret, created, patched, deleted, refused = events
+    assert {event["stage"] for event in events} == {"ResponseComplete"}
+    assert (secret["level"], secret["auditID"], secret["objectRef"]["name"]) == ("Metadata", "mine", "s")
+    assert "requestObject" not in secret
+    assert created["sourceIPs"] == ["192.0.2.7", "127.0.0.1"]
+    assert created["requestObject"]["data"] == {"a": "b"}
+    assert created["responseObject"]["metadata"]["uid"]
+    assert "managedFields" not in created["responseObject"]["metadata"]
+    assert created["annotations"]["authorization.k8s.io/decision"] == "allow"
+    assert patched["requestObject"] == {"data": {"a": "c"}}
+    assert deleted["requestObject"]["gracePeriodSeconds"] == 0
+    assert deleted["responseStatus"]["status"] == "Success"
+    assert refused["impersonatedUser"] == {"username": "jane", "groups": ["system:authenticated"]}
+    assert (refused["responseStatus"]["code"], refused["responseStatus"]["reason"]) == (403, "Forbidden")
+    assert refused["annotations"]["authorization.k8s.io/decision"] == "forbid"
+
+
+def test_watches_have_a_start_and_an_end(launch, tmp_path):
+    server, log = start(launch, tmp_path)
+    server.call("GET", f"{MAPS}?watch=1&timeoutSeconds=1")
+
+    def stages():
+        return [event["stage"] for event in events_of(log) if event["verb"] == "watch"]
+
+    wait_for(lambda: stages() == ["ResponseStarted", "ResponseComplete"])
+
+
+def test_refused_tokens_are_written_down_without_the_token(launch, tmp_path):
+    server, log = start(launch, tmp_path)
+    path = "/api/v1/namespaces/default/configmaps"
+    connection_headers = {"Authorization": "Bearer wrong-token"}
+    from http.client import HTTPSConnection
+    from ssl import create_default_context
+
+    context = create_default_context(cafile=str(server.data / "pki" / "ca.crt"))
+    connection = HTTPSConnection("127.0.0.1", server.port, context=context)
+    connection.request("GET", path, headers=connection_headers)
+    assert connection.getresponse().status == 401
+    connection.close()
+    (event,) = [event for event in events_of(log) if event["requestURI"] == path]
+    assert (event["stage"], event["user"], event["responseStatus"]["code"]) == ("ResponseStarted", {}, 401)
+    assert b"wrong-token" not in log.read_bytes()
+
+
+def test_webhook_gets_batches_again_after_failures(launch, start_peer, tmp_path):
+    answers = iter([500, 503])
+    peer = start_peer(lambda path, body: (next(answers, 200), {}))
+    config = peer.kubeconfig(tmp_path / "webhook.kubeconfig", "/events")
+    server, log = start(
+        launch,
+        tmp_path,
+        f"--audit-webhook-config-file={config}",
+        "--audit-webhook-batch-max-wait=100ms",
+        "--audit-webhook-initial-backoff=50ms",
+        "--audit-log-mode=batch",
+        "--audit-log-batch-max-size=10",
+        "--audit-log-batch-max-wait=10ms",
+    )
+    server.call("POST", MAPS, {"metadata": {"name": "m"}})
+
+    def received(name):
+        items = [item for _, body in peer.requests for item in body["items"]]
+        return any(item["objectRef"].get("name") == name for item in items)
+
+    wait_for(lambda: received("m") and len(peer.requests) > 2)
+    assert peer.requests[0][1]["kind"] == "EventList"
+    wait_for(lambda: any(event["objectRef"].get("name") == "m" for event in events_of(log)))
+
+
+def test_large_events_lose_their_objects(launch, tmp_path):
+    server, log = start(launch, tmp_path, "--audit-log-truncate-enabled", "--audit-log-truncate-max-event-size=3000")
+    server.call("POST", MAPS, {"metadata": {"name": "large"}, "data": {"a": "x" * 10_000}})
+    (event,) = [event for event in events_of(log) if event["objectRef"].get("name") == "large"]
+    assert event["annotations"]["audit.k8s.io/truncated"] == "true"
+    assert "requestObject" not in event
+
+
+def test_legacy_format(launch, tmp_path):
+    server, log = start(launch, tmp_path, "--audit-log-format=legacy")
+    server.call("POST", MAPS, {"metadata": {"name": "m"}})
+    line = next(line for line in log.read_text().splitlines() if 'user="kubernetes-admin"' in line)
+    assert ' AUDIT: id="' in line
+    assert 'method="create"' in line
+    assert line.endswith('namespace="default" uri="/api/v1/namespaces/default/configmaps" response="201"')

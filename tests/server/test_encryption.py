@@ -1,0 +1,111 @@
+"""Secrets at rest: what the data folder holds, key rotation, and reloading."""
+
+from __future__ import annotations
+
+import base64
+import sqlite3
+import time
+
+import orjson
+import pytest
+
+SECRETS = "/api/v1/namespaces/default/secrets"
+KEYS = {name: base64.b64encode(name.encode() * 32).decode() for name in "abc"}
+
+
+def configure(path, *providers):
+    document = {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "EncryptionConfiguration",
+        "resources": [{"resources": ["secrets"], "providers": list(providers)}],
+    }
+    path.write_bytes(orjson.dumps(document))
+    return path
+
+
+def keyed(kind, *names):
+    return {kind: {"keys": [{"name": name, "secret": KEYS[name]} for name in names]}}
+
+
+def stored(server, name):
+    """The newest stored value of a secret."""
+    with sqlite3.connect(f"file:{server.data / 'store.db'}?mode=ro", uri=True) as database:
+        rows = database.execute("select * from log").fetchall()
+    values = [row for row in rows if f"/registry/secrets/default/{name}" in row]
+    return next(cell for cell in max(values, key=lambda row: row[0]) if isinstance(cell, bytes))
+
+
+def create(server, name):
+    body = {"metadata": {"name": name}, "stringData": {"password": "hunter2-hunter2"}}
+    assert server.call("POST", SECRETS, body)[0] == 201
+
+
+def read(server, name):
+    return server.call("GET", f"{SECRETS}/{name}")[2]
+
+
+@pytest.mark.parametrize("kind", ["aescbc", "aesgcm", "secretbox"])
+def test_values_are_encrypted_and_survive_a_restart(launch, tmp_path, kind):
+    config = configure(tmp_path / "encryption.json", keyed(kind, "a"), {"identity": {}})
+    server = launch(tmp_path / "data", f"--encryption-provider-config={config}")
+    create(server, "s")
+    value = stored(server, "s")
+    assert value.startswith(f"k8s:enc:{kind}:v1:a:".encode())
+    assert b"hunter2" not in value
+    server.process.terminate()
+    server.process.wait(20)
+    again = launch(tmp_path / "data", f"--encryption-provider-config={config}")
+    assert read(again, "s")["data"]["password"] == base64.b64encode(b"hunter2-hunter2").decode()
+    for path in (tmp_path / "data").glob("store.db*"):
+        assert b"hunter2" not in path.read_bytes()
+        assert base64.b64encode(b"hunter2-hunter2") not in path.read_bytes()
+
+
+def test_keys_rotate_while_the_server_runs(launch, tmp_path):
+    config = configure(tmp_path / "encryption.json", {"identity": {}})
+    flags = (f"--encryption-provider-config={config}", "--encryption-provider-config-automatic-reload")
+    server = launch(tmp_path / "data", *flags)
+    create(server, "s")
+    assert stored(server, "s").startswith(b"{")
+    configure(config, keyed("aesgcm", "b"), {"identity": {}})
+    deadline = time.monotonic() + 40
+    while not stored(server, "s").startswith(b"k8s:enc:aesgcm:v1:b:"):
+        assert time.monotonic() < deadline
+        # Writing back what was read is what re-encrypts, as administrators are told to do.
+        before = read(server, "s")
+        code, _, after = server.call("PUT", f"{SECRETS}/s", before)
+        assert code == 200
+        time.sleep(0.5)
+    assert after["data"] == before["data"]
+    configure(config, keyed("aesgcm", "c", "b"))
+    deadline = time.monotonic() + 40
+    while not stored(server, "s").startswith(b"k8s:enc:aesgcm:v1:c:"):
+        assert time.monotonic() < deadline
+        server.call("PUT", f"{SECRETS}/s", read(server, "s"))
+        time.sleep(0.5)
+    assert read(server, "s")["data"] == before["data"]
+
+
+def test_without_the_key_nothing_can_be_read(launch, tmp_path):
+    config = configure(tmp_path / "encryption.json", keyed("aesgcm", "a"))
+    server = launch(tmp_path / "data", f"--encryption-provider-config={config}")
+    create(server, "s")
+    server.process.terminate()
+    server.process.wait(20)
+    configure(config, keyed("aesgcm", "b"), {"identity": {}})
+    again = launch(tmp_path / "data", f"--encryption-provider-config={config}")
+    code, _, answer = again.call("GET", f"{SECRETS}/s")
+    assert code == 500
+    assert "no matching key was found for the provided AES transformer" in answer["message"]
+    assert again.call("GET", "/api/v1/namespaces/default/configmaps")[0] == 200
+
+
+def test_a_wrong_file_stops_the_start_and_shows_no_secret(launch, tmp_path):
+    config = tmp_path / "encryption.json"
+    short = {"aescbc": {"keys": [{"name": "a", "secret": base64.b64encode(b"too-short").decode()}]}}
+    configure(config, short)
+    with pytest.raises(RuntimeError) as failure:
+        launch(tmp_path / "data", f"--encryption-provider-config={config}")
+    assert "secret is not of the expected length, got 9, expected one of [16 24 32]" in str(failure.value)
+    assert base64.b64encode(b"too-short").decode() not in str(failure.value)
+    assert "Traceback" not in str(failure.value)
