@@ -483,6 +483,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._linger()
         else:
             self.transport.close()
+        if self.server.draining:
+            # TLS waits for the client's own goodbye, and clients with idle connections do not look at them.
+            self.server.loop.call_later(self.server.limits.goodbye, self.transport.abort)
 
     def _linger(self) -> None:
         # Closing a socket on which input is still arriving resets it, and the client may lose the answer. So drop what

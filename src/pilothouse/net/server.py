@@ -32,6 +32,7 @@ class Limits:
     idle_timeout: float = 90.0
     body_grace: float = 1.0  # a small body may be this late before its handler is started without it
     linger: float = 0.5  # after refusing a request, how long the client may take to read why
+    goodbye: float = 2.0  # when the server stops, how long a client may take to read the end of its last answer
     unauthenticated_connections: int = 4096
     sweep_interval: float = 1.0
 

@@ -27,7 +27,7 @@ from pilothouse.net.writing import WriteGate
 logger = logging.getLogger(__name__)
 
 MESSAGE_LIMIT: Final = 32 << 20  # x/net: DefaultMaxPayloadBytes
-CLOSE_SECONDS: Final = 5.0
+CLOSE_SECONDS: Final = 2.0
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _FINAL: Final = 0x80
 

@@ -181,9 +181,11 @@ async def _write_events(
 
 async def _let_client_read(watcher: Watcher, writer: BodyWriter | WebSocket) -> None:
     """Wait while the client is slow, but not for ever once the watch has ended."""
+    ended = False
     while not await writer.drain(PATIENCE):
-        if watcher.ended:
+        if ended:
             raise ClientDisconnected("client does not read")
+        ended = watcher.ended
 
 
 def encoder_for(scope: ResourceScope, request: APIRequest, media: Media) -> Encode:
