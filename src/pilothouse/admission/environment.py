@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from pilothouse.admission.features import DEFAULTS
 from pilothouse.admission.objects import Objects
@@ -28,8 +27,6 @@ class Environment:
     unreachable_seconds: int = 300
     routes_services: bool = False
     """Whether services are reached at their endpoints instead of their cluster address."""
-    compile_conditions: Callable[[list[dict[str, Any]], str], Any] | None = None
-    """Makes match conditions of webhooks (``webhooks.hooks.Conditions``) from their list and the failure policy."""
     _objects: dict[tuple[str, str], Objects] = field(default_factory=dict)
 
     def objects(self, group: str, version: str, name: str) -> Objects:

@@ -1,10 +1,9 @@
-"""The match conditions of a webhook, looked at last: they cost more than everything before them."""
+"""Asking a webhook's match conditions about a request."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pilothouse.admission.webhooks.hooks import ConditionError
 from pilothouse.admission.webhooks.matching import Invocation
 from pilothouse.admission.webhooks.reviews import make_request
 from pilothouse.endpoints.admission import Attributes
@@ -16,8 +15,9 @@ async def meets_conditions(invocation: Invocation, attributes: Attributes, obj: 
     conditions = invocation.hook.conditions
     if conditions is None:
         return True
-    request = make_request("", attributes, invocation, obj, old)
+    from pilothouse.admission.webhooks.match_conditions import ConditionError
+
     try:
-        return await conditions.matches(request, attributes.user)
+        return await conditions.matches(make_request("", attributes, invocation, obj, old), attributes)
     except ConditionError as error:
         raise errors.forbidden(attributes.resource.group_resource, attributes.name, str(error)) from None

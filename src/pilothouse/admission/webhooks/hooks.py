@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.objects import Objects
@@ -14,22 +14,13 @@ from pilothouse.machinery import labels
 from pilothouse.machinery.labels import Selector, SelectorError
 from pilothouse.storage.cacher import Entry
 
+if TYPE_CHECKING:
+    from pilothouse.admission.webhooks.match_conditions import MatchConditions
+
 _COMPILED: Final = "webhooks"
 EQUIVALENT: Final = "Equivalent"
 IGNORE: Final = "Ignore"
 IF_NEEDED: Final = "IfNeeded"
-
-
-class ConditionError(Exception):
-    """Match conditions that could not be evaluated."""
-
-
-class Conditions(Protocol):
-    """Compiled match conditions of one webhook."""
-
-    async def matches(self, request: dict[str, Any], user: Any) -> bool:
-        """Whether a request (an AdmissionRequest with object and oldObject) meets all; raises ConditionError."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +65,7 @@ class Hook:
     seconds: int | None
     versions: tuple[str, ...]
     reinvoked: bool
-    conditions: Conditions | None = None
+    conditions: MatchConditions | None = None
 
 
 class Hooks:
@@ -105,30 +96,18 @@ class Hooks:
             hooks.append(_read_hook(raw, uid, entry.name, self._conditions(raw)))
         return tuple(hooks)
 
-    def _conditions(self, raw: dict[str, Any]) -> Conditions | None:
+    def _conditions(self, raw: dict[str, Any]) -> MatchConditions | None:
         given = raw.get("matchConditions")
         if not given:
             return None
-        compile_conditions = self._environment.compile_conditions
-        if compile_conditions is None:
-            return _Unsupported(raw.get("failurePolicy") == IGNORE)
-        compiled: Conditions = compile_conditions(given, raw.get("failurePolicy") or "Fail")
-        return compiled
+        # Brings the whole expression language along, which few servers need.
+        from pilothouse.admission.webhooks.match_conditions import MatchConditions
+
+        ignored = raw.get("failurePolicy") == IGNORE
+        return MatchConditions(given, self._environment.authorizer, ignores_failure=ignored)
 
 
-class _Unsupported:
-    """Stands in for conditions that nobody can compile: as if their evaluation failed."""
-
-    def __init__(self, ignored: bool) -> None:
-        self._ignored = ignored
-
-    async def matches(self, request: dict[str, Any], user: Any) -> bool:
-        if self._ignored:
-            return False
-        raise ConditionError("matchConditions are not supported by this server")
-
-
-def _read_hook(raw: dict[str, Any], uid: str, configuration: str, conditions: Conditions | None) -> Hook:
+def _read_hook(raw: dict[str, Any], uid: str, configuration: str, conditions: MatchConditions | None) -> Hook:
     return Hook(
         uid=uid,
         configuration=configuration,

@@ -16,7 +16,6 @@ from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.plugins.mutating_admission_webhook import MutatingAdmissionWebhook
 from pilothouse.admission.plugins.validating_admission_webhook import ValidatingAdmissionWebhook
-from pilothouse.admission.webhooks.hooks import ConditionError
 from pilothouse.endpoints.admission import CREATE, DELETE, UPDATE, Attributes
 from pilothouse.endpoints.installer import make_scope
 from pilothouse.machinery.errors import StatusError
@@ -515,44 +514,67 @@ async def test_changed_configurations_count_at_once(validating: Any, ask: Any, p
     assert len(server.reviews) == 1
 
 
-class Conditions:
-    """Meets what it is told to."""
-
-    def __init__(self, answer: bool | Exception) -> None:
-        self.answer = answer
-        self.asked: list[dict[str, Any]] = []
-
-    async def matches(self, request: dict[str, Any], user: Any) -> bool:
-        self.asked.append(request)
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
+FREE = "!has(object.metadata.labels) || !('free' in object.metadata.labels)"
 
 
 @pytest.mark.parametrize(
-    ("answer", "called", "message"),
+    ("expressions", "policy", "called", "message"),
     [
-        (True, 1, ""),
-        (False, 0, ""),
-        (ConditionError("boom"), 0, 'configmaps "m" is forbidden: boom'),
+        (["request.operation == 'CREATE'", "request.userInfo.username == 'alice'"], "Fail", 1, ""),
+        (
+            ["oldObject == null && object.kind == 'ConfigMap' && request.resource.resource == 'configmaps'"],
+            "Fail",
+            1,
+            "",
+        ),
+        ([FREE], "Fail", 1, ""),
+        (["object.metadata.name == 'other'"], "Fail", 0, ""),
+        (["object.nothing == 1", "false"], "Fail", 0, ""),
+        (["object.nothing == 1"], "Ignore", 0, ""),
+        (
+            ["object.nothing == 1", "true"],
+            "Fail",
+            0,
+            "configmaps \"m\" is forbidden: expression 'object.nothing == 1' resulted in error: no such key: nothing",
+        ),
+        (
+            ["1 +"],
+            "Fail",
+            0,
+            'configmaps "m" is forbidden: compilation error: compilation failed: ERROR: <input>:1:4: Syntax error:',
+        ),
+        (
+            ["'a'"],
+            "Fail",
+            0,
+            'configmaps "m" is forbidden: compilation error: must evaluate to bool but got string',
+        ),
+        (["authorizer.group('').resource('pods').check('get').allowed()"], "Fail", 1, ""),
+        (["authorizer.requestResource.check('shout').allowed()"], "Fail", 0, ""),
+        (["authorizer.path('/healthz').check('get').reason() == 'no rule'"], "Fail", 1, ""),
     ],
 )
 async def test_match_conditions(
-    storage: StorageFactory, ask: Any, put: Any, server: Any, answer: Any, called: int, message: str
+    validating: Any,
+    authorizer: Any,
+    ask: Any,
+    put: Any,
+    server: Any,
+    expressions: list[str],
+    policy: str,
+    called: int,
+    message: str,
 ) -> None:
-    conditions = Conditions(answer)
-    environment = Environment(storage, compile_conditions=lambda raw, policy: conditions)
-    plugin = ValidatingAdmissionWebhook(environment)
-    await put(VALIDATING, "c", webhooks=[hook(server, matchConditions=[{"name": "x", "expression": "true"}])])
+    authorizer.allowed.add(("get", "pods", ""))
+    conditions = [{"name": f"c{i}", "expression": text} for i, text in enumerate(expressions)]
+    await put(VALIDATING, "c", webhooks=[hook(server, failurePolicy=policy, matchConditions=conditions)])
     if message:
         with pytest.raises(StatusError) as caught:
-            await plugin.validate(ask("/v1/configmaps", config_map()))
-        assert caught.value.message == message
+            await validating.validate(ask("/v1/configmaps", config_map()))
+        assert caught.value.message.startswith(message)
     else:
-        await plugin.validate(ask("/v1/configmaps", config_map()))
+        await validating.validate(ask("/v1/configmaps", config_map()))
     assert len(server.reviews) == called
-    assert conditions.asked[0]["object"]["kind"] == "ConfigMap"
-    await plugin.close()
 
 
 async def test_the_registrations_themselves_are_not_asked_about(validating: Any) -> None:
