@@ -53,9 +53,9 @@ def checked_duration(nanoseconds: int) -> Duration:
     raise EvaluationError("duration overflow")
 
 
-def checked_timestamp(nanoseconds: int) -> Timestamp:
+def checked_timestamp(nanoseconds: int, offset: int) -> Timestamp:
     if MIN_TIME <= nanoseconds // _BILLION <= MAX_TIME:
-        return Timestamp(nanoseconds)
+        return Timestamp(nanoseconds, offset)
     raise EvaluationError("timestamp overflow")
 
 
@@ -123,7 +123,8 @@ def add(left: Any, right: Any) -> Any:
     if isinstance(left, list) and isinstance(right, list):
         return add_lists(left, right)
     if {a, b} == {Duration, Timestamp}:
-        return checked_timestamp(left.nanoseconds + right.nanoseconds)
+        offset = left.offset if a is Timestamp else right.offset
+        return checked_timestamp(left.nanoseconds + right.nanoseconds, offset)
     return _refuse("_+_", left, _ADDERS)
 
 
@@ -151,7 +152,7 @@ def subtract(left: Any, right: Any) -> Any:
         if a is Duration or a is Timestamp:
             return checked_duration(left.nanoseconds - right.nanoseconds)
     if a is Timestamp and b is Duration:
-        return checked_timestamp(left.nanoseconds - right.nanoseconds)
+        return checked_timestamp(left.nanoseconds - right.nanoseconds, left.offset)
     return _refuse("_-_", left, _SUBTRACTORS)
 
 

@@ -27,6 +27,7 @@ _FLOAT = re.compile(
 )
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_ZONE = re.compile(r"([+-])([0-9]{2}):([0-9]{2})\Z")
 _BILLION = 1_000_000_000
 
 
@@ -156,7 +157,11 @@ def parse_timestamp(text: str) -> Timestamp:
     instant = parse_time(text)
     if not -62135596800 <= instant.seconds <= 253402300799:
         raise EvaluationError("timestamp overflow")
-    return Timestamp(instant.seconds * _BILLION + instant.nanos)
+    zone = _ZONE.search(text)
+    offset = 0
+    if zone is not None:
+        offset = (int(zone.group(2)) * 60 + int(zone.group(3))) * (-60 if zone.group(1) == "-" else 60)
+    return Timestamp(instant.seconds * _BILLION + instant.nanos, offset)
 
 
 def format_double(value: float) -> str:
@@ -208,9 +213,11 @@ def format_duration(value: Duration) -> str:
 
 def format_timestamp(value: Timestamp) -> str:
     seconds, nanos = divmod(value.nanoseconds, _BILLION)
-    year, month, day, hour, minute, second = civil(seconds)
+    year, month, day, hour, minute, second = civil(seconds + value.offset)
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
-    return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}{fraction}Z"
+    minutes = abs(value.offset) // 60
+    zone = f"{'-' if value.offset < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}" if value.offset else "Z"
+    return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}{fraction}{zone}"
 
 
 def civil(seconds: int) -> tuple[int, int, int, int, int, int]:

@@ -104,7 +104,8 @@ class _Estimator:
 
     def _select(self, node: Select) -> Range:
         if node.ident is not None:
-            return self._ident(node.ident)
+            self.paths[id(node)] = (node.ident.name,)
+            return FIXED_ONE
         cost = self.cost(node.operand)
         if node.test:
             return cost

@@ -89,10 +89,10 @@ def _plan_loop(planner: Planner, node: Comprehension, source: Run, loop: _Loop) 
         assert isinstance(inner, Call)
         step = inner
     if isinstance(node.initial, MapNode):
-        return _collect_map([planner.plan(item) for item in step.arguments[1:]], condition, source, loop), 31
+        return _collect_map([planner.plan(item) for item in step.arguments[1:]], condition, source, loop), 1
     added = step.arguments[1]
     assert isinstance(added, ListNode)
-    return _collect_list(planner.plan(added.elements[0]), condition, source, loop), 11
+    return _collect_list(planner.plan(added.elements[0]), condition, source, loop), 1
 
 
 def _all(predicate: Step, source: Run, loop: _Loop, decided: bool) -> Run:
@@ -106,10 +106,12 @@ def _all(predicate: Step, source: Run, loop: _Loop, decided: bool) -> Run:
         error: EvaluationError | None = None
         items = source(frame)
         plain = simple and isinstance(items, list)
+        left = len(items) if isinstance(items, list | dict) else 0
         for item in items if plain else turns(frame, items):
             if plain:
                 frame[slot] = item
-            tracker.cost += turn_cost
+            left -= 1
+            tracker.cost += turn_cost if error is None else turn_cost + 1
             if tracker.cost > tracker.limit:
                 raise CostLimitExceeded
             try:
@@ -120,7 +122,8 @@ def _all(predicate: Step, source: Run, loop: _Loop, decided: bool) -> Run:
                 error = error or caught
                 continue
             if value is decided:
-                tracker.cost += condition_cost
+                if left:
+                    tracker.cost += condition_cost
                 return decided
             if value.__class__ is not bool:
                 error = error or EvaluationError("no such overload")
@@ -132,7 +135,7 @@ def _all(predicate: Step, source: Run, loop: _Loop, decided: bool) -> Run:
 
 
 def _exists_one(predicate: Step, source: Run, loop: _Loop) -> Run:
-    test, turn_cost, turns = predicate.run, predicate.cost + 1, loop.turns
+    test, turn_cost, turns = predicate.run, predicate.cost, loop.turns
 
     def run(frame: Frame) -> bool:
         tracker, count = frame[0], 0
@@ -140,7 +143,7 @@ def _exists_one(predicate: Step, source: Run, loop: _Loop) -> Run:
             tracker.charge(turn_cost)
             value = test(frame)
             if value is True:
-                tracker.cost += 1
+                tracker.cost += 2
                 count += 1
             elif value is not False:
                 raise EvaluationError("no such overload")
@@ -161,7 +164,6 @@ def _collect_list(item: Step, condition: Step | None, source: Run, loop: _Loop) 
             if test is not None:
                 value = test(frame)
                 if value is False:
-                    tracker.cost += 1
                     continue
                 if value is not True:
                     raise EvaluationError("no such overload")
@@ -185,7 +187,6 @@ def _collect_map(parts: list[Step], condition: Step | None, source: Run, loop: _
             if test is not None:
                 value = test(frame)
                 if value is False:
-                    tracker.cost += 1
                     continue
                 if value is not True:
                     raise EvaluationError("no such overload")
@@ -223,7 +224,7 @@ def _plan_bind(planner: Planner, node: Comprehension) -> Step:
         frame[slot] = UNSET
         return finish(frame)
 
-    return Step(run, 10 + result.cost)
+    return Step(run, result.cost)
 
 
 def _is_literal(node: Node, value: Any) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pilothouse.cel.conversions import parse_timestamp
+from pilothouse.cel.conversions import to_timestamp
 from pilothouse.cel.library.formatting import CLAUSES, FormatError, read_clauses
 from pilothouse.cel.nodes import Call, Comprehension, ListNode, Literal, MapNode, Node, Select, StructNode
 from pilothouse.cel.regular_expressions import is_pattern
@@ -25,18 +25,18 @@ def _is_duration(text: Any) -> bool:
     return True
 
 
-def _is_timestamp(text: Any) -> bool:
+def _is_timestamp(value: Any) -> bool:
     try:
-        parse_timestamp(text)
-    except (TimeError, EvaluationError):
+        to_timestamp(value)
+    except EvaluationError:
         return False
     return True
 
 
-_CHECKS: dict[str, tuple[int, Callable[[Any], bool]]] = {
-    "duration": (0, _is_duration),
-    "timestamp": (0, _is_timestamp),
-    "matches": (-1, is_pattern),
+_CHECKS: dict[str, tuple[int, tuple[type, ...], Callable[[Any], bool]]] = {
+    "duration": (0, (str,), _is_duration),
+    "timestamp": (0, (str, int), _is_timestamp),
+    "matches": (-1, (str,), is_pattern),
 }
 _PRINTABLE = frozenset(
     {"list", "map", "int", "uint", "double", "bool", "string", "timestamp", "bytes", "duration", "type", "null", "dyn"}
@@ -72,9 +72,9 @@ def _check_call(node: Call, faults: Faults) -> None:
         _check_format(node, faults)
     if node.function not in _CHECKS or not node.arguments:
         return
-    position, accepts = _CHECKS[node.function]
+    position, kinds, accepts = _CHECKS[node.function]
     argument = node.arguments[position]
-    if isinstance(argument, Literal) and isinstance(argument.value, str) and not accepts(argument.value):
+    if isinstance(argument, Literal) and argument.value.__class__ in kinds and not accepts(argument.value):
         faults.append((argument.offset, f"invalid {node.function} argument"))
 
 

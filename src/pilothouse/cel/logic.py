@@ -90,7 +90,7 @@ def _many(steps: list[Step], decided: bool) -> Run:
 def plan_conditional(planner: Planner, node: Call) -> Step:
     condition, positive, negative = (planner.plan(argument) for argument in node.arguments)
     test, yes, no = condition.run, positive.run, negative.run
-    yes_cost, no_cost = positive.cost, negative.cost
+    yes_cost, no_cost = positive.inner_cost, negative.inner_cost
 
     def run(frame: Frame) -> object:
         value = test(frame)

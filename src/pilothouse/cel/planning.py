@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pilothouse.cel import arithmetic, folding, logic, selecting
 from pilothouse.cel.declarations import Function, Overload
 from pilothouse.cel.nodes import Call, Comprehension, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
+from pilothouse.cel.regular_expressions import compile_pattern
 from pilothouse.cel.run_costs import run_cost
 from pilothouse.cel.steps import Frame, Run, Step, constant
 from pilothouse.cel.types import Type, is_dyn
@@ -71,7 +72,7 @@ class Planner:
 
     def _ident(self, node: Ident) -> Step:
         if node.constant is not None:
-            return constant(node.constant)._replace(cost=1, constant=False)
+            return constant(node.constant)
         for scope in reversed(self.scopes):
             if node.name in scope:
                 slot = scope[node.name]
@@ -105,6 +106,8 @@ class Planner:
                 return constant(implementation(steps[0].value))
             except EvaluationError as error:
                 raise InstantiationError(str(error)) from None
+        if node.function in ("find", "findAll") and steps[1].constant:
+            _check_pattern(steps[1].value)
         if node.function == "@in" and steps[1].constant:
             member = _constant_membership(steps[0], steps[1].value)
             if member is not None:
@@ -185,6 +188,13 @@ class Planner:
 
     def _comprehension(self, node: Comprehension) -> Step:
         return folding.plan_fold(self, node)
+
+
+def _check_pattern(pattern: Any) -> None:
+    try:
+        compile_pattern(pattern)
+    except EvaluationError as error:
+        raise InstantiationError(str(error)) from None
 
 
 def _are_static(nodes: list[Node]) -> bool:

@@ -13,12 +13,30 @@ _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
 
 
+# What RE2 for C++ says, and what its sibling for Go says instead.
+_WORDS = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "trailing \\": "trailing backslash at end of expression",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+}
+
+
 @lru_cache(maxsize=2048)
 def _compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, _OPTIONS)
-    except (re2.error, UnicodeEncodeError) as error:
-        return str(error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error)
+    except UnicodeEncodeError:
+        return f"invalid UTF-8: `{pattern}`"
+    except re2.error as error:
+        found = error.args[0] if error.args else b""
+        text = found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
+        what, colon, part = text.partition(": ")
+        return f"{_WORDS.get(what, what)}: `{part}`" if colon else f"{_WORDS.get(what, what)}: ``"
 
 
 def compile_pattern(pattern: str) -> Any:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pilothouse.cel.conversions import parse_timestamp
-from pilothouse.cel.escaping import escape
+from pilothouse.cel.escaping import RESERVED, escape
 from pilothouse.cel.ranges import Range
 from pilothouse.cel.types import (
     BOOL,
@@ -62,7 +62,10 @@ class Declared:
         self.element: Declared | None = None
 
     def field(self, name: str) -> Type | None:
+        """Return the type of a field; reserved words may be written as they are."""
         found = self.fields.get(name)
+        if found is None and name in RESERVED:
+            found = self.fields.get(f"__{name}__")
         return found.type if found is not None else None
 
     def property(self, name: str) -> str:

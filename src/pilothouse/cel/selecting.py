@@ -18,7 +18,7 @@ def variable(slot: int) -> Step:
     def run(frame: Frame) -> Any:
         return frame[slot]
 
-    return Step(run, 1)
+    return Step(run, 1, attribute=True)
 
 
 def lazy_variable(slot: int, initial: Step) -> Step:
@@ -31,7 +31,7 @@ def lazy_variable(slot: int, initial: Step) -> Step:
             value = frame[slot] = compute(frame)
         return value
 
-    return Step(run, 1)
+    return Step(run, 1, attribute=True)
 
 
 def select(operand: Step, kind: Type, key: str, node: Select) -> Step:
@@ -60,7 +60,12 @@ def select(operand: Step, kind: Type, key: str, node: Select) -> Step:
         except (KeyError, TypeError):
             return _get(holder, key, missing)
 
-    return Step(run_struct if null_is_absent else run_map, operand.cost + 1)
+    return Step(run_struct if null_is_absent else run_map, _reach(operand), attribute=True)
+
+
+def _reach(operand: Step) -> int:
+    """The cost of one step into a value: what is no attribute becomes one first."""
+    return operand.cost + (1 if operand.attribute else 2)
 
 
 def _get(holder: Any, key: str, missing: str) -> Any:
@@ -92,7 +97,14 @@ def _test(operand: Step, key: str, null_is_absent: bool) -> Step:
 
 def _optional(operand: Step, key: str, null_is_absent: bool) -> Step:
     run_operand = operand.run
-    return Step(lambda frame: _optional_field(run_operand(frame), key, null_is_absent), operand.cost + 1)
+
+    def run(frame: Frame) -> Optional:
+        found = _optional_field(run_operand(frame), key, null_is_absent)
+        if found.present:
+            frame[0].cost += 1
+        return found
+
+    return Step(run, _reach(operand) - 1, attribute=True)
 
 
 def _optional_field(holder: Any, key: str, null_is_absent: bool) -> Optional:
@@ -130,13 +142,14 @@ def _find(holder: Any, key: Any) -> Optional:
 def plan_optional_index(planner: Planner, node: Call) -> Step:
     holder, key = (planner.plan(argument) for argument in node.arguments)
     run_holder, run_key = holder.run, key.run
-    return Step(lambda frame: _find(run_holder(frame), run_key(frame)), holder.cost + key.cost + 1)
+    total = _reach(holder) + key.inner_cost
+    return Step(lambda frame: _find(run_holder(frame), run_key(frame)), total, attribute=True)
 
 
 def plan_index(planner: Planner, node: Call) -> Step:
     holder, key = (planner.plan(argument) for argument in node.arguments)
     run_holder, run_key = holder.run, key.run
-    total = holder.cost + key.cost + 1
+    total = _reach(holder) + key.inner_cost
 
     def run(frame: Frame) -> Any:
         value = run_holder(frame)
@@ -144,7 +157,7 @@ def plan_index(planner: Planner, node: Call) -> Step:
             return _find(value, run_key(frame))
         return arithmetic.index(value, run_key(frame))
 
-    return Step(run, total)
+    return Step(run, total, attribute=True)
 
 
 def plan_or_optional(planner: Planner, node: Call) -> Step:

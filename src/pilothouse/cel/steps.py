@@ -44,12 +44,22 @@ class Tracker:
 
 
 class Step(NamedTuple):
-    """A planned node; a constant one keeps its value."""
+    """A planned node; a constant one keeps its value.
+
+    `attribute` marks a variable and what is reached from it by fields and indexes. Where such a step chooses a key or is
+    a branch of a condition, the original does not count reaching its variable.
+    """
 
     run: Run
     cost: int
     constant: bool = False
     value: Any = None
+    attribute: bool = False
+
+    @property
+    def inner_cost(self) -> int:
+        """The cost as a key or a branch."""
+        return self.cost - 1 if self.attribute else self.cost
 
 
 def constant(value: Any) -> Step:

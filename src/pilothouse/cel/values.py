@@ -84,13 +84,14 @@ class Duration:
 
 
 class Timestamp:
-    """A moment in nanoseconds since 1970 UTC."""
+    """A moment in nanoseconds since 1970 UTC; `offset` is the zone it was written in, which printing keeps."""
 
-    __slots__ = ("nanoseconds",)
+    __slots__ = ("nanoseconds", "offset")
     cel_type = TIMESTAMP
 
-    def __init__(self, nanoseconds: int) -> None:
+    def __init__(self, nanoseconds: int, offset: int = 0) -> None:
         self.nanoseconds = nanoseconds
+        self.offset = offset
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Timestamp) and other.nanoseconds == self.nanoseconds
@@ -254,7 +255,7 @@ def compare(left: Any, right: Any) -> int:
         fail("no such overload")
     elif a is Duration or a is Timestamp:
         left, right = left.nanoseconds, right.nanoseconds
-    return (left > right) - (left < right)
+    return bool(left > right) - bool(left < right)
 
 
 COMPARABLE = frozenset({bool, int, float, UInt, str, bytes, Duration, Timestamp})

@@ -185,7 +185,7 @@ def _as_scientific(value: Any, precision: int) -> str | None:
         return _as_fixed(value, precision)
     mantissa, exponent = f"{number:.6e}".split("e")
     digits = f"{'-' if exponent.startswith('-') else ''}{abs(int(exponent)):02d}"
-    return f"{mantissa}\u202f×\u202f10{digits.translate(_SUPERSCRIPTS)}"
+    return f"{mantissa}×10{digits.translate(_SUPERSCRIPTS)}"
 
 
 def _as_binary(value: Any, precision: int) -> str | None:

@@ -105,6 +105,8 @@ def _slice(items: list[Any], start: int, end: int) -> list[Any]:
 
 
 def _flatten(items: list[Any], depth: int = 1) -> list[Any]:
+    if not isinstance(items, list):
+        fail(f"no such overload: {type_name(items)}.flatten()")
     if depth < 0:
         fail("level must be non-negative")
     flat: list[Any] = []
@@ -181,6 +183,7 @@ EXTENDED_LISTS = Library(
                 Overload("list_flatten", "list(list(T)).() -> list(T)", _flatten, _FLAT),
                 Overload("list_flatten_int", "list(dyn).(int) -> list(dyn)", _flatten, _FLAT),
             ],
+            _flatten,
         ),
         Function(
             "sort",
