@@ -71,6 +71,9 @@ class ServedDefinition:
         self._scopes: dict[tuple[str, str], ResourceScope] = {}
         self._versions = {version["name"]: version for version in definitions.versions(crd)}
         self._id = uuid.uuid4().hex
+        self.served_since: int = int(crd["metadata"]["resourceVersion"])
+        if previous is not None and previous.crd["metadata"]["uid"] == crd["metadata"]["uid"]:
+            self.served_since = previous.served_since
         self._shapes: dict[str, Shape] = {}
         self.versions: Versions
         if previous is not None and previous.is_same(crd):
@@ -155,6 +158,7 @@ class ServedDefinition:
         codec = CustomCodec(self.versions, version, self._fields())
         cache = self._storage.cache(self.key, CustomCodec(self.versions, self.versions.storage, self._fields()))
         store = CustomStore(resource, strategy, cache, codec, self._storage.root, self.versions, rendering)
+        store.oldest_watch = self.served_since
         return self._make_scope(resource, version, "", strategy, store, rendering)
 
     def _main(self, version: str) -> ResourceScope:

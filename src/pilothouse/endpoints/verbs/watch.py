@@ -47,7 +47,12 @@ async def watch(scope: ResourceScope, request: APIRequest) -> Response:
     options, extra = read_list_options(scope, request)
     if media.transform == TABLE:
         include_object(request)
-    watcher = await open_watch(scope, request, options, extra)
+    try:
+        watcher = await open_watch(scope, request, options, extra)
+    except errors.StatusError as error:
+        if error.reason != "Expired" or request.asks_for_websocket:
+            raise
+        return _expired(media, error)
     request.on_disconnect(watcher.stop)  # the client may go before the stream begins
     encode, encode_error = encoder_for(scope, request, media), error_encoder(media)
     by_websocket = request.asks_for_websocket
@@ -65,6 +70,16 @@ async def watch(scope: ResourceScope, request: APIRequest) -> Response:
 
     if by_websocket:
         return switch_to_websocket(request, watcher, stream)
+    return Response(200, content_type=stream_content_type(media), stream=stream)
+
+
+def _expired(media: Media, error: errors.StatusError) -> Response:
+    """What is too old is told in the stream, so that clients list again instead of giving up."""
+    frame = error_encoder(media)(error.status)
+
+    async def stream(writer: BodyWriter) -> None:
+        writer.write(frame)
+
     return Response(200, content_type=stream_content_type(media), stream=stream)
 
 
@@ -103,6 +118,8 @@ async def open_watch(
         after = None
     else:
         initial, after = False, version
+        if version < store.oldest_watch:
+            raise errors.expired(f"too old resource version: {version} ({store.oldest_watch})")
         if version > cache.revision:
             await _reach(cache.wait_for, version)
     try:

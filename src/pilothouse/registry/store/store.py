@@ -69,6 +69,8 @@ class Store:
 
     prepare: Callable[[Sequence[Entry]], Awaitable[None]] | None = None
     """Waited for before entries are decoded, where others have a part in that (conversion by webhook)."""
+    oldest_watch = 0
+    """The first revision that watches may start from: a custom resource has no history from before it was served."""
     stored_form: Callable[[Object], Awaitable[Object]] | None = None
     """Waited for to get an object's form in storage, likewise."""
 
