@@ -53,7 +53,7 @@ def test_edits(run, deployed, read, tmp_path):
     assert done.stdout == "deployment.apps/thing edited\n", done.stderr
     assert read(deployed, "deployment")["spec"]["replicas"] == 4
     assert run(*edit, EDIT="s/nothing/else/", **variables).stderr == "Edit cancelled, no changes made.\n"
-    done = run(*edit, EDIT="s/replicas: .*/replicas: -1/", **variables)
+    done = run(*edit, EDIT="s/^  replicas: .*/  replicas: -1/", **variables)
     assert 'deployments.apps "thing" is invalid' in done.stderr
     drafts = [draft.read_text() for draft in tmp_path.glob("kubectl-edit-*.yaml")]
     fault = "# * spec.replicas: Invalid value: -1: must be greater than or equal to 0\n"
