@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from pilothouse.apis.resources import Resource, Subresource, Version
-from pilothouse.endpoints.negotiation import ALL_FORMATS, Media, negotiate
+from pilothouse.endpoints.negotiation import ALL_FORMATS, PLAIN_JSON, Media, negotiate
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import encode_object, error_response
 from pilothouse.machinery import errors
@@ -154,7 +154,9 @@ class KeptDocument:
         """The same with an ETag and ``Vary``, as aggregated discovery has it."""
         response = self.respond(request, media=media, content_type=content_type)
         if not self._etag:
-            self._etag = b'"' + hashlib.sha512(response.body).hexdigest().upper().encode() + b'"'
+            # The tag names the content, in whichever form it was asked for first.
+            content = encode_object(PLAIN_JSON, self._make())
+            self._etag = b'"' + hashlib.sha512(content).hexdigest().upper().encode() + b'"'
         headers = [(b"etag", self._etag), (b"vary", b"Accept"), (b"cache-control", b"public")]
         if request.headers.get(b"if-none-match") == self._etag:
             return Response(304, b"", content_type, headers)

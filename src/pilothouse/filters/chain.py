@@ -48,8 +48,8 @@ def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
     auditing = config.auditing
     note_refusal = None if auditing is None else auditing.note_refusal
     chain: list[tuple[str, Filter]] = [
-        ("recovery", with_recovery),
         ("audit-id", with_audit_id),
+        ("recovery", with_recovery),
         ("warnings", with_warnings),
         ("request-info", with_request_info),
         ("instrumentation", lambda following: with_instrumentation(following, config.metrics)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 
 from pilothouse.apis.strategy import Context, Object
 from pilothouse.machinery import errors
@@ -77,15 +78,7 @@ async def delete_all(
 ) -> None:
     """Delete each of these; what has gone meanwhile does not matter."""
     for entry in entries:
-        each = Context(
-            user=ctx.user,
-            namespace=entry.namespace,
-            verb=ctx.verb,
-            now=ctx.now,
-            dry_run=ctx.dry_run,
-            warnings=ctx.warnings,
-            groups=ctx.groups,
-        )
+        each = replace(ctx, namespace=entry.namespace)
         try:
             await delete(store, each, entry.name, options, admit)
         except errors.StatusError as error:
