@@ -1,0 +1,98 @@
+import orjson
+
+from pilothouse.audit.events import Event, Record
+from pilothouse.audit.log import LogSink
+from pilothouse.audit.policy import METADATA, Verdict
+from pilothouse.audit.webhook import SendFailed, WebhookSink
+from pilothouse.authn.user import User
+
+
+class Lines:
+    def __init__(self, fault=None):
+        self.written = []
+        self.fault = fault
+
+    def write(self, data):
+        if self.fault:
+            raise self.fault
+        self.written.append(data)
+
+    def close(self):
+        self.written.append(b"closed")
+
+
+async def test_log_writes_a_line_an_event():
+    lines = Lines()
+    sink = LogSink(lines)
+    assert await sink.process([Record(b'{"a":1}'), Record(b'{"a":2}')])
+    assert [orjson.loads(line)["a"] for line in lines.written] == [1, 2]
+    assert lines.written[0] == b'{"kind":"Event","apiVersion":"audit.k8s.io/v1","a":1}\n'
+    await sink.close()
+    assert lines.written[-1] == b"closed"
+
+
+async def test_log_in_a_thread_writes_batches_at_once():
+    lines = Lines()
+    assert await LogSink(lines, threaded=True).process([Record(b"{1}"), Record(b"{2}")])
+    assert len(lines.written) == 1
+
+
+async def test_a_full_disk_is_a_failure(caplog):
+    assert await LogSink(Lines(OSError("no space left"))).process([Record(b"{}")]) is False
+    assert "no space left" in caplog.text
+
+
+async def test_legacy_lines(make_request):
+    lines = Lines()
+    request = make_request(user_agent='a"b')
+    event = Event(request, Verdict(METADATA), request.user)
+    sink = LogSink(lines, "legacy")
+    await sink.process([event.record("RequestReceived")])
+    event.note_impersonation(User("joe", groups=("x", "y")), "")
+    event.note_response(200, None)
+    await sink.process([event.record("ResponseComplete")])
+    first, second = (line.decode().split(" ", 1)[1] for line in lines.written)
+    assert first == (
+        'AUDIT: id="id" stage="RequestReceived" ip="192.0.2.1" method="list" user="jane" groups="\\"devs\\"" '
+        'as="<self>" asgroups="<lookup>" user-agent="a\\"b" namespace="a" uri="/api/v1/namespaces/a/pods" '
+        'response="<deferred>"\n'
+    )
+    assert 'as="joe" asgroups="\\"x\\",\\"y\\""' in second
+    assert second.endswith('response="200"\n')
+
+
+async def test_webhook_tries_again_with_growing_pauses():
+    sent, pauses = [], []
+
+    async def send(body):
+        sent.append(orjson.loads(body))
+        if len(sent) < 3:
+            raise SendFailed("no")
+
+    async def sleep(seconds):
+        pauses.append(seconds)
+
+    sink = WebhookSink(send, 10.0, sleep, lambda: 0.0)
+    assert await sink.process([Record(b'{"a":1}'), Record(b'{"a":2}')])
+    assert pauses == [10.0, 15.0]
+    assert sent[-1] == {
+        "kind": "EventList",
+        "apiVersion": "audit.k8s.io/v1",
+        "metadata": {},
+        "items": [{"a": 1}, {"a": 2}],
+    }
+
+
+async def test_webhook_gives_up_after_five_attempts(caplog):
+    attempts = []
+
+    async def send(body):
+        attempts.append(body)
+        raise SendFailed("still no")
+
+    async def sleep(seconds):
+        pass
+
+    assert await WebhookSink(send, 1.0, sleep).process([Record(b"{}")]) is False
+    assert len(attempts) == 5
+    assert "still no" in caplog.text

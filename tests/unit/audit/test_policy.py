@@ -1,0 +1,118 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilothouse.audit.policy import METADATA, NONE, REQUEST, REQUEST_RESPONSE, parse_policy, path_matches
+from pilothouse.authn.user import User
+from pilothouse.endpoints.query import Query
+from pilothouse.endpoints.request_info import resolve
+
+HEAD = "apiVersion: audit.k8s.io/v1\nkind: Policy\n"
+JANE = User("jane", groups=("devs", "system:authenticated"))
+
+
+def policy(rules, more=""):
+    return parse_policy(f"{HEAD}{more}rules:\n{rules}".encode())
+
+
+def judge(made, method, path, user=JANE):
+    return made.judge(user, resolve(method, path, Query("")))
+
+
+@pytest.mark.parametrize(
+    ("rule", "method", "path", "matches"),
+    [
+        ("{level: Metadata}", "GET", "/version", True),
+        ("{level: Metadata, users: [jane]}", "GET", "/version", True),
+        ("{level: Metadata, users: [joe]}", "GET", "/version", False),
+        ("{level: Metadata, userGroups: [devs]}", "GET", "/version", True),
+        ("{level: Metadata, userGroups: [ops]}", "GET", "/version", False),
+        ("{level: Metadata, verbs: [get]}", "POST", "/api/v1/pods", False),
+        ("{level: Metadata, namespaces: [a]}", "GET", "/api/v1/namespaces/a/pods", True),
+        ("{level: Metadata, namespaces: [a]}", "GET", "/api/v1/nodes", False),
+        ('{level: Metadata, namespaces: [""]}', "GET", "/api/v1/nodes", True),
+        ("{level: Metadata, resources: [{resources: [pods]}]}", "GET", "/api/v1/pods", True),
+        ("{level: Metadata, resources: [{resources: [pods]}]}", "GET", "/api/v1/namespaces/a/pods/x/log", False),
+        ("{level: Metadata, resources: [{resources: [pods/log]}]}", "GET", "/api/v1/namespaces/a/pods/x/log", True),
+        ("{level: Metadata, resources: [{resources: ['pods/*']}]}", "GET", "/api/v1/namespaces/a/pods/x/log", True),
+        ("{level: Metadata, resources: [{resources: ['*/log']}]}", "GET", "/api/v1/namespaces/a/pods/x/log", True),
+        ("{level: Metadata, resources: [{resources: ['*']}]}", "GET", "/api/v1/namespaces/a/pods/x/log", True),
+        ("{level: Metadata, resources: [{group: apps}]}", "GET", "/api/v1/pods", False),
+        ("{level: Metadata, resources: [{group: '*'}]}", "GET", "/apis/apps/v1/deployments", True),
+        (
+            "{level: Metadata, resources: [{resources: [pods], resourceNames: [x]}]}",
+            "GET",
+            "/api/v1/namespaces/a/pods/x",
+            True,
+        ),
+        (
+            "{level: Metadata, resources: [{resources: [pods], resourceNames: [x]}]}",
+            "GET",
+            "/api/v1/namespaces/a/pods/y",
+            False,
+        ),
+        ("{level: Metadata, nonResourceURLs: ['/healthz*']}", "GET", "/healthz/ping", True),
+        ("{level: Metadata, nonResourceURLs: ['/healthz*']}", "GET", "/api/v1/pods", False),
+        ("{level: Metadata, nonResourceURLs: ['*']}", "GET", "/api/v1/pods", False),
+    ],
+)
+def test_rules(rule, method, path, matches):
+    made = policy(f"- {rule}\n")
+    assert (judge(made, method, path).level == METADATA) is matches
+    assert (judge(made, method, path).level == METADATA) is matches  # from memory
+
+
+def test_the_first_rule_that_matches_decides():
+    made = policy("- {level: None, users: [joe]}\n- {level: Request, verbs: [list]}\n- {level: RequestResponse}\n")
+    assert judge(made, "GET", "/api/v1/pods").level == REQUEST
+    assert judge(made, "POST", "/api/v1/pods").level == REQUEST_RESPONSE
+    assert judge(made, "GET", "/api/v1/pods", User("joe")).level == NONE
+
+
+def test_stages_and_managed_fields_of_policy_and_rule():
+    more = "omitStages: [RequestReceived]\nomitManagedFields: true\n"
+    made = policy(
+        "- {level: Metadata, verbs: [list], omitStages: [Panic], omitManagedFields: false}\n- {level: Metadata}\n", more
+    )
+    first, second = judge(made, "GET", "/api/v1/pods"), judge(made, "POST", "/api/v1/pods")
+    assert (first.omitted, first.omit_managed_fields) == ({"RequestReceived", "Panic"}, False)
+    assert (second.omitted, second.omit_managed_fields) == ({"RequestReceived"}, True)
+
+
+def test_nobody_matches_rules_for_somebody():
+    made = policy("- {level: None, users: ['']}\n- {level: Metadata}\n")
+    assert judge(made, "GET", "/version", None).level == NONE
+    assert judge(policy("- {level: Metadata, userGroups: [x]}\n"), "GET", "/version", None).level == NONE
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "failed decoding"),
+        ("kind: Policy\napiVersion: audit.k8s.io/v1beta1\nrules: [{level: None}]", "unknown group version field"),
+        (HEAD, "loaded illegal policy with 0 rules"),
+        (HEAD + "rules: [{}]", "rules[0].level: Required value"),
+        (HEAD + "rules: [{level: Some}]", 'rules[0].level: Unsupported value: "Some"'),
+        (HEAD + "rules: [{level: None, nonResourceURLs: [a]}]", "must begin with a '/' character"),
+        (HEAD + "rules: [{level: None, nonResourceURLs: ['/a*b']}]", "must be the final character of the rule"),
+        (
+            HEAD + "rules: [{level: None, nonResourceURLs: ['/a'], namespaces: [x]}]",
+            "rules cannot apply to both regular resources and non-resource URLs",
+        ),
+        (HEAD + "rules: [{level: None, resources: [{group: a/v1}]}]", "rules[0].resources.group: Invalid value"),
+        (HEAD + "rules: [{level: None, resources: [{resourceNames: [x]}]}]", "requires at least one resource"),
+        (HEAD + "omitStages: [Never]\nrules: [{level: None}]", "allowed stages are RequestReceived,ResponseStarted"),
+        (HEAD + "rules: [{level: None, users: x}]", "users must be a list of strings"),
+        (HEAD + "rules: x", "rules must be a list of objects"),
+    ],
+)
+def test_wrong_policies(text, fault):
+    with pytest.raises(ValueError) as caught:
+        parse_policy(text.encode())
+    assert fault in str(caught.value)
+
+
+@given(st.text("/ab*", max_size=6), st.text("/ab", max_size=6))
+def test_path_patterns(wanted, path):
+    expected = wanted == "*" or wanted == path or (wanted[-1:] == "*" and path.startswith(wanted.rstrip("*")))
+    assert path_matches(path, wanted) is expected

@@ -1,0 +1,91 @@
+import gzip
+import os
+import stat
+
+import pytest
+
+from pilothouse.audit.rotating_file import RotatingFile
+
+MEGABYTE = 1024 * 1024
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1_700_000_000.0
+
+    def __call__(self):
+        return self.now
+
+
+def backups(tmp_path):
+    return sorted(path.name for path in tmp_path.iterdir() if path.name != "audit.log")
+
+
+def test_appends_and_keeps_others_out(tmp_path):
+    path = tmp_path / "new" / "audit.log"
+    file = RotatingFile(str(path))
+    file.write(b"a\n")
+    file.write(b"b\n")
+    file.close()
+    RotatingFile(str(path)).write(b"c\n")
+    assert path.read_bytes() == b"a\nb\nc\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_rotates_before_the_limit_is_passed(tmp_path):
+    clock = Clock()
+    file = RotatingFile(str(tmp_path / "audit.log"), 1, clock=clock)
+    half = b"x" * (MEGABYTE // 2)
+    for _ in range(5):
+        file.write(half)
+        clock.now += 1
+    file.close()
+    assert (tmp_path / "audit.log").stat().st_size == MEGABYTE // 2
+    assert backups(tmp_path) == ["audit-2023-11-14T22-13-22.000.log", "audit-2023-11-14T22-13-24.000.log"]
+    with pytest.raises(OSError, match="exceeds maximum file size 1048576"):
+        file.write(b"x" * (MEGABYTE + 1))
+
+
+def test_two_rotations_in_one_moment_lose_nothing(tmp_path):
+    file = RotatingFile(str(tmp_path / "audit.log"), 1, clock=Clock())
+    for _ in range(3):
+        file.write(b"x" * MEGABYTE)
+    file.close()
+    assert len(backups(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("limits", "left"),
+    [
+        ({"max_backups": 2}, ["02", "03"]),
+        ({"max_days": 2}, ["02", "03"]),
+        ({"max_backups": 1, "max_days": 5}, ["03"]),
+        ({}, ["01", "02", "03"]),
+    ],
+)
+def test_old_files_go(tmp_path, limits, left):
+    for day in ("01", "02", "03"):
+        (tmp_path / f"audit-2023-11-{day}T00-00-00.000.log").write_bytes(b"")
+    (tmp_path / "audit-notes.log").write_bytes(b"")
+    clock = Clock()
+    clock.now = 1_699_056_000.0  # the 4th
+    file = RotatingFile(str(tmp_path / "audit.log"), clock=clock, **limits)
+    file.write(b"x")
+    file.close()
+    assert backups(tmp_path) == [*(f"audit-2023-11-{day}T00-00-00.000.log" for day in left), "audit-notes.log"]
+
+
+def test_compression(tmp_path):
+    name = tmp_path / "audit-2023-11-01T00-00-00.000.log"
+    name.write_bytes(b"old")
+    file = RotatingFile(str(tmp_path / "audit.log"), compress=True)
+    file.write(b"x")
+    file.close()
+    assert backups(tmp_path) == [name.name + ".gz"]
+    assert gzip.decompress((tmp_path / (name.name + ".gz")).read_bytes()) == b"old"
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    os.mkdir(tmp_path / "audit.log")
+    with pytest.raises(OSError):
+        RotatingFile(str(tmp_path / "audit.log")).write(b"x")

@@ -1,0 +1,136 @@
+from types import SimpleNamespace
+
+import orjson
+import pytest
+
+from pilothouse.authn.user import User
+from pilothouse.authz.authorizer import AuthorizationFailed, Decision
+from pilothouse.endpoints.query import Query
+from pilothouse.endpoints.request_info import resolve
+from pilothouse.filters.authorization import attributes_of, with_authorization
+from pilothouse.filters.impersonation import with_impersonation
+from pilothouse.net.messages import Response
+
+
+class Noted:
+    """Stands in for the audit event."""
+
+    def __init__(self):
+        self.annotations = {}
+        self.acting = None
+        self.status = None
+
+    def annotate(self, key, value):
+        self.annotations.setdefault(key, value)
+
+    def note_impersonation(self, user, constraint):
+        self.acting = (user.name, constraint)
+
+
+class Authorizer:
+    """Decides by a function; remembers what it was asked."""
+
+    def __init__(self, decide):
+        self.decide_by = decide
+        self.asked = []
+
+    async def authorize(self, attributes):
+        self.asked.append(attributes)
+        return self.decide_by(attributes)
+
+
+def make(method="GET", target="/api/v1/namespaces/a/pods", headers=None):
+    path, _, query = target.partition("?")
+    headers = {name.lower().encode(): value.encode() for name, value in (headers or {}).items()}
+    return SimpleNamespace(
+        method=method,
+        path=path,
+        query=query,
+        options=Query(query),
+        info=resolve(method, path, Query(query)),
+        user=User("jane", groups=("devs",)),
+        headers=headers,
+        header_values=lambda name: [headers[name]] if name in headers else [],
+        audit=Noted(),
+        authorized_by="",
+    )
+
+
+async def served(request):
+    return Response(200, request.user.name.encode())
+
+
+@pytest.mark.parametrize(
+    ("decision", "status", "annotations"),
+    [
+        ((Decision.ALLOW, "by x"), 200, {"decision": "allow", "reason": "by x"}),
+        ((Decision.DENY, "no"), 403, {"decision": "forbid", "reason": "no"}),
+        ((Decision.NO_OPINION, ""), 403, {"decision": "forbid", "reason": ""}),
+    ],
+)
+async def test_decisions(decision, status, annotations):
+    request = make()
+    response = await with_authorization(served, Authorizer(lambda attributes: decision))(request)
+    assert response.status == status
+    assert request.audit.annotations == {f"authorization.k8s.io/{key}": value for key, value in annotations.items()}
+
+
+async def test_a_failure_is_a_500():
+    def fail(attributes):
+        raise AuthorizationFailed("webhook down")
+
+    request = make()
+    response = await with_authorization(served, Authorizer(fail))(request)
+    assert (response.status, orjson.loads(response.body)["reason"]) == (500, "InternalError")
+    assert request.audit.annotations == {"authorization.k8s.io/reason": "internal error"}
+
+
+@pytest.mark.parametrize(
+    ("target", "by_field", "by_label"),
+    [
+        ("/api/v1/pods?fieldSelector=spec.nodeName%3Dn", [("spec.nodeName", "n")], 0),
+        ("/api/v1/pods?labelSelector=a%3Db,c", [], 2),
+        ("/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dn", [("spec.nodeName", "n")], 0),
+        ("/api/v1/watch/pods?fieldSelector=spec.nodeName%3Dn", [], 0),
+        ("/api/v1/namespaces/a/pods/x?fieldSelector=spec.nodeName%3Dn", [], 0),
+        ("/version?fieldSelector=spec.nodeName%3Dn", [], 0),
+    ],
+)
+def test_selectors_are_passed_on(target, by_field, by_label):
+    attributes = attributes_of(make(target=target))
+    assert [(term.field, term.value) for term in attributes.field_selector] == by_field
+    assert len(attributes.label_selector) == by_label
+
+
+def test_selectors_that_cannot_be_read():
+    attributes = attributes_of(make(target="/api/v1/pods?fieldSelector=a&labelSelector=%3D%3D"))
+    assert attributes.field_selector_error
+    assert attributes.label_selector_error
+    assert (attributes.field_selector, attributes.label_selector) == ((), ())
+
+
+async def test_impersonation_changes_the_user_and_takes_the_headers_off():
+    allowed = Authorizer(lambda attributes: (Decision.ALLOW, ""))
+    request = make(headers={"Impersonate-User": "joe", "Impersonate-Group": "ops"})
+    response = await with_impersonation(served, allowed)(request)
+    assert response.body == b"joe"
+    assert request.user.groups == ("ops", "system:authenticated")
+    assert request.headers == {}
+    assert request.audit.acting == ("joe", "impersonate:user-info")
+
+
+async def test_impersonation_without_the_right():
+    nobody = Authorizer(lambda attributes: (Decision.NO_OPINION, ""))
+    response = await with_impersonation(served, nobody)(make(headers={"Impersonate-User": "joe"}))
+    assert response.status == 403
+
+
+async def test_half_an_identity_is_a_400():
+    response = await with_impersonation(served, Authorizer(None))(make(headers={"Impersonate-Uid": "1"}))
+    assert response.status == 400
+
+
+async def test_requests_of_their_own_ask_nothing():
+    authorizer = Authorizer(None)
+    response = await with_impersonation(served, authorizer)(make(headers={"Accept": "x"}))
+    assert (response.body, authorizer.asked) == (b"jane", [])
