@@ -9,7 +9,7 @@ import orjson
 
 from pilothouse.apis.apiextensions.rules import default_rule_faults
 from pilothouse.apis.apiextensions.schema import embedded
-from pilothouse.apis.apiextensions.schema.checks import compile_check
+from pilothouse.apis.apiextensions.schema.checks import WORK, TooMuchWork, compile_check
 from pilothouse.apis.apiextensions.schema.embedded import coerce_metadata
 from pilothouse.apis.apiextensions.schema.nodes import NO_DEFAULT, Node
 from pilothouse.apis.apiextensions.schema.pruning import prune, prune_value
@@ -108,6 +108,10 @@ def _check_metadata_default(node: Node, path: Path, surround: Surround, errs: li
 
 
 def _value_faults(node: Node, where: Path, *, resource: bool) -> list[FieldError]:
-    if not compile_check(node.source)(node.default):
-        return field_errors(where, explain(node.source, node.default))
+    WORK.left = WORK.LIMIT
+    try:
+        if not compile_check(node.source)(node.default):
+            return field_errors(where, explain(node.source, node.default))
+    except TooMuchWork:
+        return [invalid(where, "", "takes too long to check against all alternatives of the schema")]
     return default_rule_faults(node, node.default, where, resource=resource)

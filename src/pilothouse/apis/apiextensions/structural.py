@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.apis.apiextensions.schema.patterns import PatternError, compile_pattern
+from pilothouse.apis.apiextensions.schema.walking import subschemas
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required
 
 Schema = dict[str, Any]
@@ -24,6 +25,7 @@ _UNSUPPORTED: Final = (
     ("id", "id"), ("$schema", "schema"), ("$ref", "$ref"), ("patternProperties", "patternProperties"),
     ("dependencies", "dependencies"), ("additionalItems", "additionalItems"), ("definitions", "definitions"),
 )  # fmt: skip
+_SUSPECT: Final = frozenset({"x-kubernetes-preserve-unknown-fields", "items", *(key for key, _ in _UNSUPPORTED)})
 _FORBIDDEN: Final = (
     ("title", "empty"), ("description", "empty"), ("nullable", "false"),
     ("x-kubernetes-preserve-unknown-fields", "false"),
@@ -35,7 +37,11 @@ _FORBIDDEN: Final = (
 
 def unsupported(schema: Any) -> str:
     """Why a schema cannot be read as a structural one at all; empty if it can."""
-    if not isinstance(schema, dict):
+    return next(filter(None, map(_unsupported, subschemas(schema))), "")
+
+
+def _unsupported(schema: Schema) -> str:
+    if schema.keys().isdisjoint(_SUSPECT):
         return ""
     for key, name in _UNSUPPORTED:
         if schema.get(key):
@@ -44,11 +50,7 @@ def unsupported(schema: Any) -> str:
         return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined"
     if isinstance(schema.get("items"), list):
         return "OpenAPIV3Schema 'items' must be a schema, but is an array"
-    below = [schema.get("not"), schema.get("items"), schema.get("additionalProperties")]
-    for key in ("allOf", "anyOf", "oneOf"):
-        below += schema.get(key) or ()
-    below += (schema.get("properties") or {}).values()
-    return next(filter(None, map(unsupported, below)), "")
+    return ""
 
 
 def structural_faults(schema: Schema, path: Path) -> list[FieldError]:

@@ -8,7 +8,7 @@ again, slowly, to say why.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pilothouse.apis.apiextensions.schema import formats
 from pilothouse.apis.apiextensions.schema.nodes import Schema
@@ -227,15 +227,52 @@ def _compile_combinations(schema: Schema) -> Check | None:
     return all_of(checks) if checks else None
 
 
+class TooMuchWork(Exception):
+    """An object and its schema's alternatives multiply to more than one request may cost."""
+
+
+class Work:
+    """What is left of the work that one validation may do on alternatives. All else is linear in the object."""
+
+    LIMIT: ClassVar[int] = 1_000_000
+
+    def __init__(self) -> None:
+        self.left = self.LIMIT
+
+    def spend(self, value: Any, alternatives: int) -> None:
+        """Pay for trying a value against so many schemas; long texts cost more."""
+        self.left -= alternatives if value.__class__ is not str else alternatives * (1 + len(value) // 256)
+        if self.left < 0:
+            raise TooMuchWork
+
+
+WORK: Final = Work()
+"""Validation never waits for anything, so all of it can share this. ``ObjectSchema`` fills it up before each object."""
+
+
+def _all_of(branches: list[Check]) -> Check:
+    return _paid(branches, lambda value: all(branch(value) for branch in branches))
+
+
 def _any_of(branches: list[Check]) -> Check:
-    return lambda value: any(branch(value) for branch in branches)
+    return _paid(branches, lambda value: any(branch(value) for branch in branches))
 
 
 def _one_of(branches: list[Check]) -> Check:
-    return lambda value: sum(branch(value) for branch in branches) == 1
+    return _paid(branches, lambda value: sum(branch(value) for branch in branches) == 1)
 
 
-_COMBINE: Final = {"allOf": all_of, "anyOf": _any_of, "oneOf": _one_of}
+def _paid(branches: list[Check], check: Check) -> Check:
+    count = len(branches)
+
+    def spend_and_check(value: Any) -> bool:
+        WORK.spend(value, count)
+        return check(value)
+
+    return spend_and_check
+
+
+_COMBINE: Final = {"allOf": _all_of, "anyOf": _any_of, "oneOf": _one_of}
 
 
 def in_enum(value: Any, allowed: list[Any]) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from pilothouse.apis.apiextensions.schema import embedded
-from pilothouse.apis.apiextensions.schema.checks import Check, accept, compile_check
+from pilothouse.apis.apiextensions.schema.checks import WORK, Check, TooMuchWork, accept, compile_check
 from pilothouse.apis.apiextensions.schema.correlation import Correlation
 from pilothouse.apis.apiextensions.schema.defaulting import fill_defaults
 from pilothouse.apis.apiextensions.schema.list_types import check_lists
@@ -16,9 +16,10 @@ from pilothouse.apis.apiextensions.schema.nodes import NO_DEFAULT, Node, Schema
 from pilothouse.apis.apiextensions.schema.pruning import drop_nulls, prune, prune_value
 from pilothouse.apis.apiextensions.schema.reporting import field_errors
 from pilothouse.apis.apiextensions.schema.values import explain
-from pilothouse.machinery.field_errors import FieldError, Path
+from pilothouse.machinery.field_errors import FieldError, Path, invalid
 
 Object = dict[str, Any]
+_TOO_MUCH: Final = "the object has too many values that must be tried against too many alternatives of its schema"
 
 
 class ObjectSchema:
@@ -70,18 +71,26 @@ class ObjectSchema:
 
     def faults(self, obj: Object, old: Object | None = None) -> list[FieldError]:
         """Value faults of an object; on update, those that it had before are forgiven where nothing changed."""
-        if self._check(obj):
-            return []
-        correlation = None if old is None else Correlation(obj, old, self.node)
-        return field_errors(None, explain(self.source, obj, "", correlation))
+        WORK.left = WORK.LIMIT
+        try:
+            if self._check(obj):
+                return []
+            correlation = None if old is None else Correlation(obj, old, self.node)
+            return field_errors(None, explain(self.source, obj, "", correlation))
+        except TooMuchWork:
+            return [invalid(None, "", _TOO_MUCH)]
 
     def status_faults(self, obj: Object, old: Object) -> list[FieldError]:
         """The same for its status alone."""
         status, source = obj.get("status"), self._status_source
-        if source is None or "status" not in obj or self._status_check(status):
-            return []
-        correlation = Correlation(obj, old, self.node).key("status")
-        return field_errors(Path("status"), explain(source, status, "", correlation))
+        WORK.left = WORK.LIMIT
+        try:
+            if source is None or "status" not in obj or self._status_check(status):
+                return []
+            correlation = Correlation(obj, old, self.node).key("status")
+            return field_errors(Path("status"), explain(source, status, "", correlation))
+        except TooMuchWork:
+            return [invalid(Path("status"), "", _TOO_MUCH)]
 
     def embedded_faults(self, obj: Object) -> list[FieldError]:
         """Faults of embedded objects."""

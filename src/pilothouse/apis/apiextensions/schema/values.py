@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from pilothouse.apis.apiextensions.schema import formats
-from pilothouse.apis.apiextensions.schema.checks import as_go_number, format_of, in_enum, is_whole, types_of
+from pilothouse.apis.apiextensions.schema.checks import WORK, as_go_number, format_of, in_enum, is_whole, types_of
 from pilothouse.apis.apiextensions.schema.correlation import Correlation
 from pilothouse.apis.apiextensions.schema.nodes import Schema
 from pilothouse.apis.apiextensions.schema.patterns import PatternError, compile_pattern
@@ -276,6 +276,7 @@ def _explain_combinations(schema: Schema, value: Any, path: str, correlation: Co
     for name, explain_them in (("anyOf", _explain_any), ("oneOf", _explain_one), ("allOf", _explain_all)):
         branches = schema.get(name)
         if branches:
+            WORK.spend(value, len(branches))
             explain_them(result, [_validate(branch, value, path, correlation) for branch in branches], path)
     excluded = schema.get("not")
     if excluded is not None and not _validate(excluded, value, path, correlation).errors:

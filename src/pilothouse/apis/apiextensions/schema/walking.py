@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 Schema = dict[str, Any]
+_MAPS: Final = frozenset({"properties", "patternProperties", "definitions", "dependencies"})
+_HOLDERS: Final = _MAPS | {"items", "not", "additionalProperties", "additionalItems", "allOf", "anyOf", "oneOf"}
 
 
 def subschemas(schema: Any) -> Iterator[Schema]:
@@ -19,18 +21,17 @@ def depth_of(schema: Any) -> int:
 
 
 def _walk(schema: Any) -> Iterator[tuple[Schema, int]]:
-    waiting = [(schema, 1)]
+    waiting = [(schema, 1)] if isinstance(schema, dict) else []
     while waiting:
         each, depth = waiting.pop()
-        if not isinstance(each, dict):
-            continue
         yield each, depth
-        below: list[Any] = []
-        for key in ("items", "not", "additionalProperties", "additionalItems"):
-            found = each.get(key)
-            below += found if isinstance(found, list) else [found]
-        for key in ("allOf", "anyOf", "oneOf"):
-            below += each.get(key) or ()
-        for key in ("properties", "patternProperties", "definitions", "dependencies"):
-            below += (each.get(key) or {}).values()
-        waiting += ((child, depth + 1) for child in reversed(below))
+        depth += 1
+        for key, below in each.items():
+            if key not in _HOLDERS:
+                continue
+            if below.__class__ is list:
+                waiting += ((child, depth) for child in reversed(below) if child.__class__ is dict)
+            elif below.__class__ is dict and key in _MAPS:
+                waiting += ((child, depth) for child in reversed(below.values()) if child.__class__ is dict)
+            elif below.__class__ is dict:
+                waiting.append((below, depth))

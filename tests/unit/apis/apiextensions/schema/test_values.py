@@ -227,3 +227,12 @@ def test_nothing_changed_means_nothing_wrong(schema, value):
     assert correlation is not None
     if correlation.is_unchanged():
         assert not explain(schema, value, "a", correlation).errors
+
+
+def test_alternatives_that_multiply_are_cut_short():
+    items = {"type": "string", "anyOf": [{"pattern": f"^x{number}$"} for number in range(2_000)]}
+    schema = ObjectSchema({"type": "object", "properties": {"a": {"type": "array", "items": items}}})
+    assert schema.faults({"a": ["x1999"] * 10}) == []
+    errs = schema.faults({"a": ["x1999"] * 10_000})
+    assert ["too many alternatives" in str(error) for error in errs] == [True]
+    assert schema.faults({"a": ["x1999"] * 10}) == []
