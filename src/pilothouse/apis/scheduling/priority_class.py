@@ -8,7 +8,9 @@ from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.metadata import IMMUTABLE
 from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
 from pilothouse.apis.validating import one_of_required
+from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid
+from pilothouse.machinery.gvk import GroupResource
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 SYSTEM_PREFIX: Final = "system-"
@@ -80,3 +82,11 @@ class PriorityClassStrategy(Strategy):
         if obj.get("preemptionPolicy") != old.get("preemptionPolicy"):
             errs.append(invalid(Path("preemptionPolicy"), obj.get("preemptionPolicy"), IMMUTABLE))
         return errs
+
+    def check_graceful_delete(self, ctx: Context, obj: Object, grace: int | None) -> int | None:
+        """The system's own classes stay."""
+        name = obj["metadata"]["name"]
+        if name in SYSTEM_CLASSES:
+            where = GroupResource("scheduling.k8s.io", "priorityclasses")
+            raise errors.forbidden(where, name, "this is a system priority class and cannot be deleted")
+        return None
