@@ -46,8 +46,8 @@ class Tracker:
 class Step(NamedTuple):
     """A planned node; a constant one keeps its value.
 
-    `attribute` marks a variable and what is reached from it by fields and indexes. Where such a step chooses a key or is
-    a branch of a condition, the original does not count reaching its variable.
+    `attribute` marks a variable and what is reached from it by fields and indexes. Where such a step chooses a key or
+    is a branch of a condition, the original does not count reaching its variable.
     """
 
     run: Run
