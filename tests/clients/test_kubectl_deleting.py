@@ -17,9 +17,10 @@ def test_background_deletion_removes_at_once(kubectl, server, read, kind, manife
 
 
 @pytest.mark.parametrize("cascade", list(FINALIZERS))
-def test_other_cascades_leave_finalizers(kubectl, server, read, kind, manifest, cascade):
+@pytest.mark.parametrize("kind", ["deployment", "job", "configmap", "role"])
+def test_other_cascades_leave_finalizers(kubectl, server, read, manifests, kind, cascade):
     namespace = server.namespace(f"delete-{cascade}-{kind}")
-    kubectl("-n", namespace, "create", "-f", "-", stdin=manifest)
+    kubectl("-n", namespace, "create", "-f", "-", stdin=manifests[kind])
     kubectl("-n", namespace, "delete", kind, "thing", f"--cascade={cascade}", "--wait=false")
     left = read(namespace, kind)["metadata"]
     assert left["finalizers"] == FINALIZERS[cascade]

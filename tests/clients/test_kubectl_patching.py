@@ -62,7 +62,7 @@ def test_edits(run, deployed, read, tmp_path):
 
 def test_labels_and_annotations(kubectl, server, read, manifests):
     namespace = server.namespace("labels-and-annotations")
-    for kind in ("service", "cronjob", "role"):
+    for kind in ("service", "role"):
         kubectl("-n", namespace, "create", "-f", "-", stdin=manifests[kind])
         for verb, field, done in (("label", "labels", "labeled"), ("annotate", "annotations", "annotated")):
             change = ("-n", namespace, verb, kind, "thing")
