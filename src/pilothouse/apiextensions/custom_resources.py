@@ -7,14 +7,12 @@ discovery, OpenAPI and the APIService of each of its versions follow within the 
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pilothouse.apiextensions.establishing import establish, set_approval
 from pilothouse.apiextensions.finalizing import RETRY_SECONDS, finalize, is_finalizing
 from pilothouse.apiextensions.naming import TakenNames, accept_names
-from pilothouse.apiextensions.serving.definition import ServedDefinition
-from pilothouse.apiextensions.serving.versions import CustomVersion
-from pilothouse.apiextensions.serving.webhook import ConversionWebhooks
 from pilothouse.apiextensions.status_writing import StatusWriter
 from pilothouse.apis.apiextensions import definitions
 from pilothouse.controllers.following import Follower
@@ -27,6 +25,12 @@ from pilothouse.machinery.times import now
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.store.store import Store
 from pilothouse.server.generic import GenericAPIServer
+
+if TYPE_CHECKING:
+    from pilothouse.apiextensions.serving.conversion import Converter
+    from pilothouse.apiextensions.serving.definition import ServedDefinition
+    from pilothouse.apiextensions.serving.versions import CustomVersion
+    from pilothouse.apiextensions.serving.webhook import ConversionWebhooks
 
 Object = dict[str, Any]
 
@@ -54,6 +58,7 @@ class CustomResources:
         self._store = store
         self._storage = storage
         self._admission = admission
+        self._make_webhooks: Callable[[], ConversionWebhooks] | None = None
         self._webhooks: ConversionWebhooks | None = None
         self._audience: list[Audience] = []
         self._known: dict[str, Object] = {}
@@ -64,9 +69,9 @@ class CustomResources:
         self.controller: Controller[str] = Controller("custom resource definitions", self.reconcile)
         self._follower = Follower(store, self._came, self._went)
 
-    def convert_with(self, webhooks: ConversionWebhooks) -> None:
-        """Ask these where a definition wants its objects converted. Before ``start``."""
-        self._webhooks = webhooks
+    def convert_with(self, make_webhooks: Callable[[], ConversionWebhooks]) -> None:
+        """Ask these where a definition wants its objects converted; they are made when the first one does."""
+        self._make_webhooks = make_webhooks
 
     def tell(self, audience: Audience) -> None:
         """Tell somebody about group versions from now on."""
@@ -146,6 +151,8 @@ class CustomResources:
 
     # What is served
 
+    # What serves custom resources is imported with the first definition: a server without any starts sooner.
+
     def _serve(self, name: str, crd: Object) -> None:
         if not _is_servable(crd):
             self._withdraw(name)
@@ -158,7 +165,9 @@ class CustomResources:
             return
         if before is not None and not same:
             self._storage.drop(before.key)
-        converter = self._webhooks.converter_for(crd) if self._webhooks is not None else None
+        from pilothouse.apiextensions.serving.definition import ServedDefinition
+
+        converter = self._converter_for(crd)
         made = ServedDefinition(
             crd,
             self._storage,
@@ -168,6 +177,13 @@ class CustomResources:
         )
         self._served[name] = made
         self._install(name, before, made)
+
+    def _converter_for(self, crd: Object) -> Converter | None:
+        if (crd["spec"].get("conversion") or {}).get("strategy") != "Webhook" or self._make_webhooks is None:
+            return None
+        if self._webhooks is None:
+            self._webhooks = self._make_webhooks()
+        return self._webhooks.converter_for(crd)
 
     def _withdraw(self, name: str) -> None:
         before = self._served.pop(name, None)
@@ -191,6 +207,8 @@ class CustomResources:
             self._publish(gv)
 
     def _publish(self, gv: GroupVersion) -> None:
+        from pilothouse.apiextensions.serving.versions import CustomVersion
+
         served = self._by_version[gv]
         version: CustomVersion | None = None
         if served:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.webhooks.services import ServiceResolver
 from pilothouse.aggregator.registration import ALWAYS, AutoRegistration, api_service
-from pilothouse.apiextensions.openapi import CustomVersionSource
-from pilothouse.apiextensions.serving.versions import CustomVersion
-from pilothouse.apiextensions.serving.webhook import ConversionWebhooks
 from pilothouse.endpoints.installed import InstalledVersion
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.openapi.registry import OpenApi
 from pilothouse.registry.storage import StorageFactory
 
+if TYPE_CHECKING:
+    from pilothouse.apiextensions.serving.webhook import ConversionWebhooks
+
 
 def conversion_webhooks(storage: StorageFactory, *, by_endpoints: bool) -> ConversionWebhooks:
     """Conversion webhooks find services the way admission webhooks do."""
+    from pilothouse.apiextensions.serving.webhook import ConversionWebhooks
+
     resolver = ServiceResolver(Environment(storage), by_endpoints=by_endpoints)
     return ConversionWebhooks(resolver.dial)
 
@@ -40,6 +44,9 @@ class CustomVersionDocuments:
         self._openapi = openapi
 
     def version_changed(self, gv: GroupVersion, version: InstalledVersion | None) -> None:
+        from pilothouse.apiextensions.openapi import CustomVersionSource
+        from pilothouse.apiextensions.serving.versions import CustomVersion
+
         if isinstance(version, CustomVersion):
             self._openapi.set_group_version(gv, CustomVersionSource(gv, version.established))
         else:

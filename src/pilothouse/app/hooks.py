@@ -136,7 +136,7 @@ class ServerHooks:
 
     async def _serve_custom_resources(self) -> None:
         custom, by_endpoints = self._chain.custom, self._options.control_plane.enable_aggregator_routing
-        custom.convert_with(conversion_webhooks(self._storage, by_endpoints=by_endpoints))
+        custom.convert_with(lambda: conversion_webhooks(self._storage, by_endpoints=by_endpoints))
         self.background.add(custom)
         await custom.start()
 

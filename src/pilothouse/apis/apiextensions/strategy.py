@@ -1,4 +1,7 @@
-"""CustomResourceDefinitions: defaults, what may be changed, how they go, and how they are shown."""
+"""CustomResourceDefinitions: defaults, what may be changed, how they go, and how they are shown.
+
+Validation brings the whole schema engine along and is imported with the first write.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,6 @@ from typing import Any, ClassVar
 
 from pilothouse.apis.apiextensions import definitions
 from pilothouse.apis.apiextensions.defaults import set_defaults
-from pilothouse.apis.apiextensions.validation import (
-    validate_definition,
-    validate_definition_update,
-    validate_status_update,
-)
-from pilothouse.apis.apiextensions.warnings import format_warnings, set_warnings
 from pilothouse.apis.columns import CREATED_AT, NAME
 from pilothouse.apis.strategy import Column, Context, Object, StatusStrategy, Strategy
 from pilothouse.machinery.field_errors import FieldError
@@ -28,6 +25,8 @@ class DefinitionStatusStrategy(StatusStrategy):
         set_defaults(obj)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
+        from pilothouse.apis.apiextensions.validation import validate_status_update
+
         return validate_status_update(obj, old)
 
 
@@ -89,17 +88,25 @@ class DefinitionStrategy(Strategy):
                 status["storedVersions"] = [*stored, version["name"]]
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
+        from pilothouse.apis.apiextensions.validation import validate_definition
+
         return validate_definition(obj)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
+        from pilothouse.apis.apiextensions.validation import validate_definition_update
+
         return validate_definition_update(obj, old)
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
-        return format_warnings(obj) + set_warnings(obj)
+        from pilothouse.apis.apiextensions.warnings import definition_warnings
+
+        return definition_warnings(obj)
 
     def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:
-        known = {*format_warnings(old), *set_warnings(old)}
-        return [each for each in format_warnings(obj) + set_warnings(obj) if each not in known]
+        from pilothouse.apis.apiextensions.warnings import definition_warnings
+
+        known = set(definition_warnings(old))
+        return [each for each in definition_warnings(obj) if each not in known]
 
     def begin_deletion(self, ctx: Context, obj: Object) -> bool:
         metadata = obj["metadata"]

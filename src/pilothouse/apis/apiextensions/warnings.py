@@ -12,6 +12,11 @@ from pilothouse.machinery.go_quote import quote
 Object = dict[str, Any]
 
 
+def definition_warnings(crd: Object) -> list[str]:
+    """All of them, in order."""
+    return format_warnings(crd) + set_warnings(crd)
+
+
 def format_warnings(crd: Object) -> list[str]:
     """Formats that mean nothing, in the order they stand."""
     return [
