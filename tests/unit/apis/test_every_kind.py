@@ -43,15 +43,32 @@ RESOURCES = [
     for resource in version.resources
     if resource.is_stored and resource.hub == resource.group_version
 ]
-TEXTS = ["a", "b", "name-1", "example.com", "example.com/x", "10.0.0.1", "/a", "", "Not_Valid", "ä", "x" * 70]
-WEIGHTS = [30, 10, 10, 5, 5, 2, 5, 3, 2, 1, 1]
-KEYS = ["a", "example.com/b", "cpu", "c.d", "Not Valid"]
+LIKELY = ["a", "a", "a", "b", "name-1", "example.com", "example.com/x", "/a"]
+ODD = [
+    "",
+    "Not_Valid",
+    "ä",
+    "x" * 70,
+    "a\nb",
+    "\0",
+    " ",
+    "*",
+    "..",
+    "(((",
+    "1+",
+    "object.x",
+    "$(A)",
+    "https://a:b",
+    "a/b/c",
+]
+ODD += ["10.0.0.1", "1.2.3.4/33", "::1", "-1", "65536", "1e400", "5d", "v1", "Never", "system:x", "in (", "@every 1h"]
+KEYS = ["a", "b", "example.com/b", "cpu", "memory", "pods", "c.d", "Not Valid", "", "a/", "hugepages-2Mi", "*"]
 SPECIAL: dict[str, list[Any]] = {
-    "Quantity": ["0", "100m", "1Gi", "3"],
+    "Quantity": ["0", "100m", "1Gi", "3", "-1", "1.5n", "9223372036854775808", "1e30"],
     "Time": ["2024-05-01T12:00:00Z"],
     "MicroTime": ["2024-05-01T12:00:00.123456Z"],
-    "Duration": ["0s", "1h0m0s"],
-    "IntOrString": [0, 80, -1, "http", "10%"],
+    "Duration": ["0s", "1h0m0s", "-1s"],
+    "IntOrString": [0, 80, -1, "http", "10%", "", "101%", "99999999999"],
     "RawExtension": [{"a": [1, None]}, {"apiVersion": "v1", "kind": "Thing"}],
     "FieldsV1": [{"f:metadata": {}}],
     "JSON": [{"a": 1}, [1.5], "x", False, 0],
@@ -59,7 +76,7 @@ SPECIAL: dict[str, list[Any]] = {
     "SchemaOrArray": [{"type": "integer"}],
     "SchemaOrStringArray": [["a", "b"], {"type": "string"}],
 }
-NUMBERS = [1, 1, 2, 5, 80, 600, 0, -1, 2**31 - 1]
+NUMBERS = [1, 1, 2, 5, 80, 600, 0, -1, 65536, 2**31 - 1, -(2**31)]
 LEFT_TO_THE_SERVER = {"namespace", "managedFields", "uid", "resourceVersion", "selfLink", "generateName"}
 STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 SUPPORTED = re.compile(r"supported values: (.+)$")
@@ -83,7 +100,12 @@ ANCHORS: dict[str, Object] = {
     "deployments": WORKLOAD,
     "events": {"metadata.namespace": "ns", "involvedObject": {"namespace": "ns", "kind": "Pod", "name": "a"}},
     "ipaddresses": {"metadata.name": "10.0.0.1"},
-    "leasecandidates": {"spec.binaryVersion": "1.2.3"},
+    "leasecandidates": {
+        "spec.binaryVersion": "1.2.3",
+        "spec.emulationVersion": "1.2.3",
+        "spec.leaseName": "a",
+        "spec.strategy": "OldestEmulationVersion",
+    },
     "persistentvolumeclaims": {"spec.accessModes": ["ReadWriteOnce"], "spec.resources.requests.storage": "1Gi"},
     "persistentvolumes": {
         "spec.accessModes": ["ReadWriteOnce"],
@@ -146,7 +168,7 @@ class Maker:
 
     def scalar(self, kind: str) -> Any:
         if kind == "string":
-            return self.rng.choices(TEXTS, WEIGHTS)[0]
+            return self.rng.choice(ODD if self.rng.random() < 0.2 else LIKELY)
         if kind == "bool":
             return self.rng.random() < 0.5
         if kind == "bytes":
