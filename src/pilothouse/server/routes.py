@@ -16,6 +16,8 @@ class PathMux:
     def __init__(self) -> None:
         self._exact: dict[str, RouteHandler] = {}
         self._prefixes: dict[str, RouteHandler] = {}
+        # What prefixes begin with: most paths begin otherwise, and need not be searched for.
+        self._beginnings: set[str] = set()
         self._longest = 0
         self._hidden: set[str] = set()
 
@@ -28,6 +30,7 @@ class PathMux:
     def add_prefix(self, prefix: str, handler: RouteHandler, *, hidden: bool = False) -> None:
         """Serve everything below a prefix, which ends with a slash."""
         self._prefixes[prefix] = handler
+        self._beginnings.add(_beginning(prefix))
         self._longest = max(self._longest, len(prefix))
         if hidden:
             self._hidden.add(prefix)
@@ -39,7 +42,7 @@ class PathMux:
     def find(self, path: str) -> RouteHandler | None:
         """The handler for a path."""
         handler = self._exact.get(path)
-        if handler is not None or not self._prefixes:
+        if handler is not None or _beginning(path) not in self._beginnings:
             return handler
         # Only so much of the path is looked at as a prefix can be long, whatever clients send.
         end = path.rfind("/", 0, self._longest)
@@ -53,3 +56,8 @@ class PathMux:
     def paths(self) -> list[str]:
         """All paths that the index shows."""
         return sorted({*self._exact, *self._prefixes} - self._hidden)
+
+
+def _beginning(path: str) -> str:
+    """The first segment of a path, up to the slash after it."""
+    return path[: path.find("/", 1)]
