@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -15,12 +16,15 @@ from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.schema.decoding import DecodeError
 
+_NOTHING: Final = ObjectSchema({})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomBody(Expected):
     """A custom resource at one version. A wrong kind is left to validation, as in the original."""
 
-    schema: ObjectSchema
+    schemas: Mapping[str, ObjectSchema]
+    """Of all versions: a patch may make an object say that it is of another one, and it is read as such."""
 
     def identify(self, value: Any, data: bytes) -> GroupVersionKind:
         gvk = interpret(value, self, data)
@@ -43,7 +47,9 @@ class CustomBody(Expected):
 
     def _decode(self, obj: dict[str, Any]) -> tuple[dict[str, Any], Faults | None]:
         metadata, unknown = coerce_metadata(obj.get("metadata"))
-        dropped = [f"metadata.{name}" for name in unknown] + self.schema.clean(obj)
+        group, _, version = str(obj.get("apiVersion") or self.gvk.group_version).rpartition("/")
+        schema = self.schemas.get(version, _NOTHING) if group == self.gvk.group else _NOTHING
+        dropped = [f"metadata.{name}" for name in unknown] + schema.clean(obj)
         obj["metadata"] = metadata
         if not dropped:
             return obj, None

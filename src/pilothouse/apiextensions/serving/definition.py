@@ -186,7 +186,7 @@ class ServedDefinition:
                 types.struct("meta.v1.PartialObjectMetadata"),
                 "unstructured",
                 NO_PROTOBUF,
-                schema=self.versions.schemas[version],
+                schemas=self.versions.schemas,
             ),
             verbs={verb: VERBS[verb] for verb in (_STATUS_VERBS if subresource else _VERBS)},
             formats=NO_PROTOBUF,

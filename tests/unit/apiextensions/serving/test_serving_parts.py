@@ -22,7 +22,9 @@ from pilothouse.machinery.schema.decoding import DecodeError
 GVK = GroupVersionKind("example.com", "v1", "Box")
 SPEC = {"type": "object", "properties": {"a": {"type": "string"}, "n": {"type": "integer", "default": 1}}}
 SCHEMA = ObjectSchema({"type": "object", "properties": {"spec": SPEC, "status": {"type": "object"}}})
-BODY = CustomBody(GVK, types.struct("meta.v1.PartialObjectMetadata"), "unstructured", NO_PROTOBUF, schema=SCHEMA)
+BODY = CustomBody(
+    GVK, types.struct("meta.v1.PartialObjectMetadata"), "unstructured", NO_PROTOBUF, schemas={"v1": SCHEMA}
+)
 CTX = Context()
 
 
@@ -37,6 +39,12 @@ def test_a_body_is_pruned_and_its_metadata_typed():
     assert obj == box(spec={"a": "x"})
     assert faults() == ['unknown field "metadata.zzz"', 'unknown field "extra"', 'unknown field "spec.b"']
     assert "extra" in given
+
+
+def test_objects_of_a_version_nobody_knows_lose_everything():
+    obj, faults = BODY.decode({**box(spec={"a": "x"}), "apiVersion": "example.com/v7"})
+    assert obj == {**box(), "apiVersion": "example.com/v7"}
+    assert faults() == ['unknown field "spec"']
 
 
 def test_bodies_that_cannot_be_read():

@@ -99,8 +99,7 @@ async def test_services_are_reached_by_their_name():
         (reviewed(lambda obj: obj, convertedObjects=[]), START + "returned 0 objects, expected 1"),
         (
             reviewed(lambda obj: OBJ),
-            START
-            + "returned invalid object at index 0: invalid groupVersion (expected example.com/v2, ",
+            START + "returned invalid object at index 0: invalid groupVersion (expected example.com/v2, ",
         ),
         (
             reviewed(lambda obj: {**obj, "kind": "Crate"}),
