@@ -1,15 +1,19 @@
 """Where the CEL expressions of webhooks and policies are compiled.
 
 Validation hands over every expression at the point where the original compiles it, so that faults come in its order.
-``compile_expressions`` is the one place to plug a compiler in; without one, no expression is refused.
+The CEL engine is imported with the first expression: objects without any never need it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pilothouse.machinery.field_errors import FieldError, Path
+from pilothouse.machinery.field_errors import FieldError, Path, internal, invalid
+
+if TYPE_CHECKING:
+    from pilothouse.cel.environment import Environment
+    from pilothouse.cel.types import Type
 
 
 class Expression(NamedTuple):
@@ -29,5 +33,58 @@ class Expression(NamedTuple):
 
 
 def compile_expressions(expressions: Iterable[Expression]) -> list[FieldError]:
-    """Faults of expressions that do not compile. Every expression passes until a compiler is plugged in here."""
-    return []
+    """Faults of expressions that do not compile, or that give something else than they should."""
+    return [fault for expression in expressions if (fault := _fault(expression)) is not None]
+
+
+def _fault(expression: Expression) -> FieldError | None:
+    from pilothouse.cel.policies import PolicyError, compile_expression
+
+    environment = _environment(expression)
+    try:
+        compile_expression(environment, expression.text, _wanted(expression.purpose))
+    except PolicyError as error:
+        if error.internal:
+            return internal(expression.path, str(error))
+        return invalid(expression.path, expression.text, str(error))
+    return None
+
+
+def _environment(expression: Expression) -> Environment:
+    from pilothouse.cel.policies import PolicyError, compile_expression, policy_environment
+    from pilothouse.cel.types import Type as CelType
+
+    declared: dict[str, CelType] = {}
+    patches = expression.purpose in ("applyConfiguration", "jsonPatch", "variable")
+    for name, text in expression.variables:
+        known = policy_environment(
+            params=expression.has_params,
+            authorizer=expression.has_authorizer,
+            variables=dict(declared),
+            patches=patches,
+        )
+        try:
+            declared[name] = compile_expression(known, text, ()).type
+        except PolicyError:
+            continue  # reported where the variable itself stands
+    has_variables = expression.variables or expression.purpose == "variable"
+    return policy_environment(
+        params=expression.has_params,
+        authorizer=expression.has_authorizer,
+        variables=declared if has_variables else None,
+        patches=patches,
+    )
+
+
+def _wanted(purpose: str) -> tuple[Type, ...]:
+    from pilothouse.cel.library.patches import JSON_PATCH_TYPE, OBJECT_TYPE
+    from pilothouse.cel.types import BOOL, NULL, STRING, list_of
+
+    return {
+        "matchCondition": (BOOL,),
+        "validation": (BOOL,),
+        "message": (STRING,),
+        "auditAnnotation": (STRING, NULL),
+        "applyConfiguration": (OBJECT_TYPE,),
+        "jsonPatch": (list_of(JSON_PATCH_TYPE),),
+    }.get(purpose, ())

@@ -20,7 +20,7 @@ MATCH = {"resourceRules": [RULE]}
 VALIDATING = {"matchConstraints": MATCH, "validations": [{"expression": "true"}]}
 MUTATING = {
     "matchConstraints": MATCH,
-    "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}],
+    "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'remove', path: '/x'}]"}}],
     "reinvocationPolicy": "Never",
 }
 

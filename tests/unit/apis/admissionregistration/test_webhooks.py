@@ -91,7 +91,7 @@ def faults(*hooks: Object, old: list[Object] | None = None) -> list[str]:
                 "matchConditions": [
                     {"name": "a b", "expression": " "},
                     {"name": "c", "expression": "true"},
-                    {"name": "c", "expression": "1"},
+                    {"name": "c", "expression": "false"},
                 ]
             },
             [
