@@ -36,7 +36,7 @@ def test_watches_from_a_list(core, server):
     stream = watch.Watch().stream(
         core.list_namespaced_config_map, namespace, resource_version=version, timeout_seconds=10
     )
-    seen = [(event["type"], event["object"].metadata.name) for event, _ in zip(stream, range(3), strict=False)]
+    seen = [(event["type"], event["object"].metadata.name) for _, event in zip(range(3), stream, strict=False)]
     assert seen == [("ADDED", "a"), ("ADDED", "b"), ("DELETED", "a")]
 
 
