@@ -1,4 +1,4 @@
-"""A kopf operator with a CRD of its own reconciles, sets status and finalizers, and lets go; the dynamic client agrees."""
+"""A kopf operator with a CRD of its own reconciles, sets status and finalizers; the dynamic client agrees."""
 
 from __future__ import annotations
 
