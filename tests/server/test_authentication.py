@@ -246,6 +246,8 @@ def test_structured_configuration_with_several_issuers_and_anonymous_paths(
         }
         for number, each in enumerate((issuer, second))
     ]
+    entries[1]["claimMappings"] = {"username": {"expression": "'cel:' + claims.sub"}}
+    entries[1]["claimValidationRules"] = [{"expression": "claims.org == 'acme'", "message": "not one of us"}]
     document = {
         "apiVersion": "apiserver.config.k8s.io/v1",
         "kind": "AuthenticationConfiguration",
@@ -256,7 +258,8 @@ def test_structured_configuration_with_several_issuers_and_anonymous_paths(
     path.write_bytes(orjson.dumps(document))
     server = launch(data, *flags, f"--authentication-config={path}")
     assert user_of(ask(server, issuer.token(sub="jane"))[1])["username"] == "0:jane"
-    assert user_of(ask(server, second.token(sub="jane"))[1])["username"] == "1:jane"
+    assert user_of(ask(server, second.token(sub="jane", org="acme"))[1])["username"] == "cel:jane"
+    assert ask(server, second.token(sub="jane", org="other"))[0] == 401
     assert ask(server, method="GET", path="/version")[0] == 401
 
 

@@ -187,6 +187,7 @@ def test_a_failing_webhook_is_an_error_or_a_denial_as_configured(launch, secured
                     "matchConditionSubjectAccessReviewVersion": "v1",
                     "failurePolicy": "NoOpinion",
                     "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": str(config)},
+                    "matchConditions": [{"expression": "request.user != 'skipped'"}],
                 },
             },
             {"type": "RBAC", "name": "rbac"},
@@ -198,6 +199,7 @@ def test_a_failing_webhook_is_an_error_or_a_denial_as_configured(launch, secured
     assert server.call("GET", "/version", headers=as_user("jane"))[0] == 200
     code, _, answer = server.call("GET", "/api/v1/pods", headers=as_user("jane"))
     assert (code, answer["reason"]) == (500, "InternalError")
+    assert server.call("GET", "/api/v1/pods", headers=as_user("skipped"))[0] == 403
     document["authorizers"][0]["webhook"]["failurePolicy"] = "Deny"
     path.write_bytes(orjson.dumps(document))
     wait_for(lambda: server.call("GET", "/version", headers=as_user("jane"))[0] != 200)

@@ -107,6 +107,7 @@ class Authorization:
             settings.authorized_ttl,
             settings.unauthorized_ttl,
             Decision.DENY if settings.deny_on_failure else Decision.NO_OPINION,
+            conditions=settings.conditions,
         )
 
     def _follow_roles(self, storage: StorageFactory) -> None:

@@ -1,16 +1,28 @@
 """``--authentication-config`` and the ``--oidc-*`` flags: which issuers of tokens are trusted, and how their claims
-become users. Expressions (CEL) are refused: an expression that is not evaluated would let in whom it keeps out.
+become users. Expressions are compiled with the file: one that does not compile refuses it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from pilothouse.authn.claim_expressions import (
+    BadExpression,
+    ClaimExpressions,
+    Rule,
+    compile_claims,
+    compile_user,
+    uses_claim,
+)
 from pilothouse.authn.configuration_file import load_configuration, raise_faults
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, required, too_many
+from pilothouse.machinery.names import check_domain_prefixed_path
+
+if TYPE_CHECKING:
+    from pilothouse.cel.environment import Program
 
 _RULE: Final = {"claim": str, "requiredValue": str, "expression": str, "message": str}
 _MAPPING: Final = {"claim": str, "prefix": str, "expression": str}
@@ -38,7 +50,11 @@ _SHAPE: Final = {
     "anonymous": {"enabled": bool, "conditions": [{"path": str}]},
 }
 _MAX_ISSUERS: Final = 64
-_NO_EXPRESSIONS: Final = "expressions are not supported by this server"
+_EMAIL_UNVERIFIED: Final = (
+    "claims.email_verified must be used in claimMappings.username.expression or claimMappings.extra[*].valueExpression "
+    "or claimValidationRules[*].expression when claims.email is used in claimMappings.username.expression"
+)
+_RESERVED: Final = ("k8s.io", "kubernetes.io")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +71,7 @@ class TrustedIssuer:
     required_claims: Mapping[str, str] = field(default_factory=dict)
     discovery_url: str = ""
     certificate_authority: str = ""
+    expressions: ClaimExpressions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +130,42 @@ def _issuer(entry: Mapping[str, Any]) -> TrustedIssuer:
     return TrustedIssuer(
         issuer["url"],
         tuple(issuer["audiences"]),
-        mappings["username"]["claim"],
-        mappings["username"]["prefix"],
-        groups.get("claim", ""),
-        groups.get("prefix", ""),
-        (mappings.get("uid") or {}).get("claim", ""),
-        {rule["claim"]: rule.get("requiredValue", "") for rule in rules},
-        issuer.get("discoveryURL", ""),
-        issuer.get("certificateAuthority", ""),
+        mappings["username"].get("claim") or "",
+        mappings["username"].get("prefix") or "",
+        groups.get("claim") or "",
+        groups.get("prefix") or "",
+        (mappings.get("uid") or {}).get("claim") or "",
+        {rule["claim"]: rule.get("requiredValue") or "" for rule in rules if rule.get("claim")},
+        issuer.get("discoveryURL") or "",
+        issuer.get("certificateAuthority") or "",
+        _expressions(entry),
     )
+
+
+def _expressions(entry: Mapping[str, Any]) -> ClaimExpressions | None:
+    """The compiled expressions of an issuer; None without any."""
+    mappings = entry["claimMappings"]
+
+    def mapped(name: str) -> Program | None:
+        text = (mappings.get(name) or {}).get("expression")
+        return compile_claims(text) if text else None
+
+    made = ClaimExpressions(
+        mapped("username"),
+        mapped("groups"),
+        mapped("uid"),
+        {each["key"]: compile_claims(each["valueExpression"]) for each in mappings.get("extra") or ()},
+        tuple(
+            Rule(compile_claims(rule["expression"], condition=True), rule.get("message") or "")
+            for rule in entry.get("claimValidationRules") or ()
+            if rule.get("expression")
+        ),
+        tuple(
+            Rule(compile_user(rule["expression"]), rule.get("message") or "")
+            for rule in entry.get("userValidationRules") or ()
+        ),
+    )
+    return None if made == ClaimExpressions() else made
 
 
 def _faults(
@@ -151,9 +195,44 @@ def _entry_faults(entry: Mapping[str, Any], path: Path, disallowed: Sequence[str
     faults = _issuer_faults(issuer, path.child("issuer"), disallowed)
     faults += _rule_faults(entry.get("claimValidationRules") or (), path.child("claimValidationRules"))
     faults += _mapping_faults(entry.get("claimMappings") or {}, path.child("claimMappings"))
-    for index, _ in enumerate(entry.get("userValidationRules") or ()):
-        faults.append(forbidden(path.child("userValidationRules").index(index).child("expression"), _NO_EXPRESSIONS))
+    faults += _user_rule_faults(entry.get("userValidationRules") or (), path.child("userValidationRules"))
+    if not faults:
+        faults += _email_faults(entry, path.child("claimMappings", "username", "expression"))
     return faults
+
+
+def _user_rule_faults(rules: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
+    faults: list[FieldError] = []
+    seen: set[str] = set()
+    for index, rule in enumerate(rules):
+        where, text = path.index(index).child("expression"), rule.get("expression") or ""
+        if not text:
+            faults.append(required(where, ""))
+        elif text in seen:
+            faults.append(duplicate(where, text))
+        else:
+            faults += _compiling_faults(lambda text=text: compile_user(text), where, text)  # type: ignore[misc]
+        seen.add(text)
+    return faults
+
+
+def _compiling_faults(compile: Callable[[], object], path: Path, text: str) -> list[FieldError]:
+    try:
+        compile()
+    except BadExpression as fault:
+        return [invalid(path, text, str(fault))]
+    return []
+
+
+def _email_faults(entry: Mapping[str, Any], path: Path) -> list[FieldError]:
+    """An e-mail address is nobody's name before somebody looked whether it was verified."""
+    made = _expressions(entry)
+    if made is None or made.username is None or not uses_claim(made.username, "email"):
+        return []
+    looked = [made.username, *made.extra.values(), *(rule.program for rule in made.claim_rules)]
+    if any(uses_claim(program, "email_verified") for program in looked):
+        return []
+    return [invalid(path, made.username.text, _EMAIL_UNVERIFIED)]
 
 
 def _issuer_faults(issuer: Mapping[str, Any], path: Path, disallowed: Sequence[str]) -> list[FieldError]:
@@ -215,7 +294,7 @@ def _rule_faults(rules: Sequence[Mapping[str, Any]], path: Path) -> list[FieldEr
         if claim and rule.get("expression"):
             faults.append(invalid(where, claim, "claim and expression can't both be set"))
         elif rule.get("expression"):
-            faults.append(forbidden(where.child("expression"), _NO_EXPRESSIONS))
+            faults += _rule_expression_faults(rule, rules[:index], where)
         elif not claim:
             faults.append(required(where, "claim or expression is required"))
         elif rule.get("message"):
@@ -226,6 +305,18 @@ def _rule_faults(rules: Sequence[Mapping[str, Any]], path: Path) -> list[FieldEr
     return faults
 
 
+def _rule_expression_faults(
+    rule: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], path: Path
+) -> list[FieldError]:
+    text, faults = rule["expression"], []
+    if rule.get("requiredValue"):
+        detail = "may not be specified when expression is set"
+        faults.append(invalid(path.child("requiredValue"), rule["requiredValue"], detail))
+    if any(other.get("expression") == text for other in earlier):
+        return [*faults, duplicate(path.child("expression"), text)]
+    return faults + _compiling_faults(lambda: compile_claims(text, condition=True), path.child("expression"), text)
+
+
 def _mapping_faults(mappings: Mapping[str, Any], path: Path) -> list[FieldError]:
     faults = _prefixed_faults(mappings.get("username") or {}, path.child("username"), needed=True)
     faults += _prefixed_faults(mappings.get("groups") or {}, path.child("groups"), needed=False)
@@ -233,9 +324,32 @@ def _mapping_faults(mappings: Mapping[str, Any], path: Path) -> list[FieldError]
     if uid.get("claim") and uid.get("expression"):
         faults.append(invalid(path.child("uid"), "", "claim and expression can't both be set"))
     elif uid.get("expression"):
-        faults.append(forbidden(path.child("uid", "expression"), _NO_EXPRESSIONS))
-    for index, _ in enumerate(mappings.get("extra") or ()):
-        faults.append(forbidden(path.child("extra").index(index).child("valueExpression"), _NO_EXPRESSIONS))
+        text = uid["expression"]
+        faults += _compiling_faults(lambda: compile_claims(text), path.child("uid", "expression"), text)
+    return faults + _extra_faults(mappings.get("extra") or (), path.child("extra"))
+
+
+def _extra_faults(mappings: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
+    faults: list[FieldError] = []
+    seen: set[str] = set()
+    for index, mapping in enumerate(mappings):
+        where, key = path.index(index), mapping.get("key") or ""
+        faults += check_domain_prefixed_path(where.child("key"), key)
+        if key != key.lower():
+            faults.append(invalid(where.child("key"), key, "must be lowercase"))
+        domain = key.partition("/")[0] if "/" in key else ""
+        if any(domain == name or domain.endswith(f".{name}") for name in _RESERVED):
+            detail = "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use"
+            faults.append(invalid(where.child("key"), key, detail))
+        if key in seen:
+            faults.append(duplicate(where.child("key"), key))
+            continue
+        seen.add(key)
+        text, place = mapping.get("valueExpression") or "", where.child("valueExpression")
+        if not text:
+            faults.append(required(place, ""))
+        else:
+            faults += _compiling_faults(lambda text=text: compile_claims(text), place, text)  # type: ignore[misc]
     return faults
 
 
@@ -244,7 +358,10 @@ def _prefixed_faults(mapping: Mapping[str, Any], path: Path, *, needed: bool) ->
     if claim and expression:
         return [invalid(path, "", "claim and expression can't both be set")]
     if expression:
-        return [forbidden(path.child("expression"), _NO_EXPRESSIONS)]
+        if mapping.get("prefix") is not None:
+            detail = "may not be specified when expression is set"
+            return [invalid(path.child("prefix"), mapping["prefix"], detail)]
+        return _compiling_faults(lambda: compile_claims(expression), path.child("expression"), expression)
     if not claim:
         return [required(path, "claim or expression is required")] if needed else []
     if mapping.get("prefix") is None:

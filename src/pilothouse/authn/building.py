@@ -174,9 +174,7 @@ def _token_authenticators(
     return found
 
 
-def read_keys(
-    paths: Sequence[str], files: list[WatchedFile[Any]]
-) -> Callable[[], Sequence[VerificationKey]]:
+def read_keys(paths: Sequence[str], files: list[WatchedFile[Any]]) -> Callable[[], Sequence[VerificationKey]]:
     """The keys of all files, as they are now; the watched files are added to the list."""
     watched = [WatchedFile(path, load_public_keys) for path in paths]
     files.extend(watched)

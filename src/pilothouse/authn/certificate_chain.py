@@ -147,8 +147,7 @@ def _check_validity(certificate: x509.Certificate, now: datetime.datetime) -> No
     if now > certificate.not_valid_after_utc:
         when = certificate.not_valid_after_utc
         raise InvalidCertificate(
-            "x509: certificate has expired or is not yet valid: "
-            f"current time {_rfc3339(now)} is after {_rfc3339(when)}"
+            f"x509: certificate has expired or is not yet valid: current time {_rfc3339(now)} is after {_rfc3339(when)}"
         )
 
 

@@ -18,6 +18,7 @@ import orjson
 
 from pilothouse.authn.authentication_configuration import TrustedIssuer
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
+from pilothouse.authn.claim_expressions import claims_value
 from pilothouse.authn.jose import (
     InvalidToken,
     SignedToken,
@@ -189,6 +190,34 @@ class OIDCAuthenticator:
 
     def _user(self, claims: Mapping[str, Any]) -> User:
         issuer = self._issuer
+        expressions = issuer.expressions
+        seen: Any = None if expressions is None else claims_value(claims)
+        if expressions is not None and expressions.username is not None:
+            name = expressions.read_username(seen)
+        else:
+            name = self._username(claims)
+        groups = self._groups(claims)
+        if expressions is not None and expressions.groups is not None:
+            groups = expressions.read_groups(seen)
+        uid = _string(claims, issuer.uid_claim, "oidc: parse uid claim {}: {}") if issuer.uid_claim else ""
+        if expressions is not None and expressions.uid is not None:
+            uid = expressions.read_uid(seen)
+        identity = claims.get("jti")
+        extra: dict[str, tuple[str, ...]] = {}
+        if isinstance(identity, str) and identity:
+            extra[CREDENTIAL_ID] = (f"JTI={identity}",)
+        if expressions is not None:
+            extra.update(expressions.read_extra(seen))
+        for claim, wanted in issuer.required_claims.items():
+            _require(claims, claim, wanted)
+        user = User(name, uid, groups, extra)
+        if expressions is not None:
+            expressions.check_claims(seen)
+            expressions.check_user(user)
+        return user
+
+    def _username(self, claims: Mapping[str, Any]) -> str:
+        issuer = self._issuer
         username = _string(claims, issuer.username_claim, "oidc: parse username claims {}: {}")
         verified = claims.get("email_verified", True)
         if issuer.username_claim == "email" and verified is not True:
@@ -198,13 +227,7 @@ class OIDCAuthenticator:
                     "type bool"
                 )
             raise InvalidCredentials("oidc: email not verified")
-        groups = self._groups(claims)
-        uid = _string(claims, issuer.uid_claim, "oidc: parse uid claim {}: {}") if issuer.uid_claim else ""
-        for claim, wanted in issuer.required_claims.items():
-            _require(claims, claim, wanted)
-        identity = claims.get("jti")
-        extra = {CREDENTIAL_ID: (f"JTI={identity}",)} if isinstance(identity, str) and identity else {}
-        return User(issuer.username_prefix + username, uid, groups, extra)
+        return issuer.username_prefix + username
 
     def _groups(self, claims: Mapping[str, Any]) -> tuple[str, ...]:
         claim = self._issuer.groups_claim

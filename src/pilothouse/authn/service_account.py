@@ -152,9 +152,7 @@ class BoundTokens(Verifier):
         if _deleted_before(account, now - LEEWAY):
             raise InvalidCredentials(f"service account {namespace}/{name} has been deleted")
 
-    async def _bound_extra(
-        self, namespace: str, private: Mapping[str, Any], now: float
-    ) -> dict[str, tuple[str, ...]]:
+    async def _bound_extra(self, namespace: str, private: Mapping[str, Any], now: float) -> dict[str, tuple[str, ...]]:
         extra: dict[str, tuple[str, ...]] = {}
         secret, pod, node = (_mapping(private, kind) for kind in ("secret", "pod", "node"))
         if secret:

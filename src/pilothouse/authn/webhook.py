@@ -22,8 +22,7 @@ class TokenWebhook:
     ) -> None:
         if version not in VERSIONS:
             raise ValueError(
-                f"unsupported authentication webhook version {quote(version)}, "
-                'supported versions are "v1", "v1beta1"'
+                f'unsupported authentication webhook version {quote(version)}, supported versions are "v1", "v1beta1"'
             )
         self._post = post
         self._version = f"authentication.k8s.io/{version}"

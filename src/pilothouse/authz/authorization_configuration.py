@@ -1,6 +1,6 @@
 """``--authorization-config``: the chain of authorizers as a file, with several webhooks if need be.
 
-Match conditions (CEL) are refused: a webhook that is asked too seldom or too often is a hole or an outage.
+Match conditions are compiled with the file: one that does not compile refuses it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pilothouse.authn.configuration_file import load_configuration, raise_faults
-from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from pilothouse.authz.match_conditions import MatchConditions, compile_conditions
+from pilothouse.machinery.field_errors import FieldError, Path, duplicate, invalid, not_supported, required
 from pilothouse.machinery.names import check_dns1123_subdomain
 from pilothouse.machinery.times import TimeError, format_duration, parse_duration
 
@@ -50,6 +51,7 @@ class WebhookSettings:
     authorized_ttl: float
     unauthorized_ttl: float
     deny_on_failure: bool
+    conditions: MatchConditions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ def _authorizer(entry: Mapping[str, Any]) -> ConfiguredAuthorizer:
         authorized,
         unauthorized,
         webhook["failurePolicy"] == "Deny",
+        compile_conditions(_expressions(webhook), Path("matchConditions"))[0],
     )
     return ConfiguredAuthorizer(entry["type"], entry["name"], settings)
 
@@ -150,17 +153,23 @@ def _webhook_entry_faults(kind: str, webhook: Mapping[str, Any] | None, path: Pa
     if webhook is None:
         return [required(path.child("webhook"), "required when type=Webhook")]
     faults = _time_faults(webhook, path)
-    for name, known in (("subjectAccessReviewVersion", ("v1", "v1beta1")), ("failurePolicy", ("NoOpinion", "Deny"))):
+    version, needed = "matchConditionSubjectAccessReviewVersion", bool(_expressions(webhook))
+    for name, known, detail in (
+        ("subjectAccessReviewVersion", ("v1", "v1beta1"), ""),
+        (version, ("v1",), "required if match conditions are specified"),
+        ("failurePolicy", ("NoOpinion", "Deny"), ""),
+    ):
         value = webhook.get(name) or ""
-        if not value:
-            faults.append(required(path.child(name), ""))
-        elif value not in known:
+        if value and value not in known:
             faults.append(not_supported(path.child(name), value, known))
+        elif not value and (needed or name != version):
+            faults.append(required(path.child(name), detail))
     faults += _connection_faults(webhook.get("connectionInfo") or {}, path.child("connectionInfo"))
-    for index, _ in enumerate(webhook.get("matchConditions") or ()):
-        where = path.child("matchConditions").index(index).child("expression")
-        faults.append(forbidden(where, "expressions are not supported by this server"))
-    return faults
+    return faults + compile_conditions(_expressions(webhook), path.child("matchConditions"))[1]
+
+
+def _expressions(webhook: Mapping[str, Any]) -> list[str]:
+    return [str(each.get("expression") or "") for each in webhook.get("matchConditions") or ()]
 
 
 def _time_faults(webhook: Mapping[str, Any], path: Path) -> list[FieldError]:

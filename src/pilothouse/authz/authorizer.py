@@ -96,9 +96,7 @@ class Union:
         reasons: list[str] = []
         for name, decide, authorizer in self._asked:
             try:
-                decision, reason = (
-                    await authorizer.authorize(attributes) if decide is None else decide(attributes)
-                )
+                decision, reason = await authorizer.authorize(attributes) if decide is None else decide(attributes)
             except AuthorizationFailed as failure:
                 if failure.decision is Decision.DENY:
                     raise

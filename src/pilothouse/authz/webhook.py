@@ -17,6 +17,7 @@ from pilothouse.authn.user import User
 from pilothouse.authn.webhook_calls import Post, Sleep, WebhookFailed, call
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Decision, Rules
+from pilothouse.authz.match_conditions import ConditionFailed, MatchConditions
 from pilothouse.machinery import fields, labels
 from pilothouse.machinery.go_quote import quote
 
@@ -45,6 +46,7 @@ class WebhookAuthorizer:
         unauthorized_ttl: float = 30.0,
         decision_on_error: Decision = Decision.NO_OPINION,
         *,
+        conditions: MatchConditions | None = None,
         sleep: Sleep = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -56,12 +58,15 @@ class WebhookAuthorizer:
         self._version = version
         self._ttls = {True: authorized_ttl, False: unauthorized_ttl}
         self._decision_on_error = decision_on_error
+        self._conditions = conditions
         self._sleep = sleep
         self._clock = clock
         self._answers: dict[bytes, tuple[float, Mapping[str, Any]]] = {}
 
     async def authorize(self, attributes: Attributes) -> tuple[Decision, str]:
         """The webhook's decision, from memory if it is fresh; raises AuthorizationFailed."""
+        if self._conditions is not None and not self._is_meant(attributes, self._conditions):
+            return Decision.NO_OPINION, ""
         spec = self._spec(attributes)
         key = orjson.dumps(spec, option=orjson.OPT_SORT_KEYS)
         known = self._answers.get(key)
@@ -81,6 +86,12 @@ class WebhookAuthorizer:
         if _text_length(attributes) < MAX_REMEMBERED_TEXT:
             self._remember(key, status)
         return _read(status)
+
+    def _is_meant(self, attributes: Attributes, conditions: MatchConditions) -> bool:
+        try:
+            return conditions.matches(attributes, _selectors_of(attributes))
+        except ConditionFailed as failure:
+            raise AuthorizationFailed(str(failure), self._decision_on_error) from None
 
     def rules_for(self, user: User, namespace: str) -> Rules:
         """Not known here."""
@@ -118,6 +129,10 @@ def _resource_attributes(attributes: Attributes) -> dict[str, Any]:
         subresource=attributes.subresource,
         name=attributes.name,
     )
+    return {**described, **_selectors_of(attributes)}
+
+
+def _selectors_of(attributes: Attributes) -> dict[str, Any]:
     by_field = [
         {"key": field, "operator": "In" if operator == fields.EQUALS else "NotIn", "values": [value]}
         for field, operator, value in attributes.field_selector
@@ -127,19 +142,18 @@ def _resource_attributes(attributes: Attributes) -> dict[str, Any]:
         for key, operator, values in attributes.label_selector
         if operator in _LABEL_OPERATORS
     ]
+    found: dict[str, Any] = {}
     if by_field:
-        described["fieldSelector"] = {"requirements": by_field}
+        found["fieldSelector"] = {"requirements": by_field}
     if by_label:
-        described["labelSelector"] = {"requirements": by_label}
-    return described
+        found["labelSelector"] = {"requirements": by_label}
+    return found
 
 
 def _read(status: Mapping[str, Any]) -> tuple[Decision, str]:
     allowed, denied = bool(status.get("allowed")), bool(status.get("denied"))
     if allowed and denied:
-        raise AuthorizationFailed(
-            "webhook subject access review returned both allow and deny response", Decision.DENY
-        )
+        raise AuthorizationFailed("webhook subject access review returned both allow and deny response", Decision.DENY)
     decision = Decision.ALLOW if allowed else Decision.DENY if denied else Decision.NO_OPINION
     return decision, str(status.get("reason") or "")
 

@@ -73,8 +73,8 @@ PREFIX = "prefix is required when claim is set. It can be set to an empty string
             "jwt[0].issuer.audiences: Required value: at least one jwt[0].issuer.audiences is required",
         ),
         (
-            entry(claimMappings="{username: {expression: claims.sub}}"),
-            "jwt[0].claimMappings.username.expression: Forbidden: expressions are not supported by this server",
+            entry(claimMappings="{username: {expression: claims.sub, prefix: x}}"),
+            'jwt[0].claimMappings.username.prefix: Invalid value: "x": may not be specified when expression is set',
         ),
         (entry(claimMappings="{}"), "jwt[0].claimMappings.username: Required value: claim or expression is required"),
         (
@@ -83,7 +83,8 @@ PREFIX = "prefix is required when claim is set. It can be set to an empty string
         ),
         (
             entry(userValidationRules="[{expression: x}]"),
-            "jwt[0].userValidationRules[0].expression: Forbidden: expressions are not supported by this server",
+            'jwt[0].userValidationRules[0].expression: Invalid value: "x": compilation failed: ERROR: <input>:1:1: '
+            "undeclared reference to 'x' (in container '')\n | x\n | ^",
         ),
         (
             entry(claimValidationRules="[{}, {claim: a, message: m}]"),

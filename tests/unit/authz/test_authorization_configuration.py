@@ -59,9 +59,12 @@ def test_good_file(webhook):
             "matchConditions: [{expression: x}]}}",
             '[authorizers[0].timeout: Invalid value: "31s": must be > 0s and <= 30s, '
             'authorizers[0].authorizedTTL: Invalid value: "-1s": must be > 0s, '
+            "authorizers[0].matchConditionSubjectAccessReviewVersion: Required value: required if match conditions are "
+            "specified, "
             'authorizers[0].failurePolicy: Unsupported value: "Maybe": supported values: "NoOpinion", "Deny", '
             'authorizers[0].connectionInfo.kubeConfigFile: Invalid value: "rel": must be an absolute path, '
-            "authorizers[0].matchConditions[0].expression: Forbidden: expressions are not supported by this server]",
+            'authorizers[0].matchConditions[0].expression: Invalid value: "x": compilation failed: ERROR: <input>:1:1: '
+            "undeclared reference to 'x' (in container '')\n | x\n | ^]",
         ),
         (
             "- {type: RBAC, name: rbac, color: red}",

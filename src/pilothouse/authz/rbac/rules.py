@@ -58,17 +58,13 @@ class CompiledRules:
         for verbs in self._paths.get(path, ()):
             if verb in verbs or "*" in verbs:
                 return True
-        return any(
-            path.startswith(prefix) and (verb in verbs or "*" in verbs) for prefix, verbs in self._path_prefixes
-        )
+        return any(path.startswith(prefix) and (verb in verbs or "*" in verbs) for prefix, verbs in self._path_prefixes)
 
 
 def rules_covered(owned: Iterable[Rule], requested: Iterable[Rule]) -> list[Rule]:
     """The smallest parts of the requested rules that the owned ones do not cover; empty if all are covered."""
     owners = [_Owner(rule) for rule in owned]
-    return [
-        part for rule in requested for part in break_down(rule) if not any(owner.covers(part) for owner in owners)
-    ]
+    return [part for rule in requested for part in break_down(rule) if not any(owner.covers(part) for owner in owners)]
 
 
 def break_down(rule: Rule) -> list[Rule]:
