@@ -22,6 +22,7 @@ from pilothouse.app.reviews import review_verbs
 from pilothouse.app.services import install_allocation
 from pilothouse.authn.outgoing import OutgoingCalls
 from pilothouse.endpoints.request import APIRequest
+from pilothouse.filters.audit import Auditing
 from pilothouse.filters.chain import ChainConfig
 from pilothouse.filters.chain import build_chain as build_filters
 from pilothouse.filters.instrumentation import RequestMetrics
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 _RELOAD_SECONDS = 10.0
 _DRAIN_SECONDS = 60.0
+_AUDIT_SECONDS = 10.0
 
 
 class Assembly:
@@ -182,6 +184,14 @@ class Assembly:
         await self.close()
         self.lifecycle.closed.set()
 
+    async def _end_auditing(self, auditing: Auditing) -> None:
+        """Let the last events out, but do not wait for ever for a webhook that is away."""
+        try:
+            async with asyncio.timeout(_AUDIT_SECONDS):
+                await auditing.sink.close()
+        except TimeoutError:
+            logger.error("the last audit events could not be stored in time")
+
     async def close(self) -> None:
         """Release everything at once."""
         if self._upkeep is not None:
@@ -196,7 +206,7 @@ class Assembly:
         await self.admission.close()
         await self.authentication.close()
         if self.auditing is not None:
-            await self.auditing.sink.close()
+            await self._end_auditing(self.auditing)
         await self.outgoing.close()
         await self.cacher.close()
         await self.backend.close()
