@@ -57,6 +57,7 @@ MODULES: Final[Mapping[str, str]] = {
     "NodeDeclaredFeatureValidator": "node_declared_feature_validator",
     "PodResizeValidator": "pod_resize_validator",
     "MutatingAdmissionWebhook": "mutating_admission_webhook",
+    "ValidatingAdmissionPolicy": "validating_admission_policy",
     "ValidatingAdmissionWebhook": "validating_admission_webhook",
     "ResourceQuota": "resource_quota",
     "AlwaysDeny": "always_deny",

@@ -113,9 +113,9 @@ def _read_hook(raw: dict[str, Any], uid: str, configuration: str, conditions: Ma
         configuration=configuration,
         name=raw.get("name", ""),
         client=_read_client(raw.get("clientConfig") or {}),
-        rules=tuple(_read_rule(rule) for rule in raw.get("rules") or ()),
-        namespaces=_read_selector(raw.get("namespaceSelector")),
-        objects=_read_selector(raw.get("objectSelector")),
+        rules=tuple(read_rule(rule) for rule in raw.get("rules") or ()),
+        namespaces=read_selector(raw.get("namespaceSelector")),
+        objects=read_selector(raw.get("objectSelector")),
         ignores_failure=raw.get("failurePolicy") == IGNORE,
         equivalent=raw.get("matchPolicy") == EQUIVALENT,
         side_effects=raw.get("sideEffects"),
@@ -126,7 +126,8 @@ def _read_hook(raw: dict[str, Any], uid: str, configuration: str, conditions: Ma
     )
 
 
-def _read_rule(raw: dict[str, Any]) -> Rule:
+def read_rule(raw: dict[str, Any]) -> Rule:
+    """A rule as configurations and policies write it."""
     pairs = []
     for text in raw.get("resources") or ():
         resource, _, subresource = text.partition("/")
@@ -157,7 +158,7 @@ def _read_client(raw: dict[str, Any]) -> Client:
     )
 
 
-def _read_selector(raw: dict[str, Any] | None) -> Selector:
+def read_selector(raw: dict[str, Any] | None) -> Selector:
     """A selector; what validation should have refused selects nothing."""
     try:
         return labels.from_object(raw if raw is not None else {})

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Final, Protocol
 
 from pilothouse.admission.objects import Objects
 from pilothouse.admission.webhooks.hooks import Hook, Rule
@@ -16,6 +16,7 @@ from pilothouse.apis.resources import Resource, table
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupResource, GroupVersionKind, GroupVersionResource
+from pilothouse.machinery.labels import Selector
 
 EXCLUDED: Final = frozenset(
     {
@@ -40,6 +41,16 @@ _REGISTRATION: Final = frozenset(
 _NAMESPACES: Final = GroupVersionResource("", "v1", "namespaces")
 
 
+class Wanted(Protocol):
+    """A version that somebody wants to see a request in."""
+
+    @property
+    def resource(self) -> GroupVersionResource: ...
+
+    @property
+    def kind(self) -> GroupVersionKind: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Invocation:
     """A webhook to be called, and the version it wants."""
@@ -58,8 +69,8 @@ def is_exempt(resource: GroupResource) -> bool:
 
 async def match(hook: Hook, attributes: Attributes, namespaces: Objects) -> Invocation | None:
     """The invocation of a webhook for a request, None if it is not concerned; conditions are not looked at yet."""
-    selected: bool | errors.StatusError = await _selects_namespace(hook, attributes, namespaces)
-    if selected is False or not _selects_object(hook, attributes):
+    selected = await selects_namespace(hook.namespaces, attributes, namespaces)
+    if selected is False or not selects_object(hook.objects, attributes):
         return None
     found = _match_rules(hook, attributes)
     if found is not None and isinstance(selected, errors.StatusError):
@@ -67,10 +78,12 @@ async def match(hook: Hook, attributes: Attributes, namespaces: Objects) -> Invo
     return found
 
 
-async def _selects_namespace(hook: Hook, attributes: Attributes, namespaces: Objects) -> bool | errors.StatusError:
+async def selects_namespace(
+    selector: Selector, attributes: Attributes, namespaces: Objects
+) -> bool | errors.StatusError:
     """Whether the namespace is selected; an error counts only if the rules match."""
     name, resource = attributes.namespace, attributes.resource.resource
-    if hook.namespaces.empty or (not name and resource != "namespaces"):
+    if selector.empty or (not name and resource != "namespaces"):
         return True
     own = resource == "namespaces" and not attributes.subresource and attributes.operation in (CREATE, UPDATE)
     if own and attributes.object is not None:
@@ -80,14 +93,15 @@ async def _selects_namespace(hook: Hook, attributes: Attributes, namespaces: Obj
         if found is None:
             return errors.not_found(GroupResource("", "namespaces"), name)
         labels = found["metadata"].get("labels") or {}
-    return hook.namespaces.matches(labels)
+    return selector.matches(labels)
 
 
-def _selects_object(hook: Hook, attributes: Attributes) -> bool:
-    if hook.objects.empty:
+def selects_object(selector: Selector, attributes: Attributes) -> bool:
+    """Whether the object, or what it was before, is selected."""
+    if selector.empty:
         return True
     return any(
-        obj is not None and hook.objects.matches((obj.get("metadata") or {}).get("labels") or {})
+        obj is not None and selector.matches((obj.get("metadata") or {}).get("labels") or {})
         for obj in (attributes.object, attributes.old_object)
     )
 

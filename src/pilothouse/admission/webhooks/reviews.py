@@ -7,7 +7,7 @@ import binascii
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pilothouse.admission.webhooks.matching import Invocation
+from pilothouse.admission.webhooks.matching import Wanted
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind, GroupVersionResource
@@ -38,12 +38,12 @@ def choose_version(versions: tuple[str, ...]) -> str:
     return next((version for version in versions if version in _KNOWN), "")
 
 
-def make_request(uid: str, attributes: Attributes, invocation: Invocation, obj: Any, old: Any) -> dict[str, Any]:
+def make_request(uid: str, attributes: Attributes, wanted: Wanted, obj: Any, old: Any) -> dict[str, Any]:
     """The AdmissionRequest."""
     request: dict[str, Any] = {
         "uid": uid,
-        "kind": _kind(invocation.kind),
-        "resource": _resource(invocation.resource),
+        "kind": _kind(wanted.kind),
+        "resource": _resource(wanted.resource),
         "requestKind": _kind(attributes.kind),
         "requestResource": _resource(attributes.resource),
         "operation": attributes.operation,

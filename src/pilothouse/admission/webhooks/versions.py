@@ -1,10 +1,10 @@
-"""Objects in the version a webhook wants to see, and back."""
+"""Objects in the version that a webhook or a policy wants to see, and back."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pilothouse.admission.webhooks.matching import Invocation, row_of
+from pilothouse.admission.webhooks.matching import Wanted, row_of
 from pilothouse.apis import types
 from pilothouse.apis.conversion import converters_for
 from pilothouse.apis.strategies import strategy_for
@@ -16,15 +16,15 @@ from pilothouse.machinery.schema.decoding import DecodeError, decode
 Object = dict[str, Any]
 
 
-def to_version(attributes: Attributes, invocation: Invocation, obj: Object | None) -> Object | None:
-    """A hub object as the webhook wants it, with kind and apiVersion."""
+def to_version(attributes: Attributes, wanted: Wanted, obj: Object | None) -> Object | None:
+    """A hub object as it is wanted, with kind and apiVersion."""
     if obj is None:
         return None
-    kind = invocation.kind
+    kind = wanted.kind
     scope = attributes.scope
-    if invocation.kind == attributes.kind and isinstance(scope, ResourceScope):
+    if wanted.kind == attributes.kind and isinstance(scope, ResourceScope):
         return scope.served_object(obj)
-    row = row_of(invocation.resource)
+    row = row_of(wanted.resource)
     if row is not None and row.gvk == kind:
         _, from_hub = converters_for(row)
         if from_hub is not None:
@@ -32,10 +32,10 @@ def to_version(attributes: Attributes, invocation: Invocation, obj: Object | Non
     return {**obj, "kind": kind.kind, "apiVersion": str(kind.group_version)}
 
 
-def from_version(attributes: Attributes, invocation: Invocation, value: Any) -> Object:
+def from_version(attributes: Attributes, wanted: Wanted, value: Any) -> Object:
     """A changed object back in the hub version, decoded and defaulted; raises the 500 for what is no such object."""
     scope = attributes.scope
-    if isinstance(scope, ResourceScope) and invocation.kind == attributes.kind:
+    if isinstance(scope, ResourceScope) and wanted.kind == attributes.kind:
         try:
             obj, _ = scope.expected.decode(value)
         except DecodeError as error:
@@ -46,11 +46,11 @@ def from_version(attributes: Attributes, invocation: Invocation, value: Any) -> 
         obj = scope.hub_object(obj)
         scope.store.strategy.default(obj)
         return obj
-    return _decode_other(invocation, value)
+    return _decode_other(wanted, value)
 
 
-def _decode_other(invocation: Invocation, value: Any) -> Object:
-    row, struct = row_of(invocation.resource), types.find_kind(invocation.kind)
+def _decode_other(wanted: Wanted, value: Any) -> Object:
+    row, struct = row_of(wanted.resource), types.find_kind(wanted.kind)
     if struct is None:
         if not isinstance(value, dict):
             raise errors.internal_error("the patched object is no object")
@@ -61,7 +61,7 @@ def _decode_other(invocation: Invocation, value: Any) -> Object:
         raise errors.internal_error(str(error)) from None
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
-    if row is not None and row.gvk == invocation.kind:
+    if row is not None and row.gvk == wanted.kind:
         to_hub, _ = converters_for(row)
         obj = to_hub(obj) if to_hub is not None else obj
         strategy_for(row).default(obj)

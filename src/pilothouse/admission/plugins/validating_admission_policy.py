@@ -1,0 +1,176 @@
+"""ValidatingAdmissionPolicy: refuses, warns of or notes down what policies written as expressions object to.
+
+All policies are asked before the first refusal is answered with, so that every warning and audit annotation is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from pilothouse.admission.environment import Environment
+from pilothouse.admission.plugin import Plugin
+from pilothouse.admission.policies.criteria import Match, is_exempt
+from pilothouse.admission.policies.definitions import Binding, Definition, Policies, Policy
+from pilothouse.admission.policies.inputs import Inputs, describe_request, find_namespace
+from pilothouse.admission.policies.params import ParamError, Params, UnknownKind
+from pilothouse.admission.refusals import forbidden
+from pilothouse.admission.webhooks.versions import to_version
+from pilothouse.endpoints.admission import Attributes
+from pilothouse.machinery import errors
+from pilothouse.machinery.gvk import GroupResource
+
+if TYPE_CHECKING:
+    from pilothouse.admission.expressions.deciding import AccessChecks
+    from pilothouse.admission.policies.judging import Judge, Verdict
+
+_FAILURES: Final = "validation.policy.admission.k8s.io/validation_failure"
+_MOST_FAILURES: Final = 50
+_LONGEST_VALUE: Final = 10 * 1024
+_INVALID: Final = "Invalid"
+_CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, _INVALID: 422}
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What all policies say of one request."""
+
+    attributes: Attributes
+    checks: AccessChecks
+    versions: dict[Match, tuple[Any, Any, Any]] = field(default_factory=dict)
+    refusals: list[tuple[str, str]] = field(default_factory=list)
+    """Messages and reasons."""
+    failures: list[dict[str, Any]] = field(default_factory=list)
+
+    def misconfigured(self, definition: Definition[Judge], binding: Binding | None, why: str) -> None:
+        """A policy or binding that cannot be used: its failure policy decides."""
+        if not definition.ignores_failure:
+            what = "policy" if binding is None else "binding"
+            self.refuse(definition, binding, f"failed to configure {what}: {why}", "")
+
+    def refuse(self, definition: Definition[Judge], binding: Binding | None, why: str, reason: str) -> None:
+        """Note a reason to refuse the request."""
+        bound = f" with binding '{binding.name}'" if binding is not None else ""
+        message = f"ValidatingAdmissionPolicy '{definition.name}'{bound} denied request: {why}"
+        self.refusals.append((message, reason or _INVALID))
+
+    def take(self, definition: Definition[Judge], binding: Binding, verdict: Verdict, notes: dict[str, Any]) -> None:
+        """Do what the binding wants done with what its policy says."""
+        for denial in verdict.denials:
+            for action in binding.actions:
+                if action == "Deny":
+                    self.refuse(definition, binding, denial.message, denial.reason)
+                elif action == "Warn":
+                    warning = (
+                        f"Validation failed for ValidatingAdmissionPolicy '{definition.name}' "
+                        f"with binding '{binding.name}': {denial.message}"
+                    )
+                    self.attributes.warnings.append(warning)
+                elif action == "Audit":
+                    self.failures.append(
+                        {
+                            "message": denial.message,
+                            "policy": binding.policy,
+                            "binding": binding.name,
+                            "expressionIndex": denial.position,
+                            "validationActions": list(binding.actions),
+                        }
+                    )
+        for key, value in verdict.annotations:
+            notes.setdefault(key, {})[value.encode()[:_LONGEST_VALUE].decode(errors="ignore")] = None
+        for fault in verdict.annotation_faults:
+            self.refuse(definition, binding, fault, "")
+
+    def finish(self) -> None:
+        """Raise the first refusal, if there is one."""
+        if self.failures:
+            self.attributes.annotations[_FAILURES] = orjson.dumps(self.failures[:_MOST_FAILURES]).decode()
+        if not self.refusals:
+            return
+        message, reason = self.refusals[0]
+        refusal = forbidden(self.attributes, message)
+        details = {**(refusal.details or {}), "causes": [{"message": message}]}
+        raise errors.StatusError(_CODES.get(reason, 422), reason, refusal.message, details)
+
+
+class ValidatingAdmissionPolicy(Plugin):
+    """See the module's docstring."""
+
+    name = "ValidatingAdmissionPolicy"
+
+    def __init__(self, environment: Environment, configuration: Any = None) -> None:
+        super().__init__(environment)
+        self._policies = Policies(
+            environment, "validatingadmissionpolicies", "validatingadmissionpolicybindings", _compile
+        )
+        self._namespaces = environment.objects("", "v1", "namespaces")
+        self._params = Params(environment)
+
+    def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:
+        """Everything but policies themselves."""
+        return not is_exempt(resource)
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Ask every policy, then refuse if one does."""
+        policies = await self._policies.current()
+        if not policies:
+            return
+        from pilothouse.admission.expressions.deciding import AccessChecks
+
+        outcome = _Outcome(attributes, AccessChecks(self.environment.authorizer, attributes.user))
+        for policy in policies:
+            await self._ask(policy, outcome)
+        outcome.finish()
+
+    async def _ask(self, policy: Policy[Judge], outcome: _Outcome) -> None:
+        definition, attributes = policy.definition, outcome.attributes
+        try:
+            match = await definition.criteria.match(attributes, self._namespaces)
+            if match is None:
+                return None
+            kind = self._params.find_kind(definition.param_kind)
+        except errors.StatusError as error:
+            return outcome.misconfigured(definition, None, error.message)
+        except UnknownKind as error:
+            return outcome.misconfigured(definition, None, str(error))
+        notes: dict[str, dict[str, None]] = {}
+        for binding in policy.bindings:
+            try:
+                if binding.criteria is not None and not await binding.criteria.match(attributes, self._namespaces):
+                    continue
+                found = await self._params.collect(kind, binding.param_ref, attributes.namespace)
+            except errors.StatusError as error:
+                outcome.misconfigured(definition, binding, error.message)
+            except ParamError as error:
+                outcome.misconfigured(definition, binding, str(error))
+            else:
+                for params in found:
+                    verdict = await self._judge(definition, match, params, outcome)
+                    outcome.take(definition, binding, verdict, notes)
+        for key, values in notes.items():
+            attributes.annotations[f"{definition.name}/{key}"] = ", ".join(values)
+        return None
+
+    async def _judge(self, definition: Definition[Judge], match: Match, params: Any, outcome: _Outcome) -> Verdict:
+        attributes, checks = outcome.attributes, outcome.checks
+        seen = outcome.versions.get(match)
+        if seen is None:
+            seen = outcome.versions[match] = (
+                to_version(attributes, match, attributes.object),
+                to_version(attributes, match, attributes.old_object),
+                describe_request(attributes, match),
+            )
+        namespace = await find_namespace(attributes, self._namespaces)
+        obj, old, request = seen
+        inputs = Inputs(obj, old, request, namespace, params, checks.bindings(attributes))
+        judge = definition.compiled
+        return await checks.run(lambda: judge.judge(inputs))
+
+
+def _compile(spec: dict[str, Any]) -> Judge:
+    # Brings the whole expression language along, which few servers need.
+    from pilothouse.admission.policies.judging import Judge
+
+    return Judge(spec)

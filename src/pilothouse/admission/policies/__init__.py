@@ -1,0 +1,10 @@
+"""Admission policies: rules written as expressions, which need no webhook to be enforced.
+
+criteria       which requests a policy or a binding speaks of
+definitions    stored policies together with their bindings, in the form requests are matched against
+params         the objects that a binding hands to its policy
+expressions    a policy's expressions, compiled, and what is left of their budget while they run
+inputs         what expressions see of one request
+judging        validating policies
+mutations      mutating policies
+"""

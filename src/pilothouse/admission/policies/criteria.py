@@ -1,0 +1,109 @@
+"""Which requests a policy or a binding speaks of: selectors and rules as of webhooks, names, and rules that exclude."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pilothouse.admission.objects import Objects
+from pilothouse.admission.webhooks.hooks import EQUIVALENT, Rule, read_rule, read_selector
+from pilothouse.admission.webhooks.matching import (
+    EXCLUDED,
+    equivalent_resources,
+    matches_rule,
+    selects_namespace,
+    selects_object,
+)
+from pilothouse.endpoints.admission import Attributes
+from pilothouse.machinery import errors
+from pilothouse.machinery.gvk import GroupResource, GroupVersionKind, GroupVersionResource
+from pilothouse.machinery.labels import Selector
+
+_OWN: Final = frozenset(
+    {
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRule:
+    """A rule that may be about some names only."""
+
+    rule: Rule
+    names: frozenset[str]
+
+    def covers(self, attributes: Attributes, resource: GroupVersionResource) -> bool:
+        """Whether it speaks of a request, were it made to a resource."""
+        if not matches_rule(self.rule, attributes.operation, resource, attributes.subresource, attributes.namespace):
+            return False
+        return not self.names or attributes.name in self.names
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The version in which a policy wants to see a request."""
+
+    resource: GroupVersionResource
+    kind: GroupVersionKind
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """Match constraints."""
+
+    namespaces: Selector
+    objects: Selector
+    rules: tuple[NamedRule, ...]
+    excluded: tuple[NamedRule, ...]
+    equivalent: bool
+
+    async def match(self, attributes: Attributes, namespaces: Objects) -> Match | None:
+        """The version to show a request in, None if it is not meant; raises the 404 of a namespace."""
+        selected = await selects_namespace(self.namespaces, attributes, namespaces)
+        if selected is False or not selects_object(self.objects, attributes):
+            return None
+        if self.excluded and next(self._find(self.excluded, attributes), None) is not None:
+            return None
+        if self.rules:
+            found = next(self._find(self.rules, attributes), None)
+        else:
+            found = Match(attributes.resource, attributes.kind)
+        if found is not None and isinstance(selected, errors.StatusError):
+            raise selected
+        return found
+
+    def _find(self, rules: tuple[NamedRule, ...], attributes: Attributes) -> Iterator[Match]:
+        resource = attributes.resource
+        if any(rule.covers(attributes, resource) for rule in rules):
+            yield Match(resource, attributes.kind)
+        if not self.equivalent:
+            return
+        for rule in rules:
+            for other in equivalent_resources(resource):
+                if rule.covers(attributes, other.resource):
+                    yield Match(other.resource, other.kind_of(attributes.subresource))
+
+
+def read_criteria(raw: dict[str, Any]) -> Criteria:
+    """Match constraints as they are stored."""
+    return Criteria(
+        namespaces=read_selector(raw.get("namespaceSelector")),
+        objects=read_selector(raw.get("objectSelector")),
+        rules=_read_rules(raw.get("resourceRules")),
+        excluded=_read_rules(raw.get("excludeResourceRules")),
+        equivalent=raw.get("matchPolicy") == EQUIVALENT,
+    )
+
+
+def _read_rules(raw: list[dict[str, Any]] | None) -> tuple[NamedRule, ...]:
+    return tuple(NamedRule(read_rule(each), frozenset(each.get("resourceNames") or ())) for each in raw or ())
+
+
+def is_exempt(resource: GroupResource) -> bool:
+    """Whether policies never see a resource: nobody could repair them otherwise."""
+    return resource in EXCLUDED or (resource.group == "admissionregistration.k8s.io" and resource.resource in _OWN)

@@ -1,0 +1,110 @@
+"""Stored policies with their bindings, in the form that requests are matched against.
+
+Made again only after a policy or a binding changed; a policy that stays as it is keeps its compiled expressions, which
+are made when a request first needs them. Without bindings nothing is made at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from pilothouse.admission.environment import Environment
+from pilothouse.admission.objects import Objects
+from pilothouse.admission.policies.criteria import Criteria, read_criteria
+from pilothouse.admission.webhooks.hooks import IGNORE
+from pilothouse.storage.cacher import Entry
+
+T = TypeVar("T")
+_FORM: Final = "policies"
+_STATE: Final = "state of policies"
+_GROUP: Final = "admissionregistration.k8s.io"
+
+
+@dataclass(eq=False, slots=True)
+class Binding:
+    """Where a policy holds, with which params, and what its refusals lead to."""
+
+    name: str
+    policy: str
+    criteria: Criteria | None
+    param_ref: dict[str, Any] | None
+    actions: tuple[str, ...]
+
+
+class Definition(Generic[T]):
+    """A policy without its bindings."""
+
+    def __init__(self, name: str, spec: dict[str, Any], compile_policy: Callable[[dict[str, Any]], T]) -> None:
+        self.name = name
+        self.criteria = read_criteria(spec.get("matchConstraints") or {})
+        self.ignores_failure = spec.get("failurePolicy") == IGNORE
+        self.param_kind: dict[str, str] | None = spec.get("paramKind")
+        self.reinvoked = spec.get("reinvocationPolicy") == "IfNeeded"
+        self._spec, self._compile = spec, compile_policy
+        self._compiled: T | None = None
+
+    @property
+    def compiled(self) -> T:
+        """Its expressions, compiled at the first asking."""
+        if self._compiled is None:
+            self._compiled = self._compile(self._spec)
+        return self._compiled
+
+
+@dataclass(eq=False, slots=True)
+class Policy(Generic[T]):
+    """A policy and all its bindings."""
+
+    definition: Definition[T]
+    bindings: list[Binding]
+
+
+class Policies(Generic[T]):
+    """All policies of one kind that are bound, by name."""
+
+    def __init__(
+        self, environment: Environment, policies: str, bindings: str, compile_policy: Callable[[dict[str, Any]], T]
+    ) -> None:
+        self._policies = environment.objects(_GROUP, "v1", policies)
+        self._bindings = environment.objects(_GROUP, "v1", bindings)
+        self._compile = compile_policy
+        self._state: tuple[object, object] = (None, None)
+        self._known: tuple[Policy[T], ...] = ()
+
+    async def current(self) -> Sequence[Policy[T]]:
+        """The policies as they are now."""
+        await self._bindings.ready()
+        await self._policies.ready()
+        state = (self._policies.remembered(_STATE, object), self._bindings.remembered(_STATE, object))
+        if state[0] is not self._state[0] or state[1] is not self._state[1]:
+            self._known, self._state = self._collect(), state
+        return self._known
+
+    def _collect(self) -> tuple[Policy[T], ...]:
+        bound: dict[str, list[Binding]] = {}
+        for entry in self._bindings.entries():
+            binding = Objects.derived(entry, _FORM, self._read_binding)
+            bound.setdefault(binding.policy, []).append(binding)
+        if not bound:
+            return ()
+        return tuple(
+            Policy(Objects.derived(entry, _FORM, self._read_policy), bound[entry.name])
+            for entry in self._policies.entries()
+            if entry.name in bound
+        )
+
+    def _read_policy(self, entry: Entry) -> Definition[T]:
+        return Definition(entry.name, self._policies.store.decode(entry).get("spec") or {}, self._compile)
+
+    def _read_binding(self, entry: Entry) -> Binding:
+        spec = self._bindings.store.decode(entry).get("spec") or {}
+        criteria = spec.get("matchResources")
+        return Binding(
+            name=entry.name,
+            policy=spec.get("policyName", ""),
+            criteria=read_criteria(criteria) if criteria is not None else None,
+            param_ref=spec.get("paramRef"),
+            actions=tuple(spec.get("validationActions") or ()),
+        )

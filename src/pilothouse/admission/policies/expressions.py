@@ -1,0 +1,136 @@
+"""The expressions of a policy: compiled once, evaluated within a budget, variables computed when first read.
+
+What a variable costs is charged to the expression that reads it first. Faults of one expression are that expression's
+alone; running out of budget ends all of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from pilothouse.cel.environment import PER_CALL_LIMIT, Environment, Program
+from pilothouse.cel.kubernetes import CURRENT
+from pilothouse.cel.policies import LazyVariables, PolicyError, compile_expression, policy_environment
+from pilothouse.cel.steps import Tracker
+from pilothouse.cel.types import BOOL, DYN, Type
+from pilothouse.cel.values import EvaluationError
+from pilothouse.machinery.field_errors import aggregate
+from pilothouse.machinery.go_quote import quote
+
+BUDGET: Final = 10_000_000
+CONDITIONS_BUDGET: Final = BUDGET // 4
+Compiled = Program | str
+"""A program, or why there is none."""
+
+
+class Fault(Exception):
+    """An expression that could not be evaluated."""
+
+
+class OutOfBudget(Exception):
+    """All that may be spent is spent."""
+
+    def __init__(self) -> None:
+        super().__init__("validation failed due to running out of cost budget, no further validation rules will be run")
+
+
+class Compiler:
+    """Compiles the expressions of one policy; its variables come first."""
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        self._params = spec.get("paramKind") is not None
+        self._types: dict[str, Type] = {}
+        self._environments: dict[tuple[bool, bool], Environment] = {}
+        self.variables: dict[str, Compiled] = {}
+        for variable in spec.get("variables") or ():
+            self._add_variable(variable.get("name", ""), variable.get("expression", ""))
+
+    def compile(self, text: str, *wanted: Type, authorizer: bool = True, patches: bool = False) -> Compiled:
+        """An expression that sees all variables."""
+        known = self._environments.get((authorizer, patches))
+        if known is None:
+            known = self._environments[authorizer, patches] = self._environment(authorizer, patches)
+        return _compile(known, text, wanted)
+
+    def conditions(self, spec: Mapping[str, Any]) -> list[Compiled]:
+        """The match conditions."""
+        return [self.compile(each.get("expression", ""), BOOL) for each in spec.get("matchConditions") or ()]
+
+    def _add_variable(self, name: str, text: str) -> None:
+        compiled = self.variables[name] = _compile(self._environment(True, False), text, ())
+        self._types[name] = compiled.type if isinstance(compiled, Program) else DYN
+
+    def _environment(self, authorizer: bool, patches: bool) -> Environment:
+        return policy_environment(
+            params=self._params,
+            authorizer=authorizer,
+            patches=patches,
+            variables=dict(self._types),
+            version=CURRENT,
+        )
+
+
+def _compile(environment: Environment, text: str, wanted: tuple[Type, ...]) -> Compiled:
+    try:
+        return compile_expression(environment, text, wanted)
+    except PolicyError as error:
+        return str(error)
+
+
+class Run:
+    """Evaluates expressions that share their variables and a budget."""
+
+    __slots__ = ("_bindings", "_lazily_spent", "budget")
+
+    def __init__(self, bindings: Mapping[str, Any], variables: Mapping[str, Compiled], budget: int) -> None:
+        compute = {name: self._computation(name, compiled) for name, compiled in variables.items()}
+        self._bindings = {**bindings, "variables": LazyVariables(compute)}
+        self._lazily_spent = 0
+        self.budget = budget
+
+    def evaluate(self, compiled: Compiled) -> Any:
+        """The value; raises Fault or OutOfBudget."""
+        if isinstance(compiled, str):
+            raise Fault(f"compilation error: {compiled}")
+        tracker = Tracker(PER_CALL_LIMIT)
+        fault, value = "", None
+        try:
+            value = compiled.run(self._bindings, tracker)
+        except EvaluationError as error:
+            fault = f"expression '{compiled.text}' resulted in error: {error}"
+        self.budget -= self._lazily_spent + tracker.cost
+        self._lazily_spent = 0
+        if self.budget < 0:
+            raise OutOfBudget
+        if fault:
+            raise Fault(fault)
+        return value
+
+    def _computation(self, name: str, compiled: Compiled) -> Callable[[], Any]:
+        def compute() -> Any:
+            if isinstance(compiled, str):
+                raise EvaluationError(f"composited variable {quote(name)} fails to compile: {compiled}")
+            tracker = Tracker(PER_CALL_LIMIT)
+            try:
+                return compiled.run(self._bindings, tracker)
+            except EvaluationError as error:
+                raise EvaluationError(f"composited variable {quote(name)} fails to evaluate: {error}") from None
+            finally:
+                self._lazily_spent += tracker.cost
+
+        return compute
+
+
+def meets(conditions: Sequence[Compiled], run: Run) -> bool:
+    """Whether all conditions are true: one that is false settles it; else raises Fault if one could not be told."""
+    faults: list[str] = []
+    met = True
+    for condition in conditions:
+        try:
+            met = run.evaluate(condition) is not False and met
+        except Fault as fault:
+            faults.append(str(fault))
+    if met and faults:
+        raise Fault(aggregate(faults))
+    return met

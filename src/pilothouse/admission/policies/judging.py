@@ -1,0 +1,160 @@
+"""Validating policies: what their expressions say of one request and one object of params.
+
+    conditions → validations, each with its message → audit annotations
+
+Evaluation is synchronous and repeats as a whole when an access check has to wait for its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pilothouse.admission.policies.expressions import (
+    BUDGET,
+    CONDITIONS_BUDGET,
+    Compiled,
+    Compiler,
+    Fault,
+    OutOfBudget,
+    Run,
+    meets,
+)
+from pilothouse.admission.policies.inputs import Inputs
+from pilothouse.admission.webhooks.hooks import IGNORE
+from pilothouse.cel.types import BOOL, NULL, STRING
+
+_LONGEST_MESSAGE: Final = 5 * 1024
+INVALID: Final = "Invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A validation that says no, or could not be evaluated."""
+
+    position: int
+    message: str
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What a policy says."""
+
+    denials: list[Denial] = field(default_factory=list)
+    annotations: list[tuple[str, str]] = field(default_factory=list)
+    annotation_faults: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Validation:
+    program: Compiled
+    message_program: Compiled | None
+    text: str
+    message: str
+    reason: str
+
+
+class Judge:
+    """The compiled expressions of a validating policy."""
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        compiler = Compiler(spec)
+        self._variables = compiler.variables
+        self._ignores_failure = spec.get("failurePolicy") == IGNORE
+        self._conditions = compiler.conditions(spec)
+        self._validations = [_read_validation(compiler, each) for each in spec.get("validations") or ()]
+        self._annotations = [
+            (each.get("key", ""), compiler.compile(each.get("valueExpression", ""), STRING, NULL))
+            for each in spec.get("auditAnnotations") or ()
+        ]
+
+    def judge(self, inputs: Inputs) -> Verdict:
+        """Evaluate everything; what fails counts as the failure policy has it."""
+        verdict = Verdict()
+        try:
+            if self._conditions:
+                bindings = inputs.bindings(namespace=False)
+                if not meets(self._conditions, Run(bindings, self._variables, CONDITIONS_BUDGET)):
+                    return verdict
+            self._validate(inputs, verdict)
+            self._annotate(inputs, verdict)
+        except (Fault, OutOfBudget) as fault:
+            verdict = Verdict()
+            self._fail(verdict, 0, str(fault))
+        return verdict
+
+    def _fail(self, verdict: Verdict, position: int, message: str) -> None:
+        if not self._ignores_failure:
+            verdict.denials.append(Denial(position, message))
+
+    def _validate(self, inputs: Inputs, verdict: Verdict) -> None:
+        run = Run(inputs.bindings(), self._variables, BUDGET)
+        results: list[Any] = []
+        for validation in self._validations:
+            try:
+                results.append(run.evaluate(validation.program))
+            except Fault as fault:
+                results.append(fault)
+        if all(result is True for result in results):
+            return
+        messages, spent = self._messages(inputs, run.budget)
+        for position, (validation, result) in enumerate(zip(self._validations, results, strict=True)):
+            if isinstance(result, Fault):
+                self._fail(verdict, position, str(result))
+            elif spent:
+                self._fail(verdict, position, f"failed messageExpression: {spent}")
+            elif result is not True:
+                message = messages[position] or validation.message or f"failed expression: {validation.text}"
+                verdict.denials.append(Denial(position, message, validation.reason))
+
+    def _messages(self, inputs: Inputs, budget: int) -> tuple[list[str], str]:
+        """What message expressions give, empty where that is of no use; and why none of them counts."""
+        run = Run(inputs.bindings(access=False), self._variables, budget)
+        messages = []
+        for validation in self._validations:
+            value: Any = ""
+            if validation.message_program is not None:
+                try:
+                    value = run.evaluate(validation.message_program)
+                except Fault:
+                    value = ""
+                except OutOfBudget as spent:
+                    return [], str(spent)
+            messages.append(_usable(value))
+        return messages, ""
+
+    def _annotate(self, inputs: Inputs, verdict: Verdict) -> None:
+        if not self._annotations:
+            return
+        run = Run(inputs.bindings(access=False), self._variables, BUDGET)
+        for key, program in self._annotations:
+            try:
+                value = run.evaluate(program)
+            except Fault as fault:
+                if not self._ignores_failure:
+                    verdict.annotation_faults.append(str(fault))
+                continue
+            if isinstance(value, str) and value.strip():
+                verdict.annotations.append((key, value.strip()))
+
+
+def _read_validation(compiler: Compiler, raw: dict[str, Any]) -> _Validation:
+    message = raw.get("messageExpression")
+    text = raw.get("expression", "")
+    return _Validation(
+        program=compiler.compile(text, BOOL),
+        message_program=compiler.compile(message, STRING, authorizer=False) if message else None,
+        text=text.strip(),
+        message=(raw.get("message") or "").strip(),
+        reason=raw.get("reason") or INVALID,
+    )
+
+
+def _usable(value: Any) -> str:
+    """A message of one line that is not too long; empty for any other."""
+    if not isinstance(value, str):
+        return ""
+    value = value.strip()
+    return "" if "\n" in value or len(value.encode()) > _LONGEST_MESSAGE else value
