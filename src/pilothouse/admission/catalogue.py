@@ -18,7 +18,7 @@ from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
 
 ENTRY_POINTS: Final = "pilothouse.admission_plugins"
-OWN_PLACE: Final = "MutatingAdmissionWebhook"
+OWN_PLACE: Final = "MutatingAdmissionPolicy"
 _PACKAGE: Final = "pilothouse.admission.plugins"
 
 # Name → module below the package of plug-ins. The order is the order of running.
@@ -56,6 +56,7 @@ MODULES: Final[Mapping[str, str]] = {
     "PodTopologyLabels": "pod_topology_labels",
     "NodeDeclaredFeatureValidator": "node_declared_feature_validator",
     "PodResizeValidator": "pod_resize_validator",
+    "MutatingAdmissionPolicy": "mutating_admission_policy",
     "MutatingAdmissionWebhook": "mutating_admission_webhook",
     "ValidatingAdmissionPolicy": "validating_admission_policy",
     "ValidatingAdmissionWebhook": "validating_admission_webhook",

@@ -96,6 +96,11 @@ class FieldManager:
         self._blank: dict[str, Any] | None = None
 
     @property
+    def shape(self) -> Shape:
+        """How objects of this endpoint merge."""
+        return self._shape
+
+    @property
     def blank(self) -> dict[str, Any]:
         """The object before it has anything: what a new object is compared with."""
         if self._blank is None:

@@ -1,0 +1,231 @@
+"""MutatingAdmissionPolicy: changes objects as policies written as expressions say, one policy after the other.
+
+Each sees what those before it made of the object. A policy that wants to is applied again, once, when the object
+changed after it had its say (``reinvocationPolicy``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from pilothouse.admission.environment import Environment
+from pilothouse.admission.plugin import Plugin
+from pilothouse.admission.policies.criteria import Match, is_exempt
+from pilothouse.admission.policies.definitions import Binding, Definition, Policies, Policy
+from pilothouse.admission.policies.inputs import Inputs, describe_request, find_namespace
+from pilothouse.admission.policies.params import ParamError, Params, UnknownKind
+from pilothouse.admission.refusals import forbidden
+from pilothouse.admission.reinvocation import Reinvocation
+from pilothouse.admission.webhooks.versions import from_version, to_version
+from pilothouse.apis import types
+from pilothouse.endpoints.admission import Attributes
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.machinery import errors
+from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.structured.shapes import Shape, shape_of
+
+if TYPE_CHECKING:
+    from pilothouse.admission.expressions.deciding import AccessChecks
+    from pilothouse.admission.policies.mutations import Mutator
+
+_Key = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Invocation:
+    """A policy to be applied with one object of params."""
+
+    definition: Definition[Mutator]
+    binding: Binding
+    match: Match
+    params: dict[str, Any] | None
+
+    @property
+    def key(self) -> _Key:
+        metadata = (self.params or {}).get("metadata") or {}
+        return self.definition.name, self.binding.name, metadata.get("namespace", ""), metadata.get("name", "")
+
+
+@dataclass(slots=True)
+class _Round:
+    """Which policies of a request may have to be applied again, and which have to."""
+
+    applied: set[_Key] = field(default_factory=set)
+    due: set[_Key] = field(default_factory=set)
+    last: bytes = b""
+
+    def require(self) -> None:
+        """The object changed: whatever was applied before is due again."""
+        self.due |= self.applied
+        self.applied = set()
+
+
+@dataclass(slots=True)
+class _Faults:
+    """Why a request has to be refused."""
+
+    found: list[tuple[str, str]] = field(default_factory=list)
+    """Messages and reasons."""
+
+    def add(self, definition: Definition[Mutator], binding: Binding | None, why: str, reason: str = "") -> None:
+        """Note a failure; the failure policy decides whether it counts."""
+        if definition.ignores_failure:
+            return
+        if binding is None:
+            message = f"policy {quote(definition.name)} denied request: {why}"
+        else:
+            message = f"policy '{definition.name}' with binding '{binding.name}' denied request: {why}"
+        self.found.append((message, reason))
+
+    def finish(self, attributes: Attributes) -> None:
+        """Raise the refusal, if there is one."""
+        if not self.found:
+            return
+        refusal = forbidden(attributes, "")
+        details = {**(refusal.details or {}), "causes": [{"message": message} for message, _ in self.found]}
+        message, reason = self.found[0]
+        raise errors.StatusError(refusal.code, reason or refusal.reason, message, details)
+
+
+class MutatingAdmissionPolicy(Plugin):
+    """See the module's docstring."""
+
+    name = "MutatingAdmissionPolicy"
+
+    def __init__(self, environment: Environment, configuration: Any = None) -> None:
+        super().__init__(environment)
+        self._policies = Policies(environment, "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", _compile)
+        self._namespaces = environment.objects("", "v1", "namespaces")
+        self._params = Params(environment)
+        self._enabled = environment.enabled("MutatingAdmissionPolicy")
+
+    def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:
+        """Everything but policies themselves."""
+        return self._enabled and not is_exempt(resource)
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Apply each policy that is concerned, then refuse if one failed."""
+        policies = await self._policies.current()
+        if not policies:
+            return
+        faults = _Faults()
+        invocations: list[_Invocation] = []
+        for policy in policies:
+            invocations += await self._select(policy, attributes, faults)
+        if invocations:
+            await self._apply_all(invocations, attributes, faults)
+        faults.finish(attributes)
+
+    async def _select(self, policy: Policy[Mutator], attributes: Attributes, faults: _Faults) -> list[_Invocation]:
+        definition = policy.definition
+        try:
+            match = await definition.criteria.match(attributes, self._namespaces)
+            if match is None:
+                return []
+            kind = self._params.find_kind(definition.param_kind)
+        except errors.StatusError as error:
+            faults.add(definition, None, f"failed to configure policy: {error.message}")
+            return []
+        except UnknownKind as error:
+            faults.add(definition, None, f"failed to configure policy: {error}")
+            return []
+        invocations: list[_Invocation] = []
+        for binding in policy.bindings:
+            try:
+                if binding.criteria is not None and not await binding.criteria.match(attributes, self._namespaces):
+                    continue
+                found = await self._params.collect(kind, binding.param_ref, attributes.namespace)
+            except errors.StatusError as error:
+                faults.add(definition, binding, f"failed to configure binding: {error.message}")
+            except ParamError as error:
+                faults.add(definition, binding, f"failed to configure binding: {error}")
+            else:
+                invocations += [_Invocation(definition, binding, match, params) for params in found]
+        return invocations
+
+    async def _apply_all(self, invocations: list[_Invocation], attributes: Attributes, faults: _Faults) -> None:
+        from pilothouse.admission.expressions.deciding import AccessChecks
+
+        run = attributes.reinvocation
+        if run is None:
+            run = attributes.reinvocation = Reinvocation()
+        state = run.state.setdefault(self.name, _Round())
+        if run.again and state.applied and state.last != _snapshot(attributes.object):
+            state.require()
+        namespace = await find_namespace(attributes, self._namespaces)
+        checks = AccessChecks(self.environment.authorizer, attributes.user)
+        for invocation in invocations:
+            if run.again and invocation.key not in state.due:
+                continue
+            before = attributes.object
+            if not await self._apply(invocation, attributes, namespace, checks, faults):
+                continue
+            if attributes.object != before:
+                state.require()
+                run.require()
+            if invocation.definition.reinvoked:
+                state.applied.add(invocation.key)
+        if state.applied:
+            state.last = _snapshot(attributes.object)
+
+    async def _apply(
+        self, invocation: _Invocation, attributes: Attributes, namespace: Any, checks: AccessChecks, faults: _Faults
+    ) -> bool:
+        """Apply a policy; False if its conditions are not met or cannot be told."""
+        from pilothouse.admission.policies.mutations import MutationError
+
+        definition, match = invocation.definition, invocation.match
+        mutator = definition.compiled
+        obj = to_version(attributes, match, attributes.object)
+        old = to_version(attributes, match, attributes.old_object)
+        request, access = describe_request(attributes, match), checks.bindings(attributes)
+        inputs = Inputs(obj, old, request, namespace, invocation.params, access)
+        try:
+            if not await checks.run(lambda: mutator.meets(inputs)):
+                return False
+        except MutationError as error:
+            faults.add(definition, invocation.binding, str(error), "Invalid")
+            return False
+        for mutation in mutator.mutations:
+            if inputs.obj is None:
+                break
+            try:
+                value = await checks.run(lambda mutation=mutation: mutator.evaluate(mutation, inputs))  # type: ignore[misc]
+                changed = mutation.change(inputs.obj, value, _shape_of(attributes, match))
+            except MutationError as error:
+                faults.add(definition, invocation.binding, str(error), "Invalid")
+                continue
+            if changed is not inputs.obj:
+                attributes.object = from_version(attributes, match, changed)
+                inputs.obj = to_version(attributes, match, attributes.object)
+        return True
+
+
+def _shape_of(attributes: Attributes, match: Match) -> Shape:
+    """How objects of the wanted version merge; raises the 503 for a kind that is not known yet."""
+    struct = types.find_kind(match.kind)
+    if struct is not None:
+        return shape_of(struct)
+    scope = attributes.scope
+    if isinstance(scope, ResourceScope) and match.kind == attributes.kind and scope.field_manager is not None:
+        return scope.field_manager.shape
+    why = (
+        f"Resource kind {match.kind} not found. There can be a delay between when CustomResourceDefinitions are "
+        "created and when they are available."
+    )
+    raise errors.StatusError(503, "ServiceUnavailable", why)
+
+
+def _snapshot(obj: Any) -> bytes:
+    return orjson.dumps(obj, option=orjson.OPT_SORT_KEYS)
+
+
+def _compile(spec: dict[str, Any]) -> Mutator:
+    # Brings the whole expression language along, which few servers need.
+    from pilothouse.admission.policies.mutations import Mutator
+
+    return Mutator(spec)
