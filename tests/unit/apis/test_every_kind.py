@@ -217,7 +217,9 @@ class Mender:
                 steps[0] = EVENT_NAMES[steps[0]]
             holder, step, kind = find(self.struct, obj, steps)
             supported = SUPPORTED.search(cause["message"])
-            if supported and isinstance(kind, Scalar) and kind.kind == "string":
+            if str(step).lower().endswith("expression") and isinstance(kind, Scalar):
+                holder[step] = expression_for(cause["field"])
+            elif supported and isinstance(kind, Scalar) and kind.kind == "string":
                 holder[step] = self.maker.rng.choice(re.findall(r'"([^"]*)"', supported[1]))
             elif "Required" in cause["reason"] or (isinstance(holder, dict) and self.maker.rng.random() < 0.3):
                 holder[step] = self._make(kind)
@@ -230,6 +232,15 @@ class Mender:
             if made:
                 return made
         return made
+
+
+def expression_for(field: str) -> str:
+    """CEL that compiles where a policy has an expression."""
+    if "jsonPatch" in field:
+        return "[JSONPatch{op: 'remove', path: '/x'}]"
+    if "applyConfiguration" in field:
+        return "Object{}"
+    return "'text'" if field.endswith(("messageExpression", "valueExpression")) else "true"
 
 
 def find(kind: Type, value: Any, steps: list[str]) -> tuple[Any, Any, Type]:
