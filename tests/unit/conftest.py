@@ -1,4 +1,4 @@
-"""Requests that no socket has seen, and a whole server in the process of the tests."""
+"""Requests that no socket has seen."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from pilothouse.authn.user import User
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.request_info import resolve
-from pilothouse.testing.pytest_plugin import pilothouse_flags, pilothouse_namespace, pilothouse_server
-
-__all__ = ["pilothouse_flags", "pilothouse_namespace", "pilothouse_server"]
 
 Ask = Callable[..., APIRequest]
 
