@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pilothouse.admission.catalogue import load_catalogue
@@ -10,13 +10,20 @@ from pilothouse.admission.chain import Chain
 from pilothouse.admission.configuration import load_sections
 from pilothouse.admission.environment import Environment
 from pilothouse.authz.authorizer import Authorizer
+from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.registry.storage import StorageFactory
+from pilothouse.registry.store.store import Store
 
 if TYPE_CHECKING:
     from pilothouse.options import ServerOptions
 
 
-def build_admission(options: ServerOptions, storage: StorageFactory, authorizer: Authorizer) -> Chain:
+def build_admission(
+    options: ServerOptions,
+    storage: StorageFactory,
+    authorizer: Authorizer,
+    custom_store: Callable[[GroupVersionKind], Store | None] | None = None,
+) -> Chain:
     """Make the plug-ins that the flags ask for. Raises ``ConfigurationError`` for a faulty configuration file."""
     flags = options.admission
     environment = Environment(
@@ -26,6 +33,7 @@ def build_admission(options: ServerOptions, storage: StorageFactory, authorizer:
         not_ready_seconds=flags.default_not_ready_toleration_seconds,
         unreachable_seconds=flags.default_unreachable_toleration_seconds,
         routes_services=options.control_plane.enable_aggregator_routing,
+        custom_store=custom_store,
     )
     catalogue = load_catalogue(options.own.admission_plugin_modules)
     if flags.admission_control:

@@ -13,7 +13,7 @@ from pilothouse.app.auditing import build_auditing
 from pilothouse.app.authentication import Authentication
 from pilothouse.app.authorization import Authorization
 from pilothouse.app.chain import Chain, build_chain
-from pilothouse.app.custom_versions import CustomVersionDocuments
+from pilothouse.app.custom_versions import CustomVersionDocuments, CustomVersionStores
 from pilothouse.app.encryption import Encryption
 from pilothouse.app.escalation import guard_roles
 from pilothouse.app.hooks import ServerHooks
@@ -66,7 +66,8 @@ class Assembly:
         self.auditing = build_auditing(options, self.outgoing)
         self.authentication = Authentication(options, self.storage, self.outgoing)
         self.authorization = Authorization(options, self.storage, self.outgoing)
-        self.admission = build_admission(options, self.storage, self.authorization.authorizer)
+        custom_stores = CustomVersionStores()
+        self.admission = build_admission(options, self.storage, self.authorization.authorizer, custom_stores.find)
         runtime_config = dict(options.api_enablement.runtime_config)
         self.chain: Chain = build_chain(
             self.storage,
@@ -86,6 +87,7 @@ class Assembly:
         install_standard_routes(front, self.metrics)
         self.openapi = install_openapi(front)
         self.chain.custom.tell(CustomVersionDocuments(self.openapi))
+        self.chain.custom.tell(custom_stores)
         install_debugging_pages(front, options.shown)
         install_openid(front, self.authentication, options.authentication.service_account_jwks_uri, address)
         front.checks.install(front.routes)

@@ -8,9 +8,10 @@ from pilothouse.admission.environment import Environment
 from pilothouse.admission.webhooks.services import ServiceResolver
 from pilothouse.aggregator.registration import ALWAYS, AutoRegistration, api_service
 from pilothouse.endpoints.installed import InstalledVersion
-from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind
 from pilothouse.openapi.registry import OpenApi
 from pilothouse.registry.storage import StorageFactory
+from pilothouse.registry.store.store import Store
 
 if TYPE_CHECKING:
     from pilothouse.apiextensions.serving.webhook import ConversionWebhooks
@@ -51,3 +52,29 @@ class CustomVersionDocuments:
             self._openapi.set_group_version(gv, CustomVersionSource(gv, version.established))
         else:
             self._openapi.remove_group_version(gv)
+
+
+class CustomVersionStores:
+    """Finds the stores of their kinds, for admission policies that take params of such kinds."""
+
+    def __init__(self) -> None:
+        self._versions: dict[GroupVersion, InstalledVersion] = {}
+
+    def version_changed(self, gv: GroupVersion, version: InstalledVersion | None) -> None:
+        if version is None:
+            self._versions.pop(gv, None)
+        else:
+            self._versions[gv] = version
+
+    def find(self, kind: GroupVersionKind) -> Store | None:
+        """The store of a kind; None for one that is not served."""
+        version = self._versions.get(kind.group_version)
+        if version is None:
+            return None
+        from pilothouse.apiextensions.serving.versions import CustomVersion
+
+        if not isinstance(version, CustomVersion):
+            return None
+        served = next((each for each in version.established if each.names["kind"] == kind.kind), None)
+        scope = served.scope(kind.version) if served is not None else None
+        return scope.store if scope is not None else None

@@ -15,6 +15,7 @@ from pilothouse.apis.resources import Resource, table
 from pilothouse.machinery import labels
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind
 from pilothouse.machinery.labels import SelectorError
+from pilothouse.storage.cacher import Entry
 
 Object = dict[str, Any]
 
@@ -27,40 +28,82 @@ class ParamError(Exception):
     """Params that cannot be used."""
 
 
+class Source:
+    """Where params of one kind are."""
+
+    def __init__(self, objects: Objects, row: Resource) -> None:
+        self._objects = objects
+        self.row = row
+
+    async def get(self, namespace: str, name: str) -> list[Object]:
+        """The object of a name, if there is one."""
+        objects = self._objects
+        await objects.ready()
+        entry = objects.entry(namespace, name)
+        if entry is None:
+            await objects.refresh()
+            entry = objects.entry(namespace, name)
+        return await self._read([] if entry is None else [entry])
+
+    async def select(self, namespace: str, raw: dict[str, Any]) -> list[Object]:
+        """The objects that a selector finds."""
+        try:
+            selector = labels.from_object(raw)
+        except SelectorError as error:
+            raise ParamError(str(error)) from None
+        await self._objects.ready()
+        found = await self._read(self._objects.entries(namespace))
+        return [each for each in found if selector.matches(each["metadata"].get("labels") or {})]
+
+    async def _read(self, entries: list[Entry]) -> list[Object]:
+        return [_serve(self.row, self._objects.decoded(entry)) for entry in entries]
+
+
+class CustomSource(Source):
+    """Objects of a definition: each of its versions reads them differently, so nothing read is kept with them."""
+
+    async def _read(self, entries: list[Entry]) -> list[Object]:
+        store = self._objects.store
+        if store.prepare is not None and entries:
+            await store.prepare(entries)
+        return [store.decode(entry) for entry in entries]
+
+
 class Params:
     """Finds params."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
 
-    def find_kind(self, kind: dict[str, str] | None) -> Resource | None:
-        """The resource of a policy's params, None if it has none; raises UnknownKind."""
+    def find_kind(self, kind: dict[str, str] | None) -> Source | None:
+        """Where a policy's params are, None if it has none; raises UnknownKind."""
         if kind is None:
             return None
         group, _, version = kind.get("apiVersion", "").rpartition("/")
         wanted = GroupVersionKind(group, version, kind.get("kind", ""))
-        found = _resource_of(wanted)
-        if found is None:
+        row = _resource_of(wanted)
+        if row is not None:
+            return Source(self._environment.objects(row.group, row.version, row.name), row)
+        find = self._environment.custom_store
+        store = find(wanted) if find is not None else None
+        if store is None:
             raise UnknownKind(f"failed to find resource referenced by paramKind: '{wanted}'")
-        return found
+        return CustomSource(Objects(store), store.resource)
 
-    async def collect(self, row: Resource | None, ref: dict[str, Any] | None, namespace: str) -> list[Object | None]:
+    async def collect(self, source: Source | None, ref: dict[str, Any] | None, namespace: str) -> list[Object | None]:
         """The params of a binding, each to be judged with; None stands for params that nobody gave."""
-        if row is None or ref is None:
+        if source is None or ref is None:
             return [None]
-        place = _namespace_of(row, ref.get("namespace") or "", namespace)
-        objects = self._environment.objects(row.group, row.version, row.name)
-        await objects.ready()
+        place = _namespace_of(source.row, ref.get("namespace") or "", namespace)
         if ref.get("name"):
-            one = await objects.find(place, ref["name"])
-            found = [] if one is None else [one]
+            found = await source.get(place, ref["name"])
         elif ref.get("selector") is not None:
-            found = _select(objects, place, ref["selector"])
+            found = await source.select(place, ref["selector"])
         else:
             raise ParamError("one of name or selector must be provided")
         if not found and ref.get("parameterNotFoundAction") == "Deny":
             raise ParamError("no params found for policy binding with `Deny` parameterNotFoundAction")
-        return [_serve(row, each) for each in found]
+        return [*found]
 
 
 def _namespace_of(row: Resource, given: str, requested: str) -> str:
@@ -71,14 +114,6 @@ def _namespace_of(row: Resource, given: str, requested: str) -> str:
     if not given and not requested:
         raise ParamError("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
     return given or requested
-
-
-def _select(objects: Objects, namespace: str, raw: dict[str, Any]) -> list[Object]:
-    try:
-        selector = labels.from_object(raw)
-    except SelectorError as error:
-        raise ParamError(str(error)) from None
-    return [each for each in objects.list(namespace) if selector.matches(each["metadata"].get("labels") or {})]
 
 
 def _serve(row: Resource, obj: Object) -> Object:
