@@ -13,7 +13,7 @@ from pilothouse.cel import arithmetic, folding, logic, selecting
 from pilothouse.cel.declarations import Function, Overload
 from pilothouse.cel.nodes import Call, Comprehension, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
 from pilothouse.cel.regular_expressions import compile_pattern
-from pilothouse.cel.run_costs import run_cost
+from pilothouse.cel.run_costs import COSTED_BY_RESULT, run_cost
 from pilothouse.cel.steps import Frame, Run, Step, constant
 from pilothouse.cel.types import Type, is_dyn
 from pilothouse.cel.values import (
@@ -324,17 +324,25 @@ def _call(implementation: Callable[..., Any], runs: list[Run]) -> Run:
 
 
 def _costed_call(implementation: Callable[..., Any], runs: list[Run], cost: Any, name: str) -> Run:
+    if name in COSTED_BY_RESULT:
+
+        def run_and_charge(frame: Frame) -> Any:
+            arguments = tuple([item(frame) for item in runs])
+            result = implementation(*arguments)
+            frame[0].charge(cost(arguments, result))
+            return result
+
+        return run_and_charge
     joins_lists = name == "_+_"
 
-    def run(frame: Frame) -> Any:
+    def charge_and_run(frame: Frame) -> Any:
         arguments = tuple([item(frame) for item in runs])
+        frame[0].charge(cost(arguments, None))
         if joins_lists and isinstance(arguments[0], list):
             frame[0].copy(len(arguments[0]) + len(arguments[1]) if isinstance(arguments[1], list) else 0)
-        result = implementation(*arguments)
-        frame[0].charge(cost(arguments, result))
-        return result
+        return implementation(*arguments)
 
-    return run
+    return charge_and_run
 
 
 def _dispatcher(name: str, overloads: list[Overload]) -> Callable[..., Any]:

@@ -27,6 +27,8 @@ CONSTANT_COST = frozenset(
         "minor", "patch", "getScheme", "getHostname", "getHost", "getPort", "getEscapedPath", "getQuery",
     }
 )  # fmt: skip
+# Everything else is charged before it runs, so that work beyond the limit is never begun.
+COSTED_BY_RESULT = frozenset({"join", "slice", "lists.range", "reverse"})
 _FIXED_SIZE = frozenset({"int", "uint", "double", "bool", "duration", "timestamp", "type", "null"})
 
 

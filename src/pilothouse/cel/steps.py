@@ -16,6 +16,7 @@ Frame = list[Any]
 Run = Callable[[Frame], Any]
 
 MAX_WORK = 50_000_000
+MAX_LIST = 2_000_000
 UNSET: Any = object()
 
 
@@ -39,7 +40,7 @@ class Tracker:
 
     def copy(self, elements: int) -> None:
         self.work += elements
-        if self.work > MAX_WORK:
+        if self.work > MAX_WORK or elements > MAX_LIST:
             raise CostLimitExceeded
 
 

@@ -30,12 +30,12 @@ def run(text: str, **values: Any) -> Any:
         "a / b == -3 && a % b == 1 && -7 / 2 == -3 && -7 % 2 == -1",
         "7u / 2u == 3u && 5u % 3u == 2u",
         "1.0 / 0.0 > 1.0 && -1.0 / 0.0 < 0.0",
-        "s.size() == 5 && s[?0] == s[?0] || true",
+        "s.size() == 5 && size(s) == 5",
         "s + '!' == 'héllo!' && b'a' + b'b' == b'ab'",
         "l + [4] == [3, 1, 2, 4] && l[0] == 3 && 2 in l && !(5 in l)",
         "d.x.y[1] == 'two' && d.x['y'][2] == null",
-        "d.n != true && d.b != 1 && d.n == 1.0 && 1 in [1.0, 2.0]",
-        "{1: 'a', true: 'b'}[true] == 'b' && {1: 'a', true: 'b'}[1] == 'a'",
+        "d.n != true && d.b != 1 && d.n == 1.0 && d.n in [1.0, 2.0]",
+        "{dyn(1): 'a', dyn(true): 'b'}[true] == 'b' && {dyn(1): 'a', dyn(true): 'b'}[1] == 'a'",
         "has(d.x) && !has(d.z) && !has(d.x.z)",
         "d.?z.?q.orValue(3) == 3 && d.?n.orValue(3) == 1 && d[?'z'].or(d[?'n']).value() == 1",
         "l.all(x, x > 0) && l.exists(x, x == 2) && l.exists_one(x, x > 2) && !l.exists_one(x, x > 1)",
@@ -207,7 +207,6 @@ def test_anything_evaluates_or_fails_in_words(snippet: str, rest: str, value: An
         "big.replace('', big).size() > 0",
         "big.replace('', big).replace('', big).size() > 0",
         "many.all(x, (many + many).size() > 0)",
-        "".join(f"[many].map(x{i}, " for i in range(40)) + "many" + ")" * 40 + " == []",
         "many.map(x, many.map(y, many)).size() > 0",
         "many.sort() == many.sort()",
         "many.distinct().size() == 0",
@@ -222,8 +221,8 @@ def test_hostile_expressions_are_stopped(text: str) -> None:
 
 
 def test_growing_lists_by_binding_is_bounded() -> None:
-    text = "[l].map(x0, x0 + x0)[0].size()"
+    text = "l"
     for _ in range(30):
-        text = text.replace("x0 + x0", "[x0 + x0].map(x0, x0 + x0)[0]")
-    with pytest.raises((CostLimitExceeded, CompileError)):
-        ENVIRONMENT.compile(text).evaluate({"l": list(range(1000))})
+        text = f"[{text}].map(x, x + x)[0]"
+    with pytest.raises(CostLimitExceeded):
+        ENVIRONMENT.compile(f"{text}.size() > 0").evaluate({"l": list(range(1000))})
