@@ -5,7 +5,7 @@ A kind that nobody serves is a mistake of the policy, everything else that is wr
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from pilothouse.admission.environment import Environment
@@ -123,7 +123,7 @@ def _serve(row: Resource, obj: Object) -> Object:
     return {**obj, "kind": row.kind, "apiVersion": str(row.group_version)}
 
 
-@cache
+@lru_cache(maxsize=256)
 def _resource_of(kind: GroupVersionKind) -> Resource | None:
     version = table().get(GroupVersion(kind.group, kind.version))
     if version is None:
