@@ -286,7 +286,7 @@ def test_bad_patches(config_map: Cluster, patch: dict[str, Any], code: int, mess
     assert (error.code, error.message) == (code, message)
 
 
-def test_a_deep_patch_is_refused() -> None:
+def test_a_deep_patch_is_refused(shallow_stack: None) -> None:
     free = FieldManager(DEDUCED, GroupVersionKind("example.com", "v1", "Free"))
     deep: dict[str, Any] = {}
     for _ in range(2000):

@@ -263,7 +263,7 @@ def test_deep_new_values_do_not_exhaust_the_stack() -> None:
     assert result == {}
 
 
-def test_documents_too_deep_to_merge_are_refused() -> None:
+def test_documents_too_deep_to_merge_are_refused(shallow_stack: None) -> None:
     document: Any = {}
     patch: Any = {"value": "x"}
     for _ in range(5000):
