@@ -35,11 +35,7 @@ class Chain:
 
     async def admit(self, attributes: Attributes) -> None:
         """Run the mutating plug-ins that this request concerns, twice if that is called for."""
-        resource = attributes.resource
-        key = (attributes.operation, resource.group, resource.resource, attributes.subresource)
-        steps = self._mutating.get(key)
-        if steps is None:
-            steps = self._mutating[key] = self._select(_MUTATING, key)
+        steps = self._steps(self._mutating, _MUTATING, attributes)
         for step in steps:
             await step(attributes)
         state = attributes.reinvocation
@@ -49,13 +45,17 @@ class Chain:
 
     async def validate(self, attributes: Attributes) -> None:
         """Run the validating plug-ins that this request concerns."""
+        for step in self._steps(self._validating, _VALIDATING, attributes):
+            await step(attributes)
+
+    def _steps(self, known: dict[_Key, tuple[Step, ...]], phase: str, attributes: Attributes) -> tuple[Step, ...]:
+        """What concerns a request of this shape in one phase, worked out once."""
         resource = attributes.resource
         key = (attributes.operation, resource.group, resource.resource, attributes.subresource)
-        steps = self._validating.get(key)
+        steps = known.get(key)
         if steps is None:
-            steps = self._validating[key] = self._select(_VALIDATING, key)
-        for step in steps:
-            await step(attributes)
+            steps = known[key] = self._select(phase, key)
+        return steps
 
     async def close(self) -> None:
         """Release what plug-ins hold."""

@@ -6,8 +6,8 @@ a hub object back. It may be called again with a newer object when another write
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -35,33 +35,39 @@ def patcher_for(scope: ResourceScope, request: APIRequest, kind: str, body: byte
     if request.options.first("force") is not None:
         errs = [forbidden(Path("force"), "may not be specified for non-apply patch")]
         raise errors.invalid(GroupKind("meta.k8s.io", "PatchOptions"), "", errs)
-    show: Show
-    repeated: list[str] = []
-    if kind == "application/json-patch+json":
-        operations = json_patch.decode(_parse(body, list, "[]handlers.jsonPatchOp"))
-        _report_operations(request, options, body, operations)
-        apply = _json_patch(operations)
-        touched = [str(operation.get("path", "")).split("/")[1:] for operation in operations]
-        show = _shower(scope, touched)
-    elif kind == "application/merge-patch+json":
-        patch = _parse(body, dict, "map[string]interface {}")
-        repeated = _repeated(body, patch)
-        apply = lambda document: merge_patch.apply(document, patch)  # noqa: E731
-        show = _shower(scope, list(_paths(patch)))
-    else:
-        patch = _parse(body, dict, "map[string]interface {}", prefix="")
-        apply = _strategic(scope, patch)
-
-        def show_patch(result: Any) -> str:
-            return go_quote.show(patch)
-
-        show = show_patch
+    reading = _read(scope, request, kind, body, options)
 
     def patcher(old: dict[str, Any] | None) -> dict[str, Any]:
         assert old is not None
-        return _finish(scope, request, options, apply(scope.served_object(old)), show, repeated)
+        return _finish(scope, request, options, reading, reading.apply(scope.served_object(old)))
 
     return patcher
+
+
+class Reading(NamedTuple):
+    """A patch as its media type has it read."""
+
+    apply: Apply
+    show: Show
+    """What an error about the result quotes: the result, or the patch itself."""
+    repeated: Sequence[str] = ()
+    """Faults of fields that stand twice in the patch."""
+    strategic: bool = False
+    """Strategic merge keeps to the type it patches, and its result is decoded by another decoder with its own words."""
+
+
+def _read(scope: ResourceScope, request: APIRequest, kind: str, body: bytes, options: WriteOptions) -> Reading:
+    if kind == "application/json-patch+json":
+        operations = json_patch.decode(_parse(body, list, "[]handlers.jsonPatchOp"))
+        _report_operations(request, options, body, operations)
+        touched = [str(operation.get("path", "")).split("/")[1:] for operation in operations]
+        return Reading(_json_patch(operations), _shower(scope, touched))
+    if kind == "application/merge-patch+json":
+        patch = _parse(body, dict, "map[string]interface {}")
+        show = _shower(scope, list(_paths(patch)))
+        return Reading(lambda document: merge_patch.apply(document, patch), show, _repeated(body, patch))
+    patch = _parse(body, dict, "map[string]interface {}", prefix="")
+    return Reading(_strategic(scope, patch), lambda result: go_quote.show(patch), strategic=True)
 
 
 def _repeated(body: bytes, patch: dict[str, Any]) -> list[str]:
@@ -95,15 +101,16 @@ def _report_operations(
 
 
 def _finish(
-    scope: ResourceScope, request: APIRequest, options: WriteOptions, result: Any, show: Show, repeated: list[str]
+    scope: ResourceScope, request: APIRequest, options: WriteOptions, reading: Reading, result: Any
 ) -> dict[str, Any]:
     """The patched object, decoded like a body, in the hub version and with defaults."""
-    if isinstance(result, dict) and not scope.keeps_type and show.__name__ != "show_patch":
+    show, repeated = reading.show, reading.repeated
+    if isinstance(result, dict) and not scope.keeps_type and not reading.strategic:
         _check_type(scope, request, result, show)
     try:
         obj, unknown = scope.expected.decode(result)
     except DecodeError as error:
-        raise undecodable(show(result), _restoring(error) if show.__name__ == "show_patch" else str(error)) from None
+        raise undecodable(show(result), _restoring(error) if reading.strategic else str(error)) from None
     if (unknown is not None or repeated) and options.validation != "Ignore":
         faults = [*repeated, *(unknown() if unknown is not None else ())]
         if options.validation == "Strict":
