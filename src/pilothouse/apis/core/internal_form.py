@@ -58,11 +58,15 @@ def internal_form(type_name: str, value: Any) -> Any:
 
 def show_change(type_name: str, old: Any, new: Any) -> str:
     """The difference of two structs as a unified diff of their indented JSON."""
-    before, after = (
-        [f"{line}\n" for line in json.dumps(internal_form(type_name, value), indent=1, ensure_ascii=False).split("\n")]
-        for value in (old, new)
-    )
+    before, after = (_lines(internal_form(type_name, value)) for value in (old, new))
     return "".join(list(difflib.unified_diff(before, after))[2:])
+
+
+def _lines(form: Any) -> list[str]:
+    text = json.dumps(form, indent=1, ensure_ascii=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return [f"{line}\n" for line in text.split("\n")]
 
 
 def _struct(struct: Struct, value: dict[str, Any]) -> dict[str, Any]:

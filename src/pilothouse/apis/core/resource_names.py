@@ -1,30 +1,41 @@
-"""Names of resources that quantities are given of: which are standard, counted in whole numbers, or open to quotas."""
+"""Resources that quantities are given of: which names are standard, counted in whole numbers, or open to quotas.
+
+Amounts are texts in canonical form. The few that are really used are parsed once and remembered.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from pilothouse.apis.core.checks import check_not_negative, check_qualified_name
 from pilothouse.machinery import names, quantity
 from pilothouse.machinery.field_errors import FieldError, Path, invalid
 
-_CONTAINER: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
+CONTAINER_RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _COUNTED: Final = frozenset(
     {
         "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
         "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
     }
 )  # fmt: skip
-_QUOTA: Final = _CONTAINER | _COUNTED | {
+_QUOTA: Final = CONTAINER_RESOURCES | _COUNTED | {
     "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage",
     "limits.cpu", "limits.memory", "limits.ephemeral-storage",
 }  # fmt: skip
 _STANDARD: Final = _QUOTA | {"storage"}
+HUGE_PAGES: Final = "hugepages-"
 _NATIVE_PREFIX: Final = "kubernetes.io/"
 
 
+@lru_cache(maxsize=4096)
+def amount(text: str) -> quantity.Quantity:
+    """The quantity of a canonical text."""
+    return quantity.parse(text)
+
+
 def is_huge_page(name: str) -> bool:
-    return name.startswith("hugepages-")
+    return name.startswith(HUGE_PAGES)
 
 
 def is_quota_resource(name: str) -> bool:
@@ -47,6 +58,16 @@ def may_overcommit(name: str) -> bool:
     return is_native(name) and not is_huge_page(name)
 
 
+def is_counted(name: str) -> bool:
+    """Whether it comes in whole units only."""
+    return name in _COUNTED or is_extended(name)
+
+
+def is_pod_level(name: str) -> bool:
+    """Whether it can be given to a pod as a whole."""
+    return name in ("cpu", "memory") or is_huge_page(name)
+
+
 def check_resource_name(path: Path, name: str) -> list[FieldError]:
     """Any resource's name: standard, or with a domain."""
     errs = check_qualified_name(path, name)
@@ -61,7 +82,7 @@ def check_container_resource_name(path: Path, name: str) -> list[FieldError]:
     """A resource that containers may ask for."""
     errs = check_resource_name(path, name)
     if "/" not in name:
-        if name not in _CONTAINER and not is_huge_page(name):
+        if name not in CONTAINER_RESOURCES and not is_huge_page(name):
             errs.append(invalid(path, name, "must be a standard resource for containers"))
     elif not is_native(name) and not is_extended(name):
         errs.append(invalid(path, name, "doesn't follow extended resource name standard"))
@@ -78,10 +99,10 @@ def check_quota_resource_name(path: Path, name: str) -> list[FieldError]:
 
 def check_quantity(path: Path, name: str, text: str) -> list[FieldError]:
     """An amount of a resource: not negative, and whole where it counts things."""
-    amount = quantity.parse(text)
-    errs = check_not_negative(path, amount)
-    if (name in _COUNTED or is_extended(name)) and amount.milli_value() % 1000:
-        errs.append(invalid(path, str(amount), "must be an integer"))
+    value = amount(text)
+    errs = check_not_negative(path, value)
+    if name not in CONTAINER_RESOURCES and is_counted(name) and value.milli_value() % 1000:
+        errs.append(invalid(path, text, "must be an integer"))
     return errs
 
 

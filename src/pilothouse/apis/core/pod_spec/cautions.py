@@ -14,7 +14,7 @@ from pilothouse.apis.core.persistent_volume_claim import warn_about_claim_spec
 from pilothouse.apis.core.pod_spec.affinity import PREFERRED, REQUIRED
 from pilothouse.apis.core.pod_spec.annotations import APP_ARMOR_PREFIX, SECCOMP_POD, SECCOMP_PREFIX
 from pilothouse.apis.core.pod_spec.overlaps import warn_about_overlaps
-from pilothouse.apis.core.pod_spec.resources import amount
+from pilothouse.apis.core.resource_names import amount
 from pilothouse.machinery.addresses import warn_about_ip
 from pilothouse.machinery.field_errors import Path
 from pilothouse.machinery.go_quote import quote

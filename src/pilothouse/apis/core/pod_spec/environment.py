@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.apis.core.pod_spec.paths import validate_no_backsteps
-from pilothouse.apis.core.pod_spec.resources import amount
+from pilothouse.apis.core.resource_names import amount
 from pilothouse.apis.object_names import name_is_dns_subdomain
 from pilothouse.apis.validating import present, well_formed
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_found, not_supported, required

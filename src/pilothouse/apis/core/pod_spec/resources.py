@@ -1,7 +1,4 @@
-"""Requests and limits: names of resources, amounts, huge pages, and what containers add up to.
-
-Amounts are texts in canonical form. The few that pods really use are parsed once and remembered.
-"""
+"""Requests and limits of containers and pods: huge pages, claims, and what containers add up to."""
 
 from __future__ import annotations
 
@@ -9,9 +6,20 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from pilothouse.apis.core.resource_names import (
+    CONTAINER_RESOURCES,
+    HUGE_PAGES,
+    amount,
+    check_container_resource_name,
+    check_quantity,
+    check_resource_name,
+    is_huge_page,
+    is_pod_level,
+    may_overcommit,
+)
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from pilothouse.machinery.field_errors import not_found as not_found_error
-from pilothouse.machinery.names import check_dns1123_label, check_label_key
+from pilothouse.machinery.names import check_dns1123_label
 from pilothouse.machinery.quantity import Quantity, QuantityError, parse
 
 if TYPE_CHECKING:
@@ -19,59 +27,9 @@ if TYPE_CHECKING:
 
 Struct = dict[str, Any]
 Amounts = dict[str, str]
-CheckName = Callable[[str, Path, list[FieldError]], None]
+CheckName = Callable[[Path, str], list[FieldError]]
 
-HUGE_PAGES: Final = "hugepages-"
-_CONTAINER_RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
-_COUNTED: Final = frozenset({
-    "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
-    "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
-})  # fmt: skip
-_STANDARD: Final = _CONTAINER_RESOURCES | _COUNTED | {"storage", "requests.storage"} | {
-    f"{kind}.{name}" for kind in ("requests", "limits") for name in _CONTAINER_RESOURCES
-}
 _POD_RESOURCES: Final = ("cpu", HUGE_PAGES, "memory")
-
-
-@lru_cache(maxsize=4096)
-def amount(text: str) -> Quantity:
-    """The quantity of a canonical text."""
-    return parse(text)
-
-
-def is_huge_page(name: str) -> bool:
-    return name.startswith(HUGE_PAGES)
-
-
-def is_native(name: str) -> bool:
-    """Whether the resource is Kubernetes' own and not one that a vendor named."""
-    return "/" not in name or "kubernetes.io/" in name
-
-
-def is_overcommit_allowed(name: str) -> bool:
-    return is_native(name) and not is_huge_page(name)
-
-
-def is_extended(name: str) -> bool:
-    """Whether the resource is a vendor's."""
-    if is_native(name) or name.startswith("requests."):
-        return False
-    return not check_label_key("requests." + name)
-
-
-def is_integer_resource(name: str) -> bool:
-    """Whether the resource comes in whole units only."""
-    return name in _COUNTED or is_extended(name)
-
-
-def is_standard(name: str) -> bool:
-    """Whether an unqualified name is one that the system knows."""
-    return name in _STANDARD or name.startswith((HUGE_PAGES, "requests." + HUGE_PAGES))
-
-
-def is_pod_level(name: str) -> bool:
-    """Whether a resource can be given to a pod as a whole."""
-    return name in ("cpu", "memory") or is_huge_page(name)
 
 
 @lru_cache(maxsize=1024)
@@ -105,46 +63,16 @@ def _any_indivisible(amounts: Any) -> bool:
     return any(is_huge_page(name) and not is_divisible(name, text) for name, text in amounts.items())
 
 
-def validate_resource_name(name: str, path: Path, errs: list[FieldError]) -> bool:
-    """A qualified name, or one of the system's own; tells whether it is."""
-    messages = check_label_key(name)
-    if messages:
-        errs += (invalid(path, name, message) for message in messages)
-        return False
-    if "/" not in name and not is_standard(name):
-        errs.append(invalid(path, name, "must be a standard resource type or fully qualified"))
-        return False
-    return True
-
-
-def validate_container_resource_name(name: str, path: Path, errs: list[FieldError]) -> None:
-    """A resource that a container can ask for."""
-    validate_resource_name(name, path, errs)
-    if "/" not in name:
-        if name not in _CONTAINER_RESOURCES and not is_huge_page(name):
-            errs.append(invalid(path, name, "must be a standard resource for containers"))
-    elif not is_native(name) and not is_extended(name):
-        errs.append(invalid(path, name, "doesn't follow extended resource name standard"))
-
-
-def _validate_pod_resource_name(name: str, path: Path, errs: list[FieldError]) -> None:
-    if validate_resource_name(name, path, errs) and not is_pod_level(name):
-        errs.append(not_supported(path, name, _POD_RESOURCES))
-
-
-def validate_amount(name: str, text: str, path: Path, errs: list[FieldError]) -> None:
-    """Not negative, and whole where only whole units exist."""
-    if text.startswith("-"):
-        errs.append(invalid(path, text, "must be greater than or equal to 0"))
-    if name not in _CONTAINER_RESOURCES and is_integer_resource(name) and amount(text).milli_value() % 1000:
-        errs.append(invalid(path, text, "must be an integer"))
+def _check_pod_resource_name(path: Path, name: str) -> list[FieldError]:
+    errs = check_resource_name(path, name)
+    return errs if errs or is_pod_level(name) else [not_supported(path, name, _POD_RESOURCES)]
 
 
 def validate_container_resources(
     resources: Struct, claim_names: Iterable[str], path: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
     """Faults of a container's requests, limits and claims."""
-    _validate_resources(resources, validate_container_resource_name, path, errs, options)
+    _validate_resources(resources, check_container_resource_name, path, errs, options)
     claims = resources.get("claims")
     if claims:
         _validate_claims(claims, claim_names, path.child("claims"), errs)
@@ -156,14 +84,13 @@ def _validate_resources(
     limits: Amounts = resources.get("limits") or {}
     requests: Amounts = resources.get("requests") or {}
     for name, text in limits.items():
-        if name not in _CONTAINER_RESOURCES or text[0] == "-" or check_name is _validate_pod_resource_name:
+        if name not in CONTAINER_RESOURCES or text[0] == "-" or check_name is _check_pod_resource_name:
             _validate_one(name, text, check_name, path.child("limits").key(name), errs, options)
     for name, text in requests.items():
-        plain = name in _CONTAINER_RESOURCES
-        if not plain or text[0] == "-" or check_name is _validate_pod_resource_name:
+        plain = name in CONTAINER_RESOURCES
+        if not plain or text[0] == "-" or check_name is _check_pod_resource_name:
             where = path.child("requests").key(name)
-            check_name(name, where, errs)
-            validate_amount(name, text, where, errs)
+            errs += check_name(where, name) + check_quantity(where, name, text)
         limit = limits.get(name)
         if limit != text:
             _validate_request(name, text, limit, path, errs)
@@ -177,8 +104,7 @@ def _validate_resources(
 def _validate_one(
     name: str, text: str, check_name: CheckName, path: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
-    check_name(name, path, errs)
-    validate_amount(name, text, path, errs)
+    errs += check_name(path, name) + check_quantity(path, name, text)
     if is_huge_page(name):
         _validate_huge_pages(name, text, path, errs, options)
 
@@ -192,11 +118,11 @@ def _validate_huge_pages(
 
 def _validate_request(name: str, text: str, limit: str | None, path: Path, errs: list[FieldError]) -> None:
     if limit is None:
-        if not is_overcommit_allowed(name):
+        if not may_overcommit(name):
             errs.append(required(path.child("limits"), "Limit must be set for non overcommitable resources"))
         return
     order = amount(text).compare(amount(limit))
-    if order and not is_overcommit_allowed(name):
+    if order and not may_overcommit(name):
         errs.append(invalid(path.child("requests"), text, f"must be equal to {name} limit of {limit}"))
     elif order > 0:
         errs.append(invalid(path.child("requests"), text, f"must be less than or equal to {name} limit of {limit}"))
@@ -235,7 +161,7 @@ def _validate_claims(claims: list[Struct], known: Iterable[str], path: Path, err
 
 def validate_overhead(overhead: Amounts, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     """What the runtime itself takes."""
-    _validate_resources({"limits": overhead}, validate_container_resource_name, path, errs, options)
+    _validate_resources({"limits": overhead}, check_container_resource_name, path, errs, options)
 
 
 def validate_pod_resources(spec: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
@@ -246,7 +172,7 @@ def validate_pod_resources(spec: Struct, path: Path, errs: list[FieldError], opt
         return
     if resources.get("claims"):
         errs.append(forbidden(where.child("claims"), "claims may not be set for Resources at pod-level"))
-    _validate_resources(resources, _validate_pod_resource_name, where, errs, options)
+    _validate_resources(resources, _check_pod_resource_name, where, errs, options)
     if resources.get("claims"):
         names = {claim.get("name", "") for claim in spec.get("resourceClaims") or ()}
         _validate_claims(resources["claims"], names - {""}, where.child("claims"), errs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pilothouse.apis.core.pod_spec.resources import amount
+from pilothouse.apis.core.resource_names import amount
 
 _AMOUNT_MAPS: Final = frozenset({"limits", "requests", "overhead"})
 _AMOUNTS: Final = frozenset({"sizeLimit", "divisor"})

@@ -7,8 +7,9 @@ from typing import Any, Final
 from pilothouse.apis.core.pod_spec.affinity import pod_terms_of
 from pilothouse.apis.core.pod_spec.annotations import APP_ARMOR_PREFIX
 from pilothouse.apis.core.pod_spec.cautions import app_armor_of
-from pilothouse.apis.core.pod_spec.resources import aggregate, amount, is_huge_page, is_overcommit_allowed, is_pod_level
+from pilothouse.apis.core.pod_spec.resources import aggregate
 from pilothouse.apis.core.pod_spec.security import validate_app_armor
+from pilothouse.apis.core.resource_names import amount, is_huge_page, is_pod_level, may_overcommit
 from pilothouse.machinery.field_errors import FieldError, Path
 
 Struct = dict[str, Any]
@@ -93,7 +94,7 @@ def complete_pod_resources(spec: Struct) -> None:
         if is_huge_page(name) and name not in requests:
             limits.setdefault(name, str(total))
     for name, total in aggregate(spec, "requests").items():
-        if is_pod_level(name) and is_overcommit_allowed(name):
+        if is_pod_level(name) and may_overcommit(name):
             requests.setdefault(name, str(total))
     for name, limit in limits.items():
         if is_pod_level(name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pilothouse.apis.core.pod_spec.resources import amount, is_pod_level
+from pilothouse.apis.core.resource_names import amount, is_pod_level
 
 Struct = dict[str, Any]
 

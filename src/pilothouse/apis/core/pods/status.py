@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions
-from pilothouse.apis.core.pod_spec.resources import amount
 from pilothouse.apis.core.pods.validation import validate_annotations_of_update
+from pilothouse.apis.core.resource_names import amount
 from pilothouse.apis.validating import IMMUTABLE, in_range, standard_finalizers, well_formed
 from pilothouse.machinery.addresses import check_legacy_ip, parse_ip
 from pilothouse.machinery.field_errors import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from pilothouse.apis.core.internal_form import show_change
 from pilothouse.apis.core.pod_spec.affinity import REQUIRED
 from pilothouse.apis.core.pod_spec.annotations import (
     MIRROR,
@@ -12,7 +13,6 @@ from pilothouse.apis.core.pod_spec.annotations import (
     validate_profiles_match,
 )
 from pilothouse.apis.core.pod_spec.containers import validate_image
-from pilothouse.apis.core.pod_spec.internal_spec import show_change
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 from pilothouse.apis.core.pod_spec.tolerations import validate_added_tolerations
 from pilothouse.apis.core.pod_spec.validation import validate_pod_spec
