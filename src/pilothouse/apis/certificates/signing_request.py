@@ -17,7 +17,7 @@ from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.pod_spec.signers import validate_signer_name
 from pilothouse.apis.faults import Faults
 from pilothouse.apis.status import clear_status, keep
-from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
+from pilothouse.apis.strategy import Column, Context, Object, Strategy
 from pilothouse.machinery import times
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 
@@ -205,7 +205,39 @@ def _duration(obj: Object) -> str:
     return "<none>" if seconds is None else times.human_duration(seconds)
 
 
-_DOC: Final = "certificates.v1.CertificateSigningRequestSpec"
+# Described in the words of the beta version, which the documentation package no longer has.
+_SIGNER_WORDS: Final = (
+    "Requested signer for the request. It is a qualified name in the form: `scope-hostname.io/name`. If "
+    "empty, it will be defaulted:\n"
+    " 1. If it's a kubelet client certificate, it is assigned\n"
+    '    "kubernetes.io/kube-apiserver-client-kubelet".\n'
+    " 2. If it's a kubelet serving certificate, it is assigned\n"
+    '    "kubernetes.io/kubelet-serving".\n'
+    ' 3. Otherwise, it is assigned "kubernetes.io/legacy-unknown".\n'
+    "Distribution of trust for signers happens out of band. You can select on this field using "
+    "`spec.signerName`."
+)
+_REQUEST_WORDS: Final = "Base64-encoded PKCS#10 CSR data"
+_DURATION_WORDS: Final = (
+    "expirationSeconds is the requested duration of validity of the issued certificate. The certificate "
+    "signer may issue a certificate with a different validity duration so a client must check the delta "
+    "between the notBefore and and notAfter fields in the issued certificate to determine the actual "
+    "duration.\n"
+    "\n"
+    "The v1.22+ in-tree implementations of the well-known Kubernetes signers will honor this field as "
+    "long as the requested duration is not greater than the maximum duration they will honor per the "
+    "--cluster-signing-duration CLI flag to the Kubernetes controller manager.\n"
+    "\n"
+    "Certificate signers may not honor this field for various reasons:\n"
+    "\n"
+    "  1. Old signer that is unaware of the field (such as the in-tree\n"
+    "     implementations prior to v1.22)\n"
+    "  2. Signer whose configured maximum is shorter than the requested duration\n"
+    "  3. Signer whose configured minimum is longer than the requested duration\n"
+    "\n"
+    "The minimum valid value for expirationSeconds is 600, i.e. 10 minutes."
+)
+_CONDITION_WORDS: Final = "Conditions applied to the request, such as approval or denial."
 
 
 class SigningRequestStrategy(_Part):
@@ -224,16 +256,11 @@ class SigningRequestStrategy(_Part):
             "SignerName",
             "string",
             lambda o: o["spec"].get("signerName") or "<none>",
-            description=Doc(_DOC, "signerName"),
+            description=_SIGNER_WORDS,
         ),
-        Column("Requestor", "string", lambda o: o["spec"].get("username", ""), description=Doc(_DOC, "request")),
-        Column("RequestedDuration", "string", _duration, description=Doc(_DOC, "expirationSeconds")),
-        Column(
-            "Condition",
-            "string",
-            _state,
-            description=Doc("certificates.v1.CertificateSigningRequestStatus", "conditions"),
-        ),
+        Column("Requestor", "string", lambda o: o["spec"].get("username", ""), description=_REQUEST_WORDS),
+        Column("RequestedDuration", "string", _duration, description=_DURATION_WORDS),
+        Column("Condition", "string", _state, description=_CONDITION_WORDS),
     )
 
     def fields(self, obj: Object) -> dict[str, str]:
