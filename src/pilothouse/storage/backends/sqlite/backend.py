@@ -179,13 +179,13 @@ class SQLiteBackend:
         writer = self._require_writer()
         result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         write.result = result
-        writer.enqueue(write)
+        writer.write(write)
         return await result
 
     async def _perform(self, action: Callable[[sqlite3.Connection], T]) -> T:
         writer = self._require_writer()
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        writer.enqueue(Task(action, result))
+        writer.perform(Task(action, result))
         return await result
 
     async def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
