@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import time
+
+import orjson
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POLICIES = "/apis/admissionregistration.k8s.io/v1"
@@ -69,3 +72,95 @@ def test_custom_resources_and_policies(server):
     for resource in ("validatingadmissionpolicies/small", "mutatingadmissionpolicies/note"):
         assert server.call("DELETE", f"{POLICIES}/{resource}")[0] == 200
     assert server.call("POST", path, {"metadata": {"name": "a"}, "data": {"a": "b", "c": "d"}})[0] == 201
+
+
+def serve_two_versions(server, group, conversion=None):
+    versions = [
+        {"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": SCHEMA}}
+        for name in ("v1", "v2")
+    ]
+    spec = {
+        "group": group,
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": versions,
+        **({"conversion": conversion} if conversion else {}),
+    }
+    code, _, answer = server.call("POST", CRDS, {"metadata": {"name": f"widgets.{group}"}, "spec": spec})
+    assert code == 201, answer
+    deadline = time.monotonic() + 10
+    while any(server.call("GET", f"/apis/{group}/{name}/widgets")[0] != 200 for name in ("v1", "v2")):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def create_widget(server, group, version, **spec):
+    body = {"apiVersion": f"{group}/{version}", "kind": "Widget", "metadata": {"name": "one"}, "spec": spec}
+    return server.call("POST", f"/apis/{group}/{version}/namespaces/default/widgets?dryRun=All", body)
+
+
+def test_policies_see_the_version_they_ask_for(server):
+    group = "equivalent.example.com"
+    serve_two_versions(server, group)
+    mutation = {"expression": "Object{spec: Object.spec{note: object.apiVersion + ' ' + request.resource.version}}"}
+    spec = {
+        "matchConstraints": constraints(group, "widgets"),
+        "reinvocationPolicy": "Never",
+        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": mutation}],
+    }
+    install(server, "mutatingadmission", "versions", spec, {"matchResources": ONLY_DEFAULT})
+    rule = {"expression": "request.requestKind.version == 'v1'", "messageExpression": "object.apiVersion"}
+    spec = {"matchConstraints": constraints(group, "widgets"), "validations": [rule]}
+    binding = {"validationActions": ["Warn"], "matchResources": ONLY_DEFAULT}
+    install(server, "validatingadmission", "versions", spec, binding)
+    code, headers, made = create_widget(server, group, "v2", size=1)
+    assert (code, made["apiVersion"], made["spec"]["note"]) == (201, f"{group}/v2", f"{group}/v1 v1")
+    assert f"binding 'versions': {group}/v1" in headers["Warning"]
+    for resource in ("validatingadmissionpolicies/versions", "mutatingadmissionpolicies/versions"):
+        assert server.call("DELETE", f"{POLICIES}/{resource}")[0] == 200
+
+
+def test_webhooks_see_converted_custom_resources(server, start_peer):
+    """Both kinds of webhooks in one peer: conversions note which version they made."""
+    group = "converted.example.com"
+
+    def answer(path, review):
+        request = review["request"]
+        if path.startswith("/convert"):
+            wanted = request["desiredAPIVersion"]
+            made = []
+            for obj in request["objects"]:
+                obj["spec"]["note"] = obj["spec"].get("note", "") + ">" + wanted.rpartition("/")[2]
+                made.append({**obj, "apiVersion": wanted})
+            response = {"uid": request["uid"], "convertedObjects": made, "result": {"status": "Success"}}
+            return 200, {**review, "request": None, "response": response}
+        patch = [{"op": "add", "path": "/spec/size", "value": 7}]
+        encoded = base64.b64encode(orjson.dumps(patch)).decode()
+        response = {"uid": request["uid"], "allowed": True, "patch": encoded, "patchType": "JSONPatch"}
+        return 200, {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response}
+
+    peer = start_peer(answer)
+    bundle = base64.b64encode(peer.authority.read_bytes()).decode()
+
+    def client(path):
+        return {"url": peer.url + path, "caBundle": bundle}
+
+    webhook = {"conversionReviewVersions": ["v1"], "clientConfig": client("/convert")}
+    serve_two_versions(server, group, {"strategy": "Webhook", "webhook": webhook})
+    hook = {
+        "name": "sizes.example.com",
+        "clientConfig": client("/admit"),
+        "rules": constraints(group, "widgets")["resourceRules"],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    path = f"{POLICIES}/mutatingwebhookconfigurations"
+    code, _, made = server.call("POST", path, {"metadata": {"name": "sizes"}, "webhooks": [hook]})
+    assert code == 201, made
+    code, _, made = create_widget(server, group, "v2", size=1, note="v2")
+    assert server.call("DELETE", f"{path}/sizes")[0] == 200
+    seen = next(body["request"] for path, body in peer.requests if path.startswith("/admit"))
+    assert (seen["object"]["apiVersion"], seen["object"]["spec"]["note"]) == (f"{group}/v1", "v2>v1")
+    assert (seen["kind"]["version"], seen["requestKind"]["version"]) == ("v1", "v2")
+    assert (code, made["apiVersion"], made["spec"]["size"]) == (201, f"{group}/v2", 7)
+    assert made["spec"]["note"].startswith("v2>v1>v2")

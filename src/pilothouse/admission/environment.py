@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 
 from pilothouse.admission.features import DEFAULTS
 from pilothouse.admission.objects import Objects
+from pilothouse.admission.versions import ServedVersions
 from pilothouse.authz.authorizer import Authorizer
-from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.registry.storage import StorageFactory
-from pilothouse.registry.store.store import Store
 
 
 @dataclass(slots=True)
@@ -29,8 +28,7 @@ class Environment:
     unreachable_seconds: int = 300
     routes_services: bool = False
     """Whether services are reached at their endpoints instead of their cluster address."""
-    custom_store: Callable[[GroupVersionKind], Store | None] | None = None
-    """The store of a kind that a definition serves right now."""
+    served: ServedVersions = field(default_factory=ServedVersions)
     _objects: dict[tuple[str, str], Objects] = field(default_factory=dict)
 
     def objects(self, group: str, version: str, name: str) -> Objects:

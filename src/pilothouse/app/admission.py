@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pilothouse.admission.catalogue import load_catalogue
 from pilothouse.admission.chain import Chain
 from pilothouse.admission.configuration import load_sections
 from pilothouse.admission.environment import Environment
+from pilothouse.admission.versions import ServedVersions
 from pilothouse.authz.authorizer import Authorizer
-from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.registry.storage import StorageFactory
-from pilothouse.registry.store.store import Store
 
 if TYPE_CHECKING:
     from pilothouse.options import ServerOptions
@@ -22,7 +21,7 @@ def build_admission(
     options: ServerOptions,
     storage: StorageFactory,
     authorizer: Authorizer,
-    custom_store: Callable[[GroupVersionKind], Store | None] | None = None,
+    served: ServedVersions,
 ) -> Chain:
     """Make the plug-ins that the flags ask for. Raises ``ConfigurationError`` for a faulty configuration file."""
     flags = options.admission
@@ -33,7 +32,7 @@ def build_admission(
         not_ready_seconds=flags.default_not_ready_toleration_seconds,
         unreachable_seconds=flags.default_unreachable_toleration_seconds,
         routes_services=options.control_plane.enable_aggregator_routing,
-        custom_store=custom_store,
+        served=served,
     )
     catalogue = load_catalogue(options.own.admission_plugin_modules)
     if flags.admission_control:

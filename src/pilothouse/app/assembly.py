@@ -7,13 +7,14 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pilothouse.admission.versions import ServedVersions
 from pilothouse.apis.core.pod_spec.security import allow_privileged
 from pilothouse.app.admission import build_admission
 from pilothouse.app.auditing import build_auditing
 from pilothouse.app.authentication import Authentication
 from pilothouse.app.authorization import Authorization
-from pilothouse.app.chain import Chain, build_chain
-from pilothouse.app.custom_versions import CustomVersionDocuments, CustomVersionStores
+from pilothouse.app.chain import Chain, build_chain, enabled_versions
+from pilothouse.app.custom_versions import CustomDefinitions, CustomVersionDocuments
 from pilothouse.app.encryption import Encryption
 from pilothouse.app.escalation import guard_roles
 from pilothouse.app.hooks import ServerHooks
@@ -66,9 +67,10 @@ class Assembly:
         self.auditing = build_auditing(options, self.outgoing)
         self.authentication = Authentication(options, self.storage, self.outgoing)
         self.authorization = Authorization(options, self.storage, self.outgoing)
-        custom_stores = CustomVersionStores()
-        self.admission = build_admission(options, self.storage, self.authorization.authorizer, custom_stores.find)
         runtime_config = dict(options.api_enablement.runtime_config)
+        definitions = CustomDefinitions()
+        served = ServedVersions({each.group_version for each in enabled_versions(runtime_config)}, definitions)
+        self.admission = build_admission(options, self.storage, self.authorization.authorizer, served)
         self.chain: Chain = build_chain(
             self.storage,
             runtime_config,
@@ -87,7 +89,7 @@ class Assembly:
         install_standard_routes(front, self.metrics)
         self.openapi = install_openapi(front)
         self.chain.custom.tell(CustomVersionDocuments(self.openapi))
-        self.chain.custom.tell(custom_stores)
+        self.chain.custom.tell(definitions)
         install_debugging_pages(front, options.shown)
         install_openid(front, self.authentication, options.authentication.service_account_jwks_uri, address)
         front.checks.install(front.routes)

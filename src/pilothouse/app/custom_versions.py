@@ -8,12 +8,13 @@ from pilothouse.admission.environment import Environment
 from pilothouse.admission.webhooks.services import ServiceResolver
 from pilothouse.aggregator.registration import ALWAYS, AutoRegistration, api_service
 from pilothouse.endpoints.installed import InstalledVersion
-from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind
+from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
 from pilothouse.openapi.registry import OpenApi
 from pilothouse.registry.storage import StorageFactory
-from pilothouse.registry.store.store import Store
 
 if TYPE_CHECKING:
+    from pilothouse.apiextensions.serving.definition import ServedDefinition
+    from pilothouse.apiextensions.serving.versions import CustomVersion
     from pilothouse.apiextensions.serving.webhook import ConversionWebhooks
 
 
@@ -54,8 +55,8 @@ class CustomVersionDocuments:
             self._openapi.remove_group_version(gv)
 
 
-class CustomVersionStores:
-    """Finds the stores of their kinds, for admission policies that take params of such kinds."""
+class CustomDefinitions:
+    """Finds the definitions behind them, for admission that looks at other versions or takes params of such kinds."""
 
     def __init__(self) -> None:
         self._versions: dict[GroupVersion, InstalledVersion] = {}
@@ -66,15 +67,20 @@ class CustomVersionStores:
         else:
             self._versions[gv] = version
 
-    def find(self, kind: GroupVersionKind) -> Store | None:
-        """The store of a kind; None for one that is not served."""
-        version = self._versions.get(kind.group_version)
+    def of_kind(self, kind: GroupVersionKind) -> ServedDefinition | None:
+        """The definition of a kind; None for one that is not served."""
+        version = self._find(kind.group_version)
         if version is None:
             return None
+        return next((each for each in version.established if each.names["kind"] == kind.kind), None)
+
+    def of_resource(self, resource: GroupVersionResource) -> ServedDefinition | None:
+        """The definition of a resource; None for one that is not served."""
+        version = self._find(resource.group_version)
+        return None if version is None else version.definitions.get(resource.resource)
+
+    def _find(self, gv: GroupVersion) -> CustomVersion | None:
         from pilothouse.apiextensions.serving.versions import CustomVersion
 
-        if not isinstance(version, CustomVersion):
-            return None
-        served = next((each for each in version.established if each.names["kind"] == kind.kind), None)
-        scope = served.scope(kind.version) if served is not None else None
-        return scope.store if scope is not None else None
+        version = self._versions.get(gv)
+        return version if isinstance(version, CustomVersion) else None

@@ -19,14 +19,10 @@ from pilothouse.admission.policies.inputs import Inputs, describe_request, find_
 from pilothouse.admission.policies.params import ParamError, Params, UnknownKind
 from pilothouse.admission.refusals import forbidden
 from pilothouse.admission.reinvocation import Reinvocation
-from pilothouse.admission.webhooks.versions import from_version, to_version
-from pilothouse.apis import types
 from pilothouse.endpoints.admission import Attributes
-from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.machinery import errors
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
-from pilothouse.machinery.structured.shapes import Shape, shape_of
 
 if TYPE_CHECKING:
     from pilothouse.admission.expressions.deciding import AccessChecks
@@ -121,9 +117,9 @@ class MutatingAdmissionPolicy(Plugin):
         faults.finish(attributes)
 
     async def _select(self, policy: Policy[Mutator], attributes: Attributes, faults: _Faults) -> list[_Invocation]:
-        definition = policy.definition
+        definition, served = policy.definition, self.environment.served
         try:
-            match = await definition.criteria.match(attributes, self._namespaces)
+            match = await definition.criteria.match(attributes, self._namespaces, served)
             if match is None:
                 return []
             kind = self._params.find_kind(definition.param_kind)
@@ -136,7 +132,8 @@ class MutatingAdmissionPolicy(Plugin):
         invocations: list[_Invocation] = []
         for binding in policy.bindings:
             try:
-                if binding.criteria is not None and not await binding.criteria.match(attributes, self._namespaces):
+                bound = binding.criteria
+                if bound is not None and not await bound.match(attributes, self._namespaces, served):
                     continue
                 found = await self._params.collect(kind, binding.param_ref, attributes.namespace)
             except errors.StatusError as error:
@@ -180,8 +177,9 @@ class MutatingAdmissionPolicy(Plugin):
 
         definition, match = invocation.definition, invocation.match
         mutator = definition.compiled
-        obj = to_version(attributes, match, attributes.object)
-        old = to_version(attributes, match, attributes.old_object)
+        served = self.environment.served
+        obj = await served.to_version(attributes, match, attributes.object)
+        old = await served.to_version(attributes, match, attributes.old_object)
         request, access = describe_request(attributes, match), checks.bindings(attributes)
         inputs = Inputs(obj, old, request, namespace, invocation.params, access)
         try:
@@ -195,29 +193,14 @@ class MutatingAdmissionPolicy(Plugin):
                 break
             try:
                 value = await checks.run(lambda mutation=mutation: mutator.evaluate(mutation, inputs))  # type: ignore[misc]
-                changed = mutation.change(inputs.obj, value, _shape_of(attributes, match))
+                changed = mutation.change(inputs.obj, value, served.shape_of(attributes, match))
             except MutationError as error:
                 faults.add(definition, invocation.binding, str(error), "Invalid")
                 continue
             if changed is not inputs.obj:
-                attributes.object = from_version(attributes, match, changed)
-                inputs.obj = to_version(attributes, match, attributes.object)
+                attributes.object = await served.from_version(attributes, match, changed)
+                inputs.obj = await served.to_version(attributes, match, attributes.object)
         return True
-
-
-def _shape_of(attributes: Attributes, match: Match) -> Shape:
-    """How objects of the wanted version merge; raises the 503 for a kind that is not known yet."""
-    struct = types.find_kind(match.kind)
-    if struct is not None:
-        return shape_of(struct)
-    scope = attributes.scope
-    if isinstance(scope, ResourceScope) and match.kind == attributes.kind and scope.field_manager is not None:
-        return scope.field_manager.shape
-    why = (
-        f"Resource kind {match.kind} not found. There can be a delay between when CustomResourceDefinitions are "
-        "created and when they are available."
-    )
-    raise errors.StatusError(503, "ServiceUnavailable", why)
 
 
 def _snapshot(obj: Any) -> bytes:

@@ -21,7 +21,6 @@ from pilothouse.admission.webhooks.hooks import Hooks
 from pilothouse.admission.webhooks.matching import Invocation, is_exempt, match
 from pilothouse.admission.webhooks.patching import apply_patch, decode_patch
 from pilothouse.admission.webhooks.reviews import Verdict
-from pilothouse.admission.webhooks.versions import from_version, to_version
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import errors
 from pilothouse.machinery.go_quote import quote
@@ -72,14 +71,15 @@ class MutatingAdmissionWebhook(Plugin):
         state = run.state.setdefault(self.name, _Round())
         if run.again and state.asked and state.last != _snapshot(attributes.object):
             state.require()
+        served = self.environment.served
         for position, hook in enumerate(hooks):
             if run.again and hook.uid not in state.due:
                 continue
-            invocation = await match(hook, attributes, self._namespaces)
+            invocation = await match(hook, attributes, self._namespaces, served)
             if invocation is None:
                 continue
-            obj = to_version(attributes, invocation, attributes.object)
-            old = to_version(attributes, invocation, attributes.old_object)
+            obj = await served.to_version(attributes, invocation, attributes.object)
+            old = await served.to_version(attributes, invocation, attributes.old_object)
             if not await meets_conditions(invocation, attributes, obj, old):
                 continue
             if await self._ask(int(run.again), position, invocation, attributes, obj, old):
@@ -104,7 +104,7 @@ class MutatingAdmissionWebhook(Plugin):
             attributes.warnings += verdict.warnings
             if not verdict.allowed:
                 raise rejection(hook.name, verdict.result)
-            changed = self._change(place, invocation, attributes, verdict, obj)
+            changed = await self._change(place, invocation, attributes, verdict, obj)
         except CallFailed as failure:
             if not hook.ignores_failure:
                 logger.warning("%s; failing closed", failure)
@@ -116,7 +116,9 @@ class MutatingAdmissionWebhook(Plugin):
             notes[_MUTATION + place] = orjson.dumps(said).decode()
         return changed
 
-    def _change(self, place: str, invocation: Invocation, attributes: Attributes, verdict: Verdict, obj: Any) -> bool:
+    async def _change(
+        self, place: str, invocation: Invocation, attributes: Attributes, verdict: Verdict, obj: Any
+    ) -> bool:
         hook = invocation.hook
         operations = decode_patch(hook.name, verdict)
         if not operations:
@@ -131,7 +133,7 @@ class MutatingAdmissionWebhook(Plugin):
         said: dict[str, Any] = {"configuration": hook.configuration, "webhook": hook.name}
         said |= {"patch": operations, "patchType": "JSONPatch"}
         attributes.annotations[_PATCH + place] = orjson.dumps(said).decode()
-        attributes.object = from_version(attributes, invocation, patched)
+        attributes.object = await self.environment.served.from_version(attributes, invocation, patched)
         return bool(patched != obj)
 
     async def close(self) -> None:

@@ -17,7 +17,6 @@ from pilothouse.admission.policies.definitions import Binding, Definition, Polic
 from pilothouse.admission.policies.inputs import Inputs, describe_request, find_namespace
 from pilothouse.admission.policies.params import ParamError, Params, UnknownKind
 from pilothouse.admission.refusals import forbidden
-from pilothouse.admission.webhooks.versions import to_version
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupResource
@@ -30,6 +29,8 @@ _FAILURES: Final = "validation.policy.admission.k8s.io/validation_failure"
 _MOST_FAILURES: Final = 50
 _LONGEST_VALUE: Final = 10 * 1024
 _INVALID: Final = "Invalid"
+_Seen = tuple[Any, Any, dict[str, Any]]
+"""The object, the old one, and the request without them, in some version."""
 _CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, _INVALID: 422}
 
 
@@ -39,7 +40,7 @@ class _Outcome:
 
     attributes: Attributes
     checks: AccessChecks
-    versions: dict[Match, tuple[Any, Any, Any]] = field(default_factory=dict)
+    versions: dict[Match, _Seen] = field(default_factory=dict)
     refusals: list[tuple[str, str]] = field(default_factory=list)
     """Messages and reasons."""
     failures: list[dict[str, Any]] = field(default_factory=list)
@@ -125,9 +126,9 @@ class ValidatingAdmissionPolicy(Plugin):
         outcome.finish()
 
     async def _ask(self, policy: Policy[Judge], outcome: _Outcome) -> None:
-        definition, attributes = policy.definition, outcome.attributes
+        definition, attributes, served = policy.definition, outcome.attributes, self.environment.served
         try:
-            match = await definition.criteria.match(attributes, self._namespaces)
+            match = await definition.criteria.match(attributes, self._namespaces, served)
             if match is None:
                 return None
             kind = self._params.find_kind(definition.param_kind)
@@ -138,35 +139,47 @@ class ValidatingAdmissionPolicy(Plugin):
         notes: dict[str, dict[str, None]] = {}
         for binding in policy.bindings:
             try:
-                if binding.criteria is not None and not await binding.criteria.match(attributes, self._namespaces):
+                bound = binding.criteria
+                if bound is not None and not await bound.match(attributes, self._namespaces, served):
                     continue
                 found = await self._params.collect(kind, binding.param_ref, attributes.namespace)
+                seen = await self._show(match, outcome) if found else None
             except errors.StatusError as error:
                 outcome.misconfigured(definition, binding, error.message)
             except ParamError as error:
                 outcome.misconfigured(definition, binding, str(error))
             else:
-                for params in found:
-                    verdict = await self._judge(definition, match, params, outcome)
-                    outcome.take(definition, binding, verdict, notes)
+                if seen is not None:
+                    for verdict in await self._judge(definition, seen, found, outcome):
+                        outcome.take(definition, binding, verdict, notes)
         for key, values in notes.items():
             attributes.annotations[f"{definition.name}/{key}"] = ", ".join(values)
         return None
 
-    async def _judge(self, definition: Definition[Judge], match: Match, params: Any, outcome: _Outcome) -> Verdict:
-        attributes, checks = outcome.attributes, outcome.checks
+    async def _show(self, match: Match, outcome: _Outcome) -> _Seen:
+        """The request in the version a policy wants, converted once for all that want it."""
         seen = outcome.versions.get(match)
         if seen is None:
-            seen = outcome.versions[match] = (
-                to_version(attributes, match, attributes.object),
-                to_version(attributes, match, attributes.old_object),
-                describe_request(attributes, match),
-            )
+            attributes, served = outcome.attributes, self.environment.served
+            try:
+                obj = await served.to_version(attributes, match, attributes.object)
+                old = await served.to_version(attributes, match, attributes.old_object)
+            except errors.StatusError as error:
+                why = error.message.removeprefix("Internal error occurred: ")
+                raise ParamError(f"failed to convert object version: {why}") from None
+            seen = outcome.versions[match] = (obj, old, describe_request(attributes, match))
+        return seen
+
+    async def _judge(
+        self, definition: Definition[Judge], seen: _Seen, found: list[Any], outcome: _Outcome
+    ) -> list[Verdict]:
+        attributes, checks = outcome.attributes, outcome.checks
         namespace = await find_namespace(attributes, self._namespaces)
-        obj, old, request = seen
-        inputs = Inputs(obj, old, request, namespace, params, checks.bindings(attributes))
-        judge = definition.compiled
-        return await checks.run(lambda: judge.judge(inputs))
+        judge, verdicts = definition.compiled, []
+        for params in found:
+            inputs = Inputs(*seen, namespace, params, checks.bindings(attributes))
+            verdicts.append(await checks.run(lambda inputs=inputs: judge.judge(inputs)))  # type: ignore[misc]
+        return verdicts
 
 
 def _compile(spec: dict[str, Any]) -> Judge:

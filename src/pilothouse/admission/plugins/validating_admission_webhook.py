@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
+from pilothouse.admission.versions import ServedVersions
 from pilothouse.admission.webhooks.calling import HookCaller
 from pilothouse.admission.webhooks.conditions import meets_conditions
 from pilothouse.admission.webhooks.failures import CallFailed, rejection
 from pilothouse.admission.webhooks.hooks import Hooks
 from pilothouse.admission.webhooks.matching import Invocation, is_exempt, match
-from pilothouse.admission.webhooks.versions import to_version
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupResource, GroupVersionKind
@@ -44,11 +44,14 @@ class ValidatingAdmissionWebhook(Plugin):
         hooks = await self._hooks.current()
         if not hooks:
             return
-        found = [each for hook in hooks if (each := await match(hook, attributes, self._namespaces)) is not None]
+        served = self.environment.served
+        found = [
+            each for hook in hooks if (each := await match(hook, attributes, self._namespaces, served)) is not None
+        ]
         versions: dict[GroupVersionKind, _Versioned] = {}
         concerned = []
         for invocation in found:
-            versioned = _versioned(versions, attributes, invocation)
+            versioned = await _versioned(versions, attributes, invocation, served)
             if await meets_conditions(invocation, attributes, *versioned):
                 concerned.append((invocation, versioned))
         if len(concerned) == 1:
@@ -97,12 +100,14 @@ class ValidatingAdmissionWebhook(Plugin):
         await self._caller.close()
 
 
-def _versioned(known: dict[GroupVersionKind, _Versioned], attributes: Attributes, invocation: Invocation) -> _Versioned:
+async def _versioned(
+    known: dict[GroupVersionKind, _Versioned], attributes: Attributes, invocation: Invocation, served: ServedVersions
+) -> _Versioned:
     """Both objects in the version wanted, converted once for all webhooks that want it."""
     found = known.get(invocation.kind)
     if found is None:
         found = known[invocation.kind] = (
-            to_version(attributes, invocation, attributes.object),
-            to_version(attributes, invocation, attributes.old_object),
+            await served.to_version(attributes, invocation, attributes.object),
+            await served.to_version(attributes, invocation, attributes.old_object),
         )
     return found

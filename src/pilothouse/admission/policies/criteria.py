@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pilothouse.admission.objects import Objects
+from pilothouse.admission.versions import ServedVersions
 from pilothouse.admission.webhooks.hooks import EQUIVALENT, Rule, read_rule, read_selector
 from pilothouse.admission.webhooks.matching import (
     EXCLUDED,
-    equivalent_resources,
     matches_rule,
     selects_namespace,
     selects_object,
@@ -62,31 +62,31 @@ class Criteria:
     excluded: tuple[NamedRule, ...]
     equivalent: bool
 
-    async def match(self, attributes: Attributes, namespaces: Objects) -> Match | None:
+    async def match(self, attributes: Attributes, namespaces: Objects, served: ServedVersions) -> Match | None:
         """The version to show a request in, None if it is not meant; raises the 404 of a namespace."""
         selected = await selects_namespace(self.namespaces, attributes, namespaces)
         if selected is False or not selects_object(self.objects, attributes):
             return None
-        if self.excluded and next(self._find(self.excluded, attributes), None) is not None:
+        if self.excluded and next(self._find(self.excluded, attributes, served), None) is not None:
             return None
         if self.rules:
-            found = next(self._find(self.rules, attributes), None)
+            found = next(self._find(self.rules, attributes, served), None)
         else:
             found = Match(attributes.resource, attributes.kind)
         if found is not None and isinstance(selected, errors.StatusError):
             raise selected
         return found
 
-    def _find(self, rules: tuple[NamedRule, ...], attributes: Attributes) -> Iterator[Match]:
+    def _find(self, rules: tuple[NamedRule, ...], attributes: Attributes, served: ServedVersions) -> Iterator[Match]:
         resource = attributes.resource
         if any(rule.covers(attributes, resource) for rule in rules):
             yield Match(resource, attributes.kind)
         if not self.equivalent:
             return
         for rule in rules:
-            for other in equivalent_resources(resource):
+            for other in served.equivalents(attributes):
                 if rule.covers(attributes, other.resource):
-                    yield Match(other.resource, other.kind_of(attributes.subresource))
+                    yield Match(other.resource, other.kind)
 
 
 def read_criteria(raw: dict[str, Any]) -> Criteria:

@@ -84,11 +84,12 @@ class Params:
         row = _resource_of(wanted)
         if row is not None:
             return Source(self._environment.objects(row.group, row.version, row.name), row)
-        find = self._environment.custom_store
-        store = find(wanted) if find is not None else None
-        if store is None:
+        definitions = self._environment.served.definitions
+        definition = definitions.of_kind(wanted) if definitions is not None else None
+        scope = definition.scope(version) if definition is not None else None
+        if scope is None:
             raise UnknownKind(f"failed to find resource referenced by paramKind: '{wanted}'")
-        return CustomSource(Objects(store), store.resource)
+        return CustomSource(Objects(scope.store), scope.resource)
 
     async def collect(self, source: Source | None, ref: dict[str, Any] | None, namespace: str) -> list[Object | None]:
         """The params of a binding, each to be judged with; None stands for params that nobody gave."""

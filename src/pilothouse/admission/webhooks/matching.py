@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from typing import Final, Protocol
+from typing import Final
 
 from pilothouse.admission.objects import Objects
+from pilothouse.admission.versions import ServedVersions
 from pilothouse.admission.webhooks.hooks import Hook, Rule
-from pilothouse.apis.resources import Resource, table
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupResource, GroupVersionKind, GroupVersionResource
@@ -41,16 +40,6 @@ _REGISTRATION: Final = frozenset(
 _NAMESPACES: Final = GroupVersionResource("", "v1", "namespaces")
 
 
-class Wanted(Protocol):
-    """A version that somebody wants to see a request in."""
-
-    @property
-    def resource(self) -> GroupVersionResource: ...
-
-    @property
-    def kind(self) -> GroupVersionKind: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Invocation:
     """A webhook to be called, and the version it wants."""
@@ -67,12 +56,12 @@ def is_exempt(resource: GroupResource) -> bool:
     return resource.group == "admissionregistration.k8s.io" and resource.resource in _REGISTRATION
 
 
-async def match(hook: Hook, attributes: Attributes, namespaces: Objects) -> Invocation | None:
+async def match(hook: Hook, attributes: Attributes, namespaces: Objects, served: ServedVersions) -> Invocation | None:
     """The invocation of a webhook for a request, None if it is not concerned; conditions are not looked at yet."""
     selected = await selects_namespace(hook.namespaces, attributes, namespaces)
     if selected is False or not selects_object(hook.objects, attributes):
         return None
-    found = _match_rules(hook, attributes)
+    found = _match_rules(hook, attributes, served)
     if found is not None and isinstance(selected, errors.StatusError):
         raise selected
     return found
@@ -106,7 +95,7 @@ def selects_object(selector: Selector, attributes: Attributes) -> bool:
     )
 
 
-def _match_rules(hook: Hook, attributes: Attributes) -> Invocation | None:
+def _match_rules(hook: Hook, attributes: Attributes, served: ServedVersions) -> Invocation | None:
     resource, subresource = attributes.resource, attributes.subresource
     operation, namespace = attributes.operation, attributes.namespace
     for rule in hook.rules:
@@ -114,11 +103,11 @@ def _match_rules(hook: Hook, attributes: Attributes) -> Invocation | None:
             return Invocation(hook, resource, attributes.kind)
     if not hook.equivalent:
         return None
-    equivalents = equivalent_resources(resource)
+    equivalents = served.equivalents(attributes)
     for rule in hook.rules:
         for other in equivalents:
             if matches_rule(rule, operation, other.resource, subresource, namespace):
-                return Invocation(hook, other.resource, other.kind_of(subresource))
+                return Invocation(hook, other.resource, other.kind)
     return None
 
 
@@ -138,40 +127,3 @@ def matches_rule(rule: Rule, operation: str, resource: GroupVersionResource, sub
 
 def _has(items: Iterable[str], wanted: str) -> bool:
     return wanted in items or "*" in items
-
-
-@dataclass(frozen=True, slots=True)
-class Equivalent:
-    """Another version of a resource."""
-
-    resource: GroupVersionResource
-    row: Resource
-
-    def kind_of(self, subresource: str) -> GroupVersionKind:
-        """The kind it takes, or its subresource does."""
-        sub = next((each for each in self.row.subresources if each.name == subresource), None)
-        return self.row.gvk if sub is None or not subresource else sub.kind
-
-
-@cache
-def equivalent_resources(resource: GroupVersionResource) -> tuple[Equivalent, ...]:
-    """The other versions that the same objects are served in."""
-    rows = [row for version in table().values() if version.priority is not None for row in version.resources]
-    own = next((row for row in rows if _coordinates(row) == resource), None)
-    if own is None or not own.is_stored:
-        return ()
-    return tuple(
-        Equivalent(_coordinates(row), row) for row in rows if row.key == own.key and _coordinates(row) != resource
-    )
-
-
-def _coordinates(row: Resource) -> GroupVersionResource:
-    return GroupVersionResource(row.group, row.version, row.name)
-
-
-def row_of(resource: GroupVersionResource) -> Resource | None:
-    """The row of the resource table, None for custom resources."""
-    version = table().get(resource.group_version)
-    if version is None:
-        return None
-    return next((row for row in version.resources if row.name == resource.resource), None)

@@ -7,7 +7,7 @@ import binascii
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pilothouse.admission.webhooks.matching import Wanted
+from pilothouse.admission.versions import Wanted
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind, GroupVersionResource
