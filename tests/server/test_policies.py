@@ -109,13 +109,13 @@ def test_policies_see_the_version_they_ask_for(server):
         "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": mutation}],
     }
     install(server, "mutatingadmission", "versions", spec, {"matchResources": ONLY_DEFAULT})
-    rule = {"expression": "request.requestKind.version == 'v1'", "messageExpression": "object.apiVersion"}
+    rule = {"expression": "request.requestKind.version == 'v1'", "messageExpression": "string(object.apiVersion)"}
     spec = {"matchConstraints": constraints(group, "widgets"), "validations": [rule]}
     binding = {"validationActions": ["Warn"], "matchResources": ONLY_DEFAULT}
     install(server, "validatingadmission", "versions", spec, binding)
     code, headers, made = create_widget(server, group, "v2", size=1)
     assert (code, made["apiVersion"], made["spec"]["note"]) == (201, f"{group}/v2", f"{group}/v1 v1")
-    assert f"binding 'versions': {group}/v1" in headers["Warning"]
+    assert f"binding 'versions': {group}/v1" in headers["warning"]
     for resource in ("validatingadmissionpolicies/versions", "mutatingadmissionpolicies/versions"):
         assert server.call("DELETE", f"{POLICIES}/{resource}")[0] == 200
 
