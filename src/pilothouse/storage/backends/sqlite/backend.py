@@ -32,7 +32,7 @@ from pilothouse.storage.backends.watching import watch_log
 # How long a thread waits for the interpreter's lock before it demands it. A busy event loop releases the lock for an
 # instant at every turn; each release restarts a waiting thread's patience, so with the default of 5 ms the writer
 # starves for whole seconds beside a saturated loop (measured). With less than a turn takes, it waits for one turn.
-SWITCH_INTERVAL_SECONDS = 5e-6
+SWITCH_INTERVAL_SECONDS = 5e-5
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
