@@ -23,7 +23,10 @@ AdmitDelete = Callable[[Object], Awaitable[None]]
 async def delete(
     store: Store, ctx: Context, name: str, options: DeleteOptions, admit: AdmitDelete | None = None
 ) -> tuple[Entry, bool]:
-    """Delete an object; answers (its last or marked state, whether it is gone). Retried when others write meanwhile."""
+    """Delete an object; answers (its last or marked state, whether it is gone). Retried when others write meanwhile.
+
+    Admission is not asked when a running period of grace is all there is to wait for.
+    """
     validate_delete_options(options)
     ctx.dry_run = ctx.dry_run or options.is_dry_run
     key = store.key(ctx.namespace, name)
@@ -38,10 +41,10 @@ async def delete(
             await store.prepare((entry,))
         stored = store.decode(entry)
         plan = plan_deletion(store.resource, store.strategy, ctx, stored, options)
-        if admit is not None:
-            await admit(stored)
         if plan.outcome is Outcome.PENDING:
             return entry, False
+        if admit is not None:
+            await admit(stored)
         try:
             if plan.outcome is Outcome.MARKED:
                 entry = await _store_marked(store, ctx, key, plan.object, entry)
@@ -49,6 +52,8 @@ async def delete(
                     return entry, False
             if ctx.dry_run:
                 return entry, True
+            if plan.then_remove and admit is not None:
+                await admit(plan.object)  # as the original does: once before the mark, once before the end
             return await store.remove(key, entry.revision, stored), True
         except Conflict as conflict:
             if conflict.current is None:

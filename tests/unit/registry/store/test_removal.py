@@ -1,0 +1,69 @@
+"""When admission is asked about a deletion, and what it is shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilothouse.apis.strategy import Context
+from pilothouse.registry.rest.deletion import DeleteOptions
+from pilothouse.registry.storage import StorageFactory
+from pilothouse.registry.store.removal import delete
+from pilothouse.registry.store.store import Store
+
+NOW = "2026-01-02T03:04:05Z"
+Object = dict[str, Any]
+
+
+def context() -> Context:
+    return Context(namespace="default", now=NOW)
+
+
+class Asked:
+    """Remembers the periods of grace of what it is asked about."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.periods: list[int | None] = []
+
+    async def __call__(self, obj: Object) -> None:
+        self.periods.append(obj["metadata"].get("deletionGracePeriodSeconds"))
+
+    async def delete(self, **options: Any) -> list[int | None]:
+        """What one deletion asks."""
+        self.periods = []
+        await delete(self._store, context(), "a", DeleteOptions(**options), self)
+        return self.periods
+
+
+async def running_pod(storage: StorageFactory, name: str = "a") -> Store:
+    store = storage.store("", "v1", "pods")
+    spec: Object = {
+        "containers": [{"name": "c", "image": "i"}],
+        "nodeName": "somewhere",
+        "terminationGracePeriodSeconds": 30,
+    }
+    pod: Object = {"metadata": {"name": name}, "spec": spec}
+    store.strategy.default(pod)
+    await store.create(context(), pod)
+    return store
+
+
+async def test_a_running_period_of_grace_asks_nobody(storage: StorageFactory) -> None:
+    asked = Asked(await running_pod(storage))
+    assert await asked.delete() == [None]
+    assert await asked.delete() == []
+    assert await asked.delete(grace_period_seconds=40) == []
+    assert await asked.delete(grace_period_seconds=10) == [30]
+
+
+async def test_ending_at_once_asks_before_the_mark_and_before_the_end(storage: StorageFactory) -> None:
+    asked = Asked(await running_pod(storage))
+    assert await asked.delete(grace_period_seconds=0, dry_run=["All"]) == [None]
+    assert await asked.delete(grace_period_seconds=0) == [None, 0]
+
+
+async def test_finalizers_ask_every_time(storage: StorageFactory) -> None:
+    store = storage.store("", "v1", "configmaps")
+    await store.create(context(), {"metadata": {"name": "a", "finalizers": ["example.com/hold"]}})
+    asked = Asked(store)
+    assert [await asked.delete(), await asked.delete()] == [[None], [0]]
