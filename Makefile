@@ -57,7 +57,7 @@ SCENARIOS ?= tests/golden
 golden: install
 	@$(BIN)/python tools/golden.py $(SCENARIOS) -- $(ARGS)
 
-bench: install
+bench: dev
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
 clean:

@@ -49,7 +49,7 @@ class KMSClient:
         try:
             import grpc  # type: ignore[import-untyped]
         except ImportError:
-            raise TransformFailed("KMS providers need the package grpcio") from None
+            raise TransformFailed("KMS providers need the package grpcio (pip install 'pilothouse[grpc]')") from None
         if self._channel is None:
             self._channel = grpc.aio.insecure_channel(self._target)
         call = self._channel.unary_unary(_SERVICE + method)

@@ -1,0 +1,39 @@
+"""What the package imports is what its users get installed, no less and no more."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+# Where a distribution is not named after the module it brings.
+MODULES = {"pyyaml": "yaml", "google-re2": "re2", "grpcio": "grpc"}
+# Read as files, never imported.
+DATA = {"lightkube-models"}
+# Imported only by the fixtures that pytest itself loads.
+HOSTS = {"pytest"}
+
+
+def test_every_import_is_declared_and_every_dependency_imported() -> None:
+    declared = _names(PROJECT["dependencies"]) | _names(PROJECT["optional-dependencies"]["grpc"])
+    assert _imported() == {MODULES.get(name, name) for name in declared - DATA}
+
+
+def _names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^A-Za-z0-9-]", requirement, maxsplit=1)[0] for requirement in requirements}
+
+
+def _imported() -> set[str]:
+    found = {module for path in (ROOT / "src").rglob("*.py") for module in _imports(path)}
+    return found - sys.stdlib_module_names - {"pilothouse", "__future__"} - HOSTS
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            yield node.module.partition(".")[0]
