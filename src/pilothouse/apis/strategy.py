@@ -13,10 +13,11 @@ have a strategy of their own, reached through ``subresources``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
+from pilothouse.apis.explicit import Places
 from pilothouse.apis.object_names import name_is_dns_subdomain
 from pilothouse.machinery.field_errors import FieldError
 from pilothouse.machinery.go_quote import quote
@@ -74,17 +75,23 @@ class Strategy:
     """Whether deleting without a policy orphans dependents (Job)."""
     standard_finalizers: ClassVar[bool] = True
     """Whether finalizers must be qualified or the system's own, as for most built-in kinds."""
+    metadata_last: ClassVar[bool] = False
+    """Whether a new object's metadata is judged only when all else is right, by the rules that hold for any object."""
     collects_garbage: ClassVar[bool] = True
     """Whether deletion can cascade at all; events take no cascading finalizers."""
     returns_deleted: ClassVar[bool] = False
     """Whether DELETE answers with the object instead of a Status."""
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {}
     columns: ClassVar[tuple[Column, ...]] = ()
+    list_columns: ClassVar[Callable[[Iterable[Object]], tuple[Column, ...]] | None] = None
+    """The columns of a list of these objects, for kinds of which a row depends on the others."""
     hidden_annotations: ClassVar[tuple[str, ...]] = ()
     """Annotations that stand for fields of the spec, and so are no part of the metadata when that is shown alone."""
     status_field: ClassVar[str] = "status"
     reset_fields: ClassVar[tuple[str, ...]] = ()
     """Dotted paths that writes through this endpoint never change, so that nobody comes to own them through it."""
+    explicit: ClassVar[Places] = ()
+    """Where an empty list or map that the client wrote out matters until the object is stored."""
 
     def default(self, obj: Object) -> None:
         """Fill in what the user left open. Must be idempotent."""

@@ -15,6 +15,7 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.apis import types
+from pilothouse.apis.explicit import Places, keep_explicit
 from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, NO_PROTOBUF, PROTOBUF
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery import errors, go_json
@@ -59,6 +60,8 @@ class Expected:
     formats: tuple[str, ...] = ALL_FORMATS
     also: frozenset[GroupVersionKind] = frozenset()
     """Older versions of the same shape that are taken as well."""
+    explicit: Places = ()
+    """Where empty lists and maps are kept, see ``apis/explicit.py``."""
 
     def identify(self, value: Any, data: bytes) -> GroupVersionKind:
         """The kind of a parsed body. Raises the Status for one that is not taken here."""
@@ -117,19 +120,22 @@ async def read_object(request: APIRequest, expected: Expected, validation: str) 
     if format == PROTOBUF:
         return _from_protobuf(data, expected)
     value, repeated = _parse(data, format, expected)
+    request.given = value
     # Decoding may work in place: what is said about repeated fields needs the body as it was sent.
     keys = _count_keys(value) if format == JSON else 0
     obj, unknown = _decode(value, expected, data)
-    keep_reset(value, obj)
+    keep_reset(value, obj, expected.explicit)
     report(request, validation, expected, unknown, _twice(data, keys) if keys else [], repeated)
     return obj
 
 
-def keep_reset(value: Any, obj: dict[str, Any]) -> None:
+def keep_reset(value: Any, obj: dict[str, Any], explicit: Places) -> None:
     """An explicitly empty ``managedFields`` asks for all ownership to be forgotten; decoding alone would lose that."""
     metadata = value.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") == []:
         obj["metadata"]["managedFields"] = []
+    if explicit:
+        keep_explicit(value, obj, explicit)
 
 
 def _count_keys(value: Any) -> int:

@@ -13,8 +13,8 @@ class APIRequest(Request):
     """Filled from the outside in: audit id, request info, user, then whatever the endpoint adds."""
 
     __slots__ = (
-        "_query", "audit", "audit_id", "authorized_by", "credential_notes", "info", "received", "user", "warnings",
-        "watch_seconds",
+        "_query", "audit", "audit_id", "authorized_by", "credential_notes", "given", "info", "received", "user",
+        "warnings", "watch_seconds",
     )  # fmt: skip
 
     audit_id: str
@@ -31,6 +31,8 @@ class APIRequest(Request):
         """How long a watch lasts at least when the client does not say."""
         self.audit: Any = None
         """What is written down about this request; None where nothing is."""
+        self.given: Any = None
+        """The body of a write, parsed but not yet decoded; of a patch, what came out of it."""
         self.credential_notes: tuple[tuple[str, str], ...] = ()
         """What authentication has to say for the audit log."""
 

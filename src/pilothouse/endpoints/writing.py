@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from pilothouse.apis.explicit import put_explicit, take_explicit
 from pilothouse.apis.strategy import Context, Object
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.restating import restate
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
+from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.field_manager import keep_times, manager_of
 from pilothouse.machinery.gvk import GroupVersionResource
 from pilothouse.storage.cacher import Entry
@@ -39,7 +42,10 @@ class Write:
         """Store a new object."""
         scope = self._scope
         obj = await self._prepare(CREATE, obj, None)
-        return await scope.store.create(self.ctx, obj, self._validator(CREATE))
+        try:
+            return await scope.store.create(self.ctx, obj, self._validator(CREATE))
+        except StatusError as error:
+            raise restate(error, self._scope.expected.struct, self._request.given) from None
 
     async def update(
         self, name: str, change: Callable[[Object | None], Awaitable[Object]], *, create: bool | None = None
@@ -50,15 +56,18 @@ class Write:
             obj = await change(old)
             return await self._prepare(CREATE if old is None else UPDATE, obj, old)
 
-        return await self._scope.store.update(
-            self.ctx,
-            name,
-            wanted,
-            self._validator(UPDATE),
-            strategy=self._scope.strategy,
-            create=create,
-            admit_create=self._validator(CREATE),
-        )
+        try:
+            return await self._scope.store.update(
+                self.ctx,
+                name,
+                wanted,
+                self._validator(UPDATE),
+                strategy=self._scope.strategy,
+                create=create,
+                admit_create=self._validator(CREATE),
+            )
+        except StatusError as error:
+            raise restate(error, self._scope.expected.struct, self._request.given) from None
 
     def warn(self) -> None:
         """Hand warnings of the strategy and of admission to the answer."""
@@ -66,7 +75,11 @@ class Write:
             self._request.warn(warning)
 
     async def _prepare(self, operation: str, obj: Object, old: Object | None) -> Object:
+        explicit = self._scope.strategy.explicit
+        taken = take_explicit(obj, explicit) if explicit else None
         obj = self._track(obj, old)
+        if taken:
+            put_explicit(obj, taken)
         admission = self._scope.admission
         if admission is not None and admission.handles(operation):
             attributes = self._attributes(operation, obj, old)

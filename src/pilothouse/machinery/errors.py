@@ -29,6 +29,8 @@ class StatusError(Exception):
         self.message = message
         self.details = details
         self.metadata: dict[str, Any] = {}
+        self.faults: Sequence[FieldError] = ()
+        """What was wrong with which field, where that is the reason."""
 
     @property
     def status(self) -> dict[str, Any]:
@@ -152,7 +154,9 @@ def invalid(kind: GroupKind, name: str, errors: Sequence[FieldError]) -> StatusE
     if errors:
         message += ": " + aggregate(str(e) for e in errors)
     details = _details(kind.group, kind.kind, name, causes=causes)
-    return StatusError(422, "Invalid", message, details)
+    refusal = StatusError(422, "Invalid", message, details)
+    refusal.faults = errors
+    return refusal
 
 
 def too_many_requests(message: str, retry_after: int) -> StatusError:

@@ -31,6 +31,7 @@ class AutoscalerStrategy(StatusKeeper):
     generation = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": AutoscalerStatusStrategy}
     columns = COLUMNS
+    explicit = tuple(("spec", "behavior", way, "policies") for way in ("scaleUp", "scaleDown"))
 
     def default(self, obj: Object) -> None:
         drop_round_trip_annotations(obj["metadata"])

@@ -15,6 +15,7 @@ from pilothouse.machinery.field_errors import FieldError
 _ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 _ROLE_LABEL: Final = "kubernetes.io/role"
 _INFO: Final = "core.v1.NodeSystemInfo"
+_EXPLICIT: Final = (("status", "allocatable"),)
 
 
 def default_node(obj: Object) -> None:
@@ -96,6 +97,8 @@ COLUMNS: Final = (
 class NodeStatusStrategy(StatusStrategy):
     """``/status``: kubelets report here. The long-gone dynamic configuration stays only where it already is."""
 
+    explicit = _EXPLICIT
+
     def default(self, obj: Object) -> None:
         default_node(obj)
 
@@ -113,6 +116,7 @@ class NodeStrategy(Strategy):
 
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": NodeStatusStrategy}
     reset_fields = ("status",)
+    explicit = _EXPLICIT
     field_labels = frozenset({"spec.unschedulable"})
     columns = COLUMNS
 

@@ -333,7 +333,6 @@ def _added(obj: Object) -> str:
 class TaintRuleStrategy(StatusKeeper):
     """Rules that taint devices. A changed effect counts from now on."""
 
-    returns_deleted = True
     type_name = "resource.v1.DeviceTaintRule"
     generation = True
     allow_unconditional_update = False

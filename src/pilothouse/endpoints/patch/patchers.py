@@ -23,6 +23,8 @@ from pilothouse.machinery.field_errors import Path, forbidden, invalid
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.merge import strategic
 from pilothouse.machinery.schema.decoding import DecodeError, decode, found
+from pilothouse.machinery.schema.ordering import arrange, below
+from pilothouse.machinery.schema.types import Struct, Type
 
 Patcher = Callable[[dict[str, Any] | None], dict[str, Any]]
 Apply = Callable[[dict[str, Any]], Any]
@@ -105,6 +107,7 @@ def _finish(
 ) -> dict[str, Any]:
     """The patched object, decoded like a body, in the hub version and with defaults."""
     show, repeated = reading.show, reading.repeated
+    request.given = result
     if isinstance(result, dict) and not scope.keeps_type and not reading.strategic:
         _check_type(scope, request, result, show)
     try:
@@ -118,7 +121,7 @@ def _finish(
         for fault in faults:
             request.warn(fault)
     check_identity(obj, request.info.name, request.info.namespace)
-    keep_reset(result, obj)
+    keep_reset(result, obj, scope.expected.explicit)
     obj = scope.hub_object(obj)
     scope.strategy.default(obj)
     return obj
@@ -158,24 +161,29 @@ def _restoring(error: DecodeError) -> str:
 def _shower(scope: ResourceScope, touched: list[list[str]]) -> Show:
     if scope.keeps_type:
         return lambda result: orjson.dumps(result, option=orjson.OPT_SORT_KEYS).decode()
-    return lambda result: show_document(result, touched)
+    return lambda result: show_document(scope.expected.struct, result, touched)
 
 
-def show_document(result: Any, touched: list[list[str]]) -> str:
-    """The patched document as the original prints it: objects that the patch went through have their keys sorted."""
-    return orjson.dumps(_sort_along(result, [path for path in touched if path])).decode()
+def show_document(struct: Struct, result: Any, touched: list[list[str]]) -> str:
+    """The patched document as the original prints it: objects that the patch went through have their keys sorted,
+    what the patch brought is as it came, all else is in the order of its type."""
+    return orjson.dumps(_sort_along(struct, result, [path for path in touched if path])).decode()
 
 
-def _sort_along(value: Any, paths: list[list[str]]) -> Any:
+def _sort_along(kind: Type | None, value: Any, paths: list[list[str]]) -> Any:
     if isinstance(value, list):
-        return [_sort_along(v, below) if (below := _below(paths, str(i))) else v for i, v in enumerate(value)]
+        return [_show_below(kind, str(position), item, paths) for position, item in enumerate(value)]
     if not isinstance(value, dict):
         return value
-    return {k: _sort_along(value[k], below) if (below := _below(paths, k)) else value[k] for k in sorted(value)}
+    return {key: _show_below(kind, key, value[key], paths) for key in sorted(value)}
 
 
-def _below(paths: list[list[str]], key: str) -> list[list[str]]:
-    return [path[1:] for path in paths if len(path) > 1 and path[0] == key]
+def _show_below(kind: Type | None, key: str, value: Any, paths: list[list[str]]) -> Any:
+    rests = [path[1:] for path in paths if path[0] == key]
+    deeper = [rest for rest in rests if rest]
+    if deeper:
+        return _sort_along(below(kind, key), value, deeper)
+    return value if rests else arrange(below(kind, key), value)
 
 
 def _paths(patch: Any) -> Iterator[list[str]]:

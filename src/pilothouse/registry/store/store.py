@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 
+from pilothouse.apis.explicit import take_explicit
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Object, Strategy
 from pilothouse.machinery import errors
@@ -185,6 +186,8 @@ class Store:
         before_create(self.resource, self.strategy, ctx, obj)
         if admit is not None:
             await admit(obj, None)
+        if self.strategy.explicit:
+            take_explicit(obj, self.strategy.explicit)
 
     async def _write_new(self, ctx: Context, obj: Object) -> Entry:
         metadata = obj["metadata"]
@@ -265,6 +268,8 @@ class Store:
             before_update(self.resource, strategy, ctx, obj, old)
             if admit is not None:
                 await admit(obj, old)
+            if strategy.explicit:
+                take_explicit(obj, strategy.explicit)
             written = await self._replace(ctx, entry.key, obj, old, entry)
         except BaseException:
             if reservation is not None:

@@ -25,6 +25,7 @@ from pilothouse.apis.core.pods.quality import compute_quality
 from pilothouse.apis.core.pods.resizing import keep_only_resizes, validate_resize
 from pilothouse.apis.core.pods.status import keep_reported_fields, validate_status_update
 from pilothouse.apis.core.pods.validation import validate_ephemeral_update, validate_new_pod, validate_pod_update
+from pilothouse.apis.explicit import take_explicit
 from pilothouse.apis.strategy import Column, Context, Object, Strategy
 from pilothouse.machinery.addresses import warn_about_ip
 from pilothouse.machinery.field_errors import FieldError
@@ -72,6 +73,7 @@ class PodStatusStrategy(_AnyPodStrategy):
     """Writes through ``/status``."""
 
     reset_fields = ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")
+    explicit = (("status", "resourceClaimStatuses"), ("status", "nodeAllocatableResourceClaimStatuses"))
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         metadata = obj["metadata"]
@@ -147,6 +149,7 @@ class PodStrategy(_AnyPodStrategy):
     """Pods. Only the spec counts generations, and updates may change little of it."""
 
     returns_deleted: ClassVar[bool] = True
+    explicit = (("spec", "overhead"),)
     columns: ClassVar[tuple[Column, ...]] = COLUMNS
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {
         "status": PodStatusStrategy,
@@ -193,6 +196,7 @@ class PodStrategy(_AnyPodStrategy):
         if "resources" not in spec and "resources" in before:
             # Clients that do not know resources of the whole pod must not clear them.
             spec["resources"] = before["resources"]
+        take_explicit(obj, self.explicit)
         _drop_disabled(obj, old)
         _count_generation(obj, old)
 
