@@ -10,13 +10,15 @@ from typing import Any, Final
 
 from pilothouse.apis.metadata import IMMUTABLE
 from pilothouse.machinery import addresses, names
-from pilothouse.machinery.field_errors import FieldError, Path, internal, invalid, not_supported, required
+from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, required
 from pilothouse.machinery.quantity import Quantity, parse
 
 ZERO: Final = parse("0")
 NEGATIVE: Final = "must be greater than or equal to 0"
 NOT_POSITIVE: Final = "must be greater than zero"
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+SPACE: Final = " \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""What the original counts as blank."""
 
 
 def refusals(path: Path, value: Any, messages: Iterable[str]) -> list[FieldError]:
@@ -109,18 +111,9 @@ def check_not_negative(path: Path, quantity: Quantity) -> list[FieldError]:
     return [invalid(path, str(quantity), NEGATIVE)] if quantity < ZERO else []
 
 
-def check_dual_stack(path: Path, values: list[str], why: str, *, blocks: bool) -> list[FieldError]:
-    """Two values, at most one for each family of addresses."""
-    read = addresses.parse_cidr if blocks else addresses.parse_ip
-    families = set()
-    for value in values:
-        parsed = read(value)
-        if parsed is None:
-            kind = "CIDRs" if blocks else "IPs"
-            return [internal(path, f"invalid {kind}: {value}"), invalid(path, values, why)]
-        address = parsed.address if isinstance(parsed, addresses.Block) else parsed
-        families.add(address.is_ipv4)
-    return [] if len(families) == 2 else [invalid(path, values, why)]
+def is_dual_stack(values: Iterable[str]) -> bool:
+    """Whether addresses, all of them well-formed, are of both families."""
+    return len({is_ipv6(value) for value in values}) == 2
 
 
 def is_ipv6(text: str) -> bool:

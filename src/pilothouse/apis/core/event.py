@@ -77,6 +77,7 @@ class EventStrategy(Strategy):
     validate_name = staticmethod(name_is_path_segment)
     allow_create_on_update = True
     collects_garbage = False
+    standard_finalizers = False
     columns = COLUMNS
     field_labels = frozenset(
         {*(f"involvedObject.{key}" for key in _INVOLVED), "reason", "reportingComponent", "source", "type"}

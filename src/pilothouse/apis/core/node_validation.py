@@ -5,25 +5,26 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-import orjson
-
-from pilothouse.apis.core.checks import check_dual_stack, check_old_cidr, refusals
+from pilothouse.apis.core.annotated import TAINT, AnnotationError, read_json, read_structs
+from pilothouse.apis.core.checks import check_old_cidr, refusals
 from pilothouse.apis.core.internal_form import internal_form
 from pilothouse.apis.core.resource_names import check_quantity
 from pilothouse.apis.strategy import Object
 from pilothouse.machinery import names
+from pilothouse.machinery.addresses import parse_cidr
 from pilothouse.machinery.field_errors import (
     DUPLICATE,
     FieldError,
     Path,
     duplicate,
     forbidden,
+    internal,
     invalid,
     not_supported,
     required,
 )
-from pilothouse.machinery.go_json import explain
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.schema.decoding import found
 
 _METADATA: Final = Path("metadata")
 _TAINTS_KEY: Final = "scheduler.alpha.kubernetes.io/taints"
@@ -54,9 +55,17 @@ def validate_node(obj: Object) -> list[FieldError]:
 
 
 def _check_families(path: Path, blocks: list[str]) -> list[FieldError]:
-    why = "may specify no more than one CIDR for each IP family"
-    errs = check_dual_stack(path, blocks, why, blocks=True)
-    return errs if errs or len(blocks) == 2 else [invalid(path, blocks, why)]
+    """Two blocks at most, one of each family."""
+    errs: list[FieldError] = []
+    parsed = [parse_cidr(block) for block in blocks]
+    if None in parsed:
+        at = parsed.index(None)
+        told = f"invalid CIDR[{at}]: <nil> (invalid CIDR address: {blocks[at]})"
+        errs.append(internal(path, f"invalid PodCIDRs. failed to check with dual stack with error:{told}"))
+    families = {block.address.is_ipv4 for block in parsed if block is not None}
+    if errs or len(families) != 2 or len(blocks) > 2:
+        errs.append(invalid(path, blocks, "may specify no more than one CIDR for each IP family"))
+    return errs
 
 
 def validate_node_update(obj: Object, old: Object) -> list[FieldError]:
@@ -98,40 +107,49 @@ def _check_annotations(obj: Object) -> list[FieldError]:
     path = _METADATA.child("annotations")
     errs: list[FieldError] = []
     if annotations.get(_TAINTS_KEY):
-        taints, why = _read_json(annotations[_TAINTS_KEY], list)
-        if why:
-            errs.append(invalid(path, _TAINTS_KEY, why))
-        elif taints:
-            errs += check_taints(path.child(_TAINTS_KEY), taints)
+        try:
+            errs += check_taints(path.child(_TAINTS_KEY), read_structs(annotations[_TAINTS_KEY], TAINT))
+        except AnnotationError as error:
+            errs.append(invalid(path, _TAINTS_KEY, str(error)))
     if annotations.get(_AVOID_KEY):
-        avoids, why = _read_json(annotations[_AVOID_KEY], dict)
-        if why:
-            errs.append(invalid(path.child("AvoidPods"), _AVOID_KEY, why))
-        else:
-            errs += _check_avoids(path.child(_AVOID_KEY), avoids or {})
+        try:
+            errs += _check_avoids(path.child(_AVOID_KEY), read_json(annotations[_AVOID_KEY]))
+        except AnnotationError as error:
+            errs.append(invalid(path.child("AvoidPods"), _AVOID_KEY, str(error)))
     return errs
 
 
-def _read_json(text: str, expected: type) -> tuple[Any, str]:
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None, explain(text.encode())
-    if value is None or isinstance(value, expected):
-        return value, ""
-    return None, "json: cannot unmarshal value of another type"
+_AVOID_PARTS: Final = {
+    "preferAvoidPods": ("AvoidPods", list, "[]v1.PreferAvoidPodsEntry"),
+    "podSignature": ("PreferAvoidPodsEntry", dict, "v1.PodSignature"),
+    "podController": ("PodSignature", dict, "v1.OwnerReference"),
+}
 
 
-def _check_avoids(path: Path, avoids: dict[str, Any]) -> list[FieldError]:
+def _check_avoids(path: Path, avoids: Any) -> list[FieldError]:
     errs: list[FieldError] = []
-    for at, entry in enumerate(avoids.get("preferAvoidPods") or ()):
+    if avoids is not None and not isinstance(avoids, dict):
+        raise AnnotationError(f"json: cannot unmarshal {found(avoids)} into Go value of type v1.AvoidPods")
+    for at, entry in enumerate(_avoid_part(avoids or {}, "preferAvoidPods")):
+        if not isinstance(entry, dict):
+            what = "Go struct field AvoidPods.preferAvoidPods of type v1.PreferAvoidPodsEntry"
+            raise AnnotationError(f"json: cannot unmarshal {found(entry)} into {what}")
         where = path.index(at).child("PodSignature")
-        controller = ((entry or {}).get("podSignature") or {}).get("podController")
-        if controller is None:
+        controller = _avoid_part(_avoid_part(entry, "podSignature"), "podController")
+        if not controller:
             errs.append(required(where, ""))
         elif not controller.get("controller"):
             errs.append(invalid(where.child("PodController", "Controller"), False, "must point to a controller"))
     return errs
+
+
+def _avoid_part(holder: dict[str, Any], name: str) -> Any:
+    """A part of what pods to avoid, empty where it is missing."""
+    owner, expected, shown = _AVOID_PARTS[name]
+    value = holder.get(name)
+    if value is None or isinstance(value, expected):
+        return expected() if value is None else value
+    raise AnnotationError(f"json: cannot unmarshal {found(value)} into Go struct field {owner}.{name} of type {shown}")
 
 
 def check_taints(path: Path, taints: list[dict[str, Any]]) -> list[FieldError]:

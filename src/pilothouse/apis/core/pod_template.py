@@ -12,7 +12,6 @@ from pilothouse.apis.core.pod_spec.options import options_for_template
 from pilothouse.apis.core.pod_spec.showing import container_images, container_names, format_labels
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
 from pilothouse.apis.strategy import Column, Context, Object, Strategy
-from pilothouse.apis.validating import standard_finalizers
 from pilothouse.machinery.field_errors import FieldError, Path
 
 _TEMPLATE: Final = Path("template")
@@ -56,13 +55,11 @@ class PodTemplateStrategy(Strategy):
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs: list[FieldError] = []
-        standard_finalizers(obj["metadata"], errs)
         validate_pod_template(obj["template"], _TEMPLATE, errs, options_for_template())
         return errs
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
-        standard_finalizers(obj["metadata"], errs)
         validate_pod_template(obj["template"], _TEMPLATE, errs, options_for_template(old["template"]))
         return errs
 

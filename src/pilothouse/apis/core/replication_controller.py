@@ -13,7 +13,7 @@ from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_
 from pilothouse.apis.core.pod_spec.showing import container_images, container_names, format_labels
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
 from pilothouse.apis.strategy import Column, Context, Doc, Object, PlainStrategy, StatusStrategy, Strategy
-from pilothouse.apis.validating import NEGATIVE, non_negative, standard_finalizers
+from pilothouse.apis.validating import NEGATIVE, non_negative
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_found, not_supported, required
 from pilothouse.machinery.names import check_dns1123_label
 
@@ -63,7 +63,6 @@ class ReplicationControllerStatusStrategy(StatusStrategy):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
-        standard_finalizers(obj["metadata"], errs)
         status = obj.get("status") or {}
         for name in _COUNTS:
             non_negative(status.get(name, 0), _STATUS, name, errs)
@@ -158,13 +157,11 @@ class ReplicationControllerStrategy(PlainStrategy):
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs: list[FieldError] = []
-        standard_finalizers(obj["metadata"], errs)
         _validate_spec(obj["spec"], errs, options_for_template(), None)
         return errs
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
-        standard_finalizers(obj["metadata"], errs)
         spec, before = obj["spec"], old["spec"]
         _validate_spec(spec, errs, options_for_template(before.get("template")), before)
         for key, value in (old["metadata"].get("annotations") or {}).items():

@@ -46,6 +46,7 @@ class StrictEventStrategy(EventStrategy):
     """The strict rules on top of those for all events."""
 
     reporter = "reportingController"
+    standard_finalizers = True
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs = super().validate(ctx, obj)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from pilothouse.apis.core.pod_spec.dropping import drop_legacy_annotations
-from pilothouse.apis.object_names import name_is_dns_subdomain
+from pilothouse.apis.core.pods.validation import validate_binding
 from pilothouse.apis.resources import Resource, Subresource
 from pilothouse.apis.strategy import Object, Strategy
 from pilothouse.endpoints.request import APIRequest
@@ -17,12 +17,11 @@ from pilothouse.endpoints.subresources.making import StoreOf, working_endpoint
 from pilothouse.endpoints.subresources.pod_conditions import set_pod_condition
 from pilothouse.endpoints.subresources.submission import read_submission
 from pilothouse.machinery import errors
-from pilothouse.machinery.field_errors import FieldError, Path, aggregate, invalid, not_supported, required
+from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.net.messages import Response
 
-_TARGET: Final = Path("target")
 _PODS: Final = GroupResource("", "pods")
 _BINDING: Final = GroupResource("", "pods/binding")
 
@@ -56,19 +55,6 @@ async def bind(scope: ResourceScope, request: APIRequest) -> Response:
 
     await scope.store.update(submission.ctx, name, change, strategy=Strategy(), create=False)
     return submission.succeed()
-
-
-def validate_binding(binding: Object) -> list[FieldError]:
-    """Pods are bound to nodes."""
-    errs: list[FieldError] = []
-    kind, name = binding["target"].get("kind", ""), binding["target"].get("name", "")
-    if kind not in ("", "Node"):
-        errs.append(not_supported(_TARGET.child("kind"), kind, ("Node", "<empty>")))
-    if not name:
-        errs.append(required(_TARGET.child("name"), ""))
-    elif kind in ("", "Node"):
-        errs += (invalid(_TARGET.child("name"), name, message) for message in name_is_dns_subdomain(name, False))
-    return errs
 
 
 def _check_preconditions(binding: Object, pod: Object, key: str) -> None:

@@ -13,6 +13,7 @@ from pilothouse.apis.metadata import validate_metadata, validate_metadata_update
 from pilothouse.apis.object_names import name_is_path_segment
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.apis.validating import standard_finalizers
 from pilothouse.machinery import errors
 from pilothouse.registry.rest.before_create import ensure_namespace
 
@@ -37,10 +38,14 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
     if "deletionGracePeriodSeconds" in old_metadata and "deletionGracePeriodSeconds" not in metadata:
         metadata["deletionGracePeriodSeconds"] = old_metadata["deletionGracePeriodSeconds"]
     errs = validate_metadata(metadata, namespaced=resource.namespaced, validate_name=name_is_path_segment)
-    errs += validate_metadata_update(metadata, old_metadata)
+    changes = validate_metadata_update(metadata, old_metadata)
+    errs += changes + changes if strategy.repeats_metadata_faults else changes
+    if strategy.standard_finalizers and metadata.get("finalizers"):
+        standard_finalizers(metadata, errs)
     errs += strategy.validate_update(ctx, obj, old)
     if errs:
-        raise errors.invalid(resource.group_kind, metadata.get("name", ""), list(dict.fromkeys(errs)))
+        shown = errs if strategy.repeats_metadata_faults else list(dict.fromkeys(errs))
+        raise errors.invalid(resource.group_kind, metadata.get("name", ""), shown)
     ctx.warnings += strategy.warnings_on_update(ctx, obj, old)
     strategy.canonicalize(obj)
 

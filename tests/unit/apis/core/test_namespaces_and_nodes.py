@@ -29,7 +29,7 @@ def test_namespace_faults(kind: Any) -> None:
     assert namespaces.update(stored, {"spec": {"finalizers": []}})["spec"] == {"finalizers": ["kubernetes"]}
     assert namespaces.update(stored, {"spec": {"finalizers": []}}, "finalize")["spec"] == {}
     assert namespaces.faults({"spec": {"finalizers": ["x"]}}, stored, "finalize")[0].startswith("spec.finalizers[0]: ")
-    why = 'status.Phase: Invalid value: "Terminating": may only be \'Active\' if `deletionTimestamp` is empty'
+    why = "status.Phase: Invalid value: \"Terminating\": may only be 'Active' if `deletionTimestamp` is empty"
     assert namespaces.faults({"status": {"phase": "Terminating"}}, stored, "status") == [why]
     labelled = namespaces.update(stored, {"metadata": {"labels": {"kubernetes.io/metadata.name": "b"}}})
     assert labelled["metadata"]["labels"] == {"kubernetes.io/metadata.name": "a"}
@@ -163,3 +163,76 @@ def test_node_row(kind: Any) -> None:
     assert row[:3] == ["n", "NotReady,SchedulingDisabled", "a,b"]
     assert row[5:] == ["<none>", "<none>", "<unknown>", "<unknown>", "<unknown>"]
     assert nodes.strategy.fields(made) == {"spec.unschedulable": "true"}
+
+
+TAINTS = "scheduler.alpha.kubernetes.io/taints"
+AVOIDED = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "why"),
+    [
+        (TAINTS, "[", "unexpected end of JSON input"),
+        (TAINTS, "{}", "json: cannot unmarshal object into Go value of type []core.Taint"),
+        (TAINTS, "[1]", "json: cannot unmarshal number into Go value of type core.Taint"),
+        (TAINTS, '[{"key": 1}]', "json: cannot unmarshal number into Go struct field Taint.Key of type string"),
+        (AVOIDED, "[]", "json: cannot unmarshal array into Go value of type v1.AvoidPods"),
+        (
+            AVOIDED,
+            '{"preferAvoidPods": [true]}',
+            "json: cannot unmarshal bool into Go struct field AvoidPods.preferAvoidPods of type "
+            "v1.PreferAvoidPodsEntry",
+        ),
+        (
+            AVOIDED,
+            '{"preferAvoidPods": [{"podSignature": []}]}',
+            "json: cannot unmarshal array into Go struct field PreferAvoidPodsEntry.podSignature of type "
+            "v1.PodSignature",
+        ),
+    ],
+)
+def test_annotations_of_nodes_that_are_no_structs(kind: Any, key: str, text: str, why: str) -> None:
+    where = "metadata.annotations" + (".AvoidPods" if key == AVOIDED else "")
+    faults = kind("v1", "nodes").faults({"metadata": {"name": "a", "annotations": {key: text}}})
+    assert faults == [f'{where}: Invalid value: "{key}": {why}']
+
+
+def test_taints_of_old_nodes(kind: Any) -> None:
+    nodes = kind("v1", "nodes")
+    assert nodes.faults({"metadata": {"name": "a", "annotations": {TAINTS: "null"}}}) == []
+    text = '[{"Key": "a", "effect": "NoSchedule", "other": 1}, {"key": "b"}]'
+    faults = nodes.faults({"metadata": {"name": "a", "annotations": {TAINTS: text}}})
+    assert faults == [f"metadata.annotations.{TAINTS}[1].effect: Required value"]
+
+
+def test_blocks_that_are_none(kind: Any) -> None:
+    faults = kind("v1", "nodes").faults({"spec": {"podCIDRs": ["10.0.0.0/24", "x"]}})
+    assert [fault for fault in faults if "podCIDRs[" not in fault] == [
+        "spec.podCIDRs: Internal error: invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[1]: "
+        "<nil> (invalid CIDR address: x)",
+        'spec.podCIDRs: Invalid value: ["10.0.0.0/24","x"]: may specify no more than one CIDR for each IP family',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "resource", "body"),
+    [
+        ("v1", "configmaps", {}),
+        ("v1", "nodes", {}),
+        ("v1", "secrets", {}),
+        ("v1", "limitranges", {}),
+    ],
+)
+def test_finalizers_need_a_domain_in_updates_too(kind: Any, version: str, resource: str, body: Any) -> None:
+    what = kind(version, resource)
+    stored = what.create(body)
+    faults = what.faults({"metadata": {"finalizers": ["plain", "x.y/z"]}}, stored)
+    why = 'Invalid value: "plain": name is neither a standard finalizer name nor is it fully qualified'
+    assert faults == [f"metadata.finalizers[0]: {why}"]
+
+
+def test_events_may_have_any_finalizer(kind: Any) -> None:
+    body = {"metadata": {"name": "a", "finalizers": ["plain"]}, "involvedObject": {"namespace": "ns"}}
+    assert kind("v1", "events").faults(body) == []
+    strict = kind("events.k8s.io/v1", "events").faults(body)
+    assert strict[0].startswith('metadata.finalizers[0]: Invalid value: "plain": name is neither')

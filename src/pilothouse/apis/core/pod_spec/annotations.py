@@ -6,14 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
-from pilothouse.apis import types
+from pilothouse.apis.core.annotated import TOLERATION, AnnotationError, read_structs
 from pilothouse.apis.core.pod_spec.paths import has_backsteps
 from pilothouse.apis.core.pod_spec.tolerations import validate_tolerations
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid
 from pilothouse.machinery.go_quote import quote
-from pilothouse.machinery.schema.decoding import DecodeError, decode
 
 if TYPE_CHECKING:
     from pilothouse.apis.core.pod_spec.options import PodValidationOptions
@@ -63,10 +60,9 @@ def validate_pod_annotations(
 
 
 def _validate_tolerations(text: str, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
-    struct = types.struct("core.v1.Toleration")
     try:
-        tolerations = [decode(struct, item)[0] for item in orjson.loads(text) or ()]
-    except (ValueError, TypeError, DecodeError) as error:
+        tolerations = read_structs(text, TOLERATION)
+    except AnnotationError as error:
         errs.append(invalid(path, _TOLERATIONS, str(error)))
         return
     validate_tolerations(tolerations, path.child(_TOLERATIONS), errs, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from pilothouse.apis.core.checks import SPACE
 from pilothouse.apis.core.pod_spec.environment import validate_env, validate_env_from
 from pilothouse.apis.core.pod_spec.handlers import validate_lifecycle, validate_probes
 from pilothouse.apis.core.pod_spec.mounts import validate_devices, validate_mounts
@@ -41,7 +42,6 @@ _NO_EPHEMERAL: Final = (
     "startupProbe", "lifecycle",
 )  # fmt: skip
 _NO_POLICY: Final = "must specify restartPolicy when restart rules are used"
-_SPACE: Final = " \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 @dataclass(slots=True)
@@ -148,7 +148,7 @@ def _is_set(container: Struct, field: str) -> bool:
 def validate_image(container: Struct, path: Path, errs: list[FieldError]) -> None:
     """Images of pods may not be padded; those of templates always could."""
     image = container.get("image", "")
-    if image and (image[0] in _SPACE or image[-1] in _SPACE):
+    if image and (image[0] in SPACE or image[-1] in SPACE):
         errs.append(invalid(path.child("image"), image, "must not have leading or trailing whitespace"))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from pilothouse.apis.core.checks import SPACE
 from pilothouse.apis.core.pod_spec.paths import validate_descending_path
 from pilothouse.apis.core.pod_spec.sysctls import validate_sysctls
 from pilothouse.apis.core.pod_spec.windows import validate_windows_options
@@ -31,7 +32,6 @@ _MAX_ID: Final = 2**31 - 1
 _PROFILE_TYPES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 _PROC_MOUNTS: Final = ("Default", "Unmasked")
 _MAX_PROFILE: Final = 4095
-_SPACE: Final = " \t\n\v\f\r\x85\xa0"
 _server: dict[str, bool] = {"allow privileged": False}
 
 
@@ -150,7 +150,7 @@ def validate_app_armor(profile: Struct, path: Path, errs: list[FieldError]) -> N
     elif local is None:
         errs.append(required(path.child("localhostProfile"), "must be set when AppArmor type is Localhost"))
     else:
-        if local != local.strip(_SPACE):
+        if local != local.strip(SPACE):
             errs.append(invalid(path.child("localhostProfile"), local, "must not be padded with whitespace"))
         elif not local:
             errs.append(required(path.child("localhostProfile"), "must be set when AppArmor type is Localhost"))

@@ -108,13 +108,18 @@ def _summarize_regular(status: Object, reason: str, count: _Count) -> tuple[str,
         elif container.get("ready") and "running" in state:
             running += 1
     if reason == "Completed":
-        if running and _is_true(status, "Ready"):
+        if running and _is_ready(status):
             reason = "Running"
         elif failure:
             reason = failure
         elif running:
             reason = "NotReady"
     return reason, running
+
+
+def _is_ready(status: Object) -> bool:
+    conditions = status.get("conditions") or ()
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
 
 def _is_true(status: Object, kind: str) -> bool:

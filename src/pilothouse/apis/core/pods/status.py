@@ -7,7 +7,7 @@ from typing import Any, Final
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 from pilothouse.apis.core.pods.validation import validate_annotations_of_update
 from pilothouse.apis.core.resource_names import amount
-from pilothouse.apis.validating import IMMUTABLE, in_range, standard_finalizers, well_formed
+from pilothouse.apis.validating import IMMUTABLE, in_range, well_formed
 from pilothouse.machinery.addresses import check_legacy_ip, parse_ip
 from pilothouse.machinery.field_errors import (
     FieldError,
@@ -53,7 +53,6 @@ def keep_reported_fields(status: Struct, old: Struct) -> None:
 
 def validate_status_update(pod: Struct, old: Struct, errs: list[FieldError], options: PodValidationOptions) -> None:
     """Faults of a changed status."""
-    standard_finalizers(pod["metadata"], errs)
     validate_annotations_of_update(pod, old, errs, options)
     status, before, spec = pod.get("status") or {}, old.get("status") or {}, pod["spec"]
     for position, condition in enumerate(status.get("conditions") or ()):
@@ -221,8 +220,8 @@ def _validate_list(entries: list[Struct], old: Any, path: Path, errs: list[Field
     addresses = [parse_ip(text) for text in texts]
     bad = next((text for text, address in zip(texts, addresses, strict=True) if address is None), None)
     if bad is not None:
-        shown = f"failed to check for dual stack with error:ip {bad} is invalid"
-        errs.append(internal(path, shown))
+        why = f"failed to check for dual stack with error:invalid IP[{texts.index(bad)}]: {bad}"
+        errs.append(internal(path, why))
     families = {address.is_ipv4 for address in addresses if address is not None}
     if bad is not None or len(families) < 2 or len(texts) > 2:
         errs.append(invalid(path, _shown(entries), "may specify no more than one IP for each IP family"))

@@ -17,7 +17,7 @@ from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 from pilothouse.apis.core.pod_spec.tolerations import validate_added_tolerations
 from pilothouse.apis.core.pod_spec.validation import validate_pod_spec
 from pilothouse.apis.core.pods.comparing import same
-from pilothouse.apis.validating import NEGATIVE, standard_finalizers
+from pilothouse.apis.validating import NEGATIVE
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.names import check_dns1123_subdomain
@@ -37,7 +37,6 @@ _UPDATABLE: Final = (
 def validate_pod(pod: Struct, errs: list[FieldError], options: PodValidationOptions) -> None:
     """Faults of a pod in whatever state."""
     metadata, spec = pod["metadata"], pod["spec"]
-    standard_finalizers(metadata, errs)
     annotations = metadata.get("annotations")
     if annotations:
         validate_pod_annotations(annotations, spec, ANNOTATIONS, errs, options)
