@@ -13,8 +13,6 @@ These names have nothing of their own to do here, because
     aggregator-reload-proxy-client-cert       certificate files are read when a connection is made
     apiservice-status-local-available-        done together with registration
       controller
-    apiservice-status-remote-available-       no APIService is proxied to yet
-      controller
     apiservice-registration-controller,       local group versions are routed and listed when they are installed
     apiservice-discovery-controller
     apiservice-openapi-controller,            documents are made from what is installed when they are asked for
@@ -26,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
+from pilothouse.aggregator.availability import RemoteAvailability
 from pilothouse.aggregator.registration import AutoRegistration, built_in_services
 from pilothouse.app.chain import Chain
 from pilothouse.app.custom_versions import CustomVersionServices, conversion_webhooks
@@ -112,7 +111,7 @@ class ServerHooks:
         self._add("aggregator-reload-proxy-client-cert")
         self._add("start-kube-aggregator-informers")
         self._add("apiservice-status-local-available-controller")
-        self._add("apiservice-status-remote-available-controller")
+        self._add("apiservice-status-remote-available-controller", self._judge_remote_services)
         self._add("apiservice-registration-controller")
         self._add("apiservice-discovery-controller")
         self._install_registration()
@@ -312,6 +311,15 @@ class ServerHooks:
         return service_cidr.DefaultServiceCIDR(self._store("networking.k8s.io", "servicecidrs"), ranges)
 
     # Aggregation
+
+    async def _judge_remote_services(self) -> None:
+        availability = RemoteAvailability(
+            self._store("apiregistration.k8s.io", "apiservices"),
+            self._store("", "services"),
+            self._store("discovery.k8s.io", "endpointslices"),
+        )
+        self.background.add(availability)
+        await availability.start()
 
     def _install_registration(self) -> None:
         registration = AutoRegistration(self._store("apiregistration.k8s.io", "apiservices"))
