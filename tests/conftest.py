@@ -130,7 +130,8 @@ def launch() -> Iterator[Callable[..., Server]]:
     running: list[Server] = []
 
     def start(data: Path, *flags: str) -> Server:
-        running.append(start_server(data, *flags))
+        # Tests that change files need not wait as long as one would run the server with.
+        running.append(start_server(data, "--file-check-interval=100ms", *flags))
         return running[-1]
 
     yield start

@@ -118,7 +118,15 @@ def test_service_account_tokens_from_issue_to_the_end_of_the_bound_secret(server
     server.call("DELETE", f"/api/v1/namespaces/{namespace}/secrets/bound")
     fresh = token_for(server, namespace)
     assert ask(server, fresh)[0] == 201
-    wait_for(lambda: ask(server, token)[0] == 401)
+    # Answers are remembered for ten seconds, by token and audiences: ask for audiences that were not asked for yet.
+    review = {"spec": {"token": token, "audiences": [claims["iss"], "anybody"]}}
+    status = server.call("POST", REVIEW, review)[2]["status"]
+    assert (status.get("authenticated"), status["error"]) == (
+        None,
+        "[invalid bearer token, service account token has been invalidated]",
+    )
+    review["spec"]["token"] = fresh
+    assert server.call("POST", REVIEW, review)[2]["status"]["authenticated"] is True
 
 
 def test_tokens_for_others_are_not_for_us(server):
@@ -298,3 +306,22 @@ def test_no_token_is_ever_logged(launch, secured, tmp_path):
     log = server.log.read_text(errors="replace")
     assert token.split(".")[2] not in log
     assert token.split(".")[1] not in log
+
+
+def test_attempts_are_counted(launch, secured):
+    data, flags = secured
+    server = launch(data, *flags)
+    token = token_for(server, server.namespace("authn-metrics"))
+    for credential in (token, token, "wrong"):
+        ask(server, credential)
+    page = server.call("GET", "/metrics")[2].decode().splitlines()
+    values = dict(line.rsplit(" ", 1) for line in page if not line.startswith("#"))
+    assert values['authentication_attempts{result="error"}'] == "1"
+    assert int(values['authentication_attempts{result="success"}']) >= 4
+    assert values['authentication_token_cache_request_total{status="hit"}'] == "1"
+    assert values['authentication_token_cache_fetch_total{status="ok"}'] == "2"
+    assert values['apiserver_authorization_decisions_total{type="RBAC",name="rbac",decision="allowed"}'] == "2"
+    assert values["apiserver_audit_event_total"] == "0"
+    assert "# TYPE authentication_attempts counter" in page
+    families = [line.split()[2] for line in page if line.startswith("# TYPE")]
+    assert families == sorted(families)

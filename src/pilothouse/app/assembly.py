@@ -17,10 +17,12 @@ from pilothouse.app.chain import Chain, build_chain, enabled_versions
 from pilothouse.app.custom_versions import CustomDefinitions, CustomVersionDocuments
 from pilothouse.app.encryption import Encryption
 from pilothouse.app.escalation import guard_roles
+from pilothouse.app.gates import read_gates
 from pilothouse.app.hooks import ServerHooks
 from pilothouse.app.openid import install_openid
 from pilothouse.app.reviews import review_verbs
 from pilothouse.app.services import install_allocation
+from pilothouse.audit.metrics import AuditMetrics
 from pilothouse.authn.outgoing import OutgoingCalls
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.audit import Auditing
@@ -42,9 +44,9 @@ if TYPE_CHECKING:
     from pilothouse.options import ServerOptions
 
 logger = logging.getLogger(__name__)
-_RELOAD_SECONDS = 10.0
 _DRAIN_SECONDS = 60.0
 _AUDIT_SECONDS = 10.0
+_STREAMS_NEED_CREATE = "AuthorizePodWebsocketUpgradeCreatePermission"
 
 
 class Assembly:
@@ -64,7 +66,8 @@ class Assembly:
         node_ports = install_allocation(options, self.storage, self.backend)
         address = f"{options.generic.external_hostname}:{options.secure_serving.secure_port}"
         self.outgoing = OutgoingCalls()
-        self.auditing = build_auditing(options, self.outgoing)
+        self.audit_metrics = AuditMetrics()
+        self.auditing = build_auditing(options, self.outgoing, self.audit_metrics)
         self.authentication = Authentication(options, self.storage, self.outgoing)
         self.authorization = Authorization(options, self.storage, self.outgoing)
         runtime_config = dict(options.api_enablement.runtime_config)
@@ -86,7 +89,8 @@ class Assembly:
         self.hooks.install()
         self.chain.aggregator.checks.add("shutdown", self._stopping_fault, ("readyz",))
         front = self.chain.aggregator
-        install_standard_routes(front, self.metrics)
+        counting = (self.metrics, self.audit_metrics, self.authentication.metrics, self.authorization.metrics)
+        install_standard_routes(front, [each for part in counting for each in part.instruments()])
         self.openapi = install_openapi(front)
         self.chain.custom.tell(CustomVersionDocuments(self.openapi))
         self.chain.custom.tell(definitions)
@@ -111,6 +115,9 @@ class Assembly:
             cors_origins=generic.cors_allowed_origins,
             strict_transport=generic.strict_transport_security_directives,
             auditing=self.auditing,
+            authentication_metrics=self.authentication.metrics,
+            authorization_metrics=self.authorization.metrics,
+            streams_need_create=read_gates(generic.feature_gates).get(_STREAMS_NEED_CREATE, True),
         )
 
     def _install_checks(self) -> None:
@@ -163,7 +170,7 @@ class Assembly:
     async def _keep_up(self) -> None:
         """Look for changed files now and then."""
         while True:
-            await asyncio.sleep(_RELOAD_SECONDS)
+            await asyncio.sleep(self.options.own.file_check_interval)
             await asyncio.to_thread(self.authentication.poll)
             await asyncio.to_thread(self.authorization.poll)
             if self.encryption is not None:
@@ -192,7 +199,7 @@ class Assembly:
         """Let the last events out, but do not wait for ever for a webhook that is away."""
         try:
             async with asyncio.timeout(_AUDIT_SECONDS):
-                await auditing.sink.close()
+                await auditing.close()
         except TimeoutError:
             logger.error("the last audit events could not be stored in time")
 

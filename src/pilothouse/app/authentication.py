@@ -23,6 +23,7 @@ from pilothouse.authn.authentication_configuration import (
 )
 from pilothouse.authn.authenticator import Authenticated, Authenticator
 from pilothouse.authn.jose import Signer, VerificationKey, load_private_key
+from pilothouse.authn.metrics import AuthenticationMetrics
 from pilothouse.authn.outgoing import OutgoingCalls
 from pilothouse.authn.service_account import LAST_USED_LABEL, last_used_label
 from pilothouse.authn.token_request import TokenRequests
@@ -76,7 +77,7 @@ class Authentication:
 
     def __init__(self, options: ServerOptions, storage: StorageFactory, outgoing: OutgoingCalls) -> None:
         self._options, self._storage, self._outgoing = options, storage, outgoing
-        self.objects = StoredObjects(storage)
+        self.objects, self.metrics = StoredObjects(storage), AuthenticationMetrics()
         self._tasks: set[asyncio.Task[None]] = set()
         flags = options.authentication
         self._file = (
@@ -86,6 +87,8 @@ class Authentication:
         )
         self._settings = self._read_flags()
         self._built = self._build()
+        if self._file is not None:
+            self.metrics.reloads.in_force(self._file.content)
         self._replaceable = Replaceable(self._built.authenticator) if self._file is not None else None
         self.authenticator: Authenticator = self._replaceable or self._built.authenticator
         self._key_files: list[WatchedFile[Any]] = []
@@ -124,10 +127,14 @@ class Authentication:
                 self._built = self._build()
             except (OSError, ValueError) as error:
                 logger.error("%s cannot be used: %s", self._file.path, error)
+                self.metrics.reloads.note("failure")
                 return
+            self.metrics.reloads.note("success")
+            self.metrics.reloads.in_force(self._file.content)
             self._replaceable.current = self._built.authenticator
             logger.info("%s changed and was read again", self._file.path)
         elif self._file.error is not None:
+            self.metrics.reloads.note("failure")
             logger.error("%s cannot be used: %s", self._file.path, self._file.error)
 
     async def close(self) -> None:
@@ -138,7 +145,11 @@ class Authentication:
 
     def _build(self) -> building.Authentication:
         return building.build(
-            self._present(), self.objects, lambda issuer: self._fetch_for(issuer), self._note_legacy_use
+            self._present(),
+            self.objects,
+            lambda issuer: self._fetch_for(issuer),
+            self._note_legacy_use,
+            self.metrics,
         )
 
     def _fetch_for(self, issuer: TrustedIssuer) -> Any:

@@ -24,6 +24,7 @@ from pilothouse.authz.authorization_configuration import (
     parse_configuration,
 )
 from pilothouse.authz.authorizer import Authorizer, Decision, Rules, Union
+from pilothouse.authz.metrics import AuthorizationMetrics
 from pilothouse.authz.node import graph
 from pilothouse.authz.rbac.index import Index
 from pilothouse.authz.webhook import WebhookAuthorizer
@@ -70,6 +71,7 @@ class Authorization:
 
     def __init__(self, options: ServerOptions, storage: StorageFactory, outgoing: OutgoingCalls) -> None:
         self._options, self._outgoing = options, outgoing
+        self.metrics = AuthorizationMetrics()
         flags = options.authorization
         self.index, self._graph = Index(), graph.Graph()
         self.followers: list[Follower] = []
@@ -78,6 +80,8 @@ class Authorization:
         chain = self._file.value if self._file is not None else authorizers_from_modes(flags.mode or ("AlwaysAllow",))
         self._types = [entry.type for entry in chain]
         union = self._build(chain)
+        if self._file is not None:
+            self.metrics.reloads.in_force(self._file.content)
         self._replaceable = Replaceable(union) if self._file is not None else None
         self.authorizer: Replaceable | Union = self._replaceable or union
         self._follow_roles(storage)
@@ -85,7 +89,14 @@ class Authorization:
             self._follow_nodes(storage)
 
     def _build(self, chain: tuple[ConfiguredAuthorizer, ...]) -> Union:
-        return building.build(chain, index=self.index, graph=self._graph, abac=self._abac, webhook=self._webhook)
+        return building.build(
+            chain,
+            index=self.index,
+            graph=self._graph,
+            abac=self._abac,
+            webhook=self._webhook,
+            metrics=self.metrics,
+        )
 
     def _webhook(self, entry: ConfiguredAuthorizer) -> Authorizer:
         flags, settings = self._options.authorization, entry.webhook
@@ -107,7 +118,9 @@ class Authorization:
             settings.authorized_ttl,
             settings.unauthorized_ttl,
             Decision.DENY if settings.deny_on_failure else Decision.NO_OPINION,
+            name=entry.name,
             conditions=settings.conditions,
+            metrics=self.metrics.webhooks,
         )
 
     def _follow_roles(self, storage: StorageFactory) -> None:
@@ -147,9 +160,13 @@ class Authorization:
                 self._replaceable.current = self._build(self._file.value)
             except (OSError, ValueError) as error:
                 logger.error("%s cannot be used: %s", self._file.path, error)
+                self.metrics.reloads.note("failure")
                 return
+            self.metrics.reloads.note("success")
+            self.metrics.reloads.in_force(self._file.content)
             logger.info("%s changed and was read again", self._file.path)
         elif self._file.error is not None:
+            self.metrics.reloads.note("failure")
             logger.error("%s cannot be used: %s", self._file.path, self._file.error)
 
     async def start(self) -> None:

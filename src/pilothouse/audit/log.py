@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import orjson
 
 from pilothouse.audit.events import Record
+from pilothouse.audit.sinks import Lose, lose_silently
 from pilothouse.machinery.go_quote import quote
 
 logger = logging.getLogger(__name__)
@@ -47,8 +48,10 @@ class StandardOutput:
 class LogSink:
     """Writes records as lines. ``threaded`` keeps the writing off the event loop."""
 
-    def __init__(self, writer: Writer, format: str = "json", *, threaded: bool = False) -> None:
-        self._writer, self._legacy, self._threaded = writer, format == "legacy", threaded
+    def __init__(
+        self, writer: Writer, format: str = "json", *, threaded: bool = False, lose: Lose = lose_silently
+    ) -> None:
+        self._writer, self._legacy, self._threaded, self._lose = writer, format == "legacy", threaded, lose
 
     async def process(self, records: Sequence[Record]) -> bool:
         """Write them; False if the file does not take them."""
@@ -61,6 +64,7 @@ class LogSink:
                     self._writer.write(line)
         except OSError as error:
             logger.error("%d audit events cannot be written: %s", len(records), error)
+            self._lose("log", len(records))
             return False
         return True
 

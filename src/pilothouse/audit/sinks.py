@@ -18,6 +18,14 @@ from pilothouse.audit.events import Record
 logger = logging.getLogger(__name__)
 
 
+Lose = Callable[[str, int], object]
+"""Is told which plug-in lost how many events."""
+
+
+def lose_silently(plugin: str, count: int) -> None:
+    """For those who do not count."""
+
+
 class Sink(Protocol):
     """Keeps records."""
 
@@ -68,8 +76,8 @@ class Forgiving:
 class Truncating:
     """Drops the objects of events that are too large, and keeps batches below a size."""
 
-    def __init__(self, inner: Sink, max_event: int, max_batch: int) -> None:
-        self._inner, self._max_event, self._max_batch = inner, max_event, max_batch
+    def __init__(self, inner: Sink, max_event: int, max_batch: int, lose: Lose = lose_silently) -> None:
+        self._inner, self._max_event, self._max_batch, self._lose = inner, max_event, max_batch, lose
 
     async def process(self, records: Sequence[Record]) -> bool:
         """Hand the records on, shortened and divided where need be."""
@@ -80,6 +88,7 @@ class Truncating:
             fitting = self._fit(record)
             if fitting is None:
                 logger.error("an audit event is left out: event is too large even after truncating")
+                self._lose("truncate", 1)
                 continue
             if batch and total + fitting.size > self._max_batch:
                 done = await self._inner.process(batch) and done
@@ -129,6 +138,7 @@ class Batching:
         throttle: Throttle | None = None,
         *,
         concurrent: bool = False,
+        lose: Lose = lose_silently,
     ) -> None:
         self._inner, self._buffer_size, self._max_size, self._max_wait = inner, buffer_size, max_size, max_wait
         self._throttle, self._concurrent = throttle, concurrent
@@ -137,6 +147,7 @@ class Batching:
         self._closing = False
         self._worker: asyncio.Task[None] | None = None
         self._sending: set[asyncio.Task[bool]] = set()
+        self._lose = lose
         self.lost = 0
 
     async def process(self, records: Sequence[Record]) -> bool:
@@ -146,6 +157,7 @@ class Batching:
         for number, record in enumerate(records):
             if len(self._buffer) >= self._buffer_size or self._closing:
                 self.lost += len(records) - number
+                self._lose("buffered", len(records) - number)
                 logger.error("%d audit events are lost: audit buffer queue blocked", len(records) - number)
                 return True
             self._buffer.append(record)

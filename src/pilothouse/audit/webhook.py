@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from pilothouse.audit.events import Record
+from pilothouse.audit.sinks import Lose, lose_silently
 
 logger = logging.getLogger(__name__)
 ATTEMPTS: Final = 5
@@ -33,7 +34,9 @@ class WebhookSink:
         first_delay: float = 10.0,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
+        lose: Lose = lose_silently,
     ) -> None:
+        self._lose = lose
         self._send, self._first_delay, self._sleep, self._jitter = send, first_delay, sleep, jitter
 
     async def process(self, records: Sequence[Record]) -> bool:
@@ -45,6 +48,7 @@ class WebhookSink:
             except SendFailed as failure:
                 if attempt == ATTEMPTS - 1:
                     logger.error("%d audit events cannot be sent: %s", len(records), failure)
+                    self._lose("webhook", len(records))
                     break
                 await self._sleep(self._first_delay * FACTOR**attempt * (1 + JITTER * self._jitter()))
             else:

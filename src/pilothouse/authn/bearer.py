@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
+from pilothouse.authn.metrics import TokenCacheMetrics
 from pilothouse.net.messages import Request
 
 _PROTOCOL_PREFIX: Final = "base64url.bearer.authorization.k8s.io."
@@ -28,6 +29,11 @@ class CachingTokenAuthenticator(Protocol):
 
     async def lookup(self, token: str, audiences: tuple[str, ...]) -> tuple[Authenticated | None, float]:
         """The identity and the monotonic time until which it holds; raises InvalidCredentials."""
+        ...
+
+    @property
+    def metrics(self) -> TokenCacheMetrics:
+        """Counts answers that came from memory, here or there."""
         ...
 
     @property
@@ -67,7 +73,10 @@ class Bearer:
         if known is None or header is None or known[2] <= self._clock() or known[3] != self._tokens.epoch:
             return None
         identity: Authenticated | None = known[1]
-        return identity if known[0] is header or hmac.compare_digest(known[0], header) else None
+        if known[0] is not header and not hmac.compare_digest(known[0], header):
+            return None
+        self._tokens.metrics.hit()
+        return identity
 
     async def authenticate_header(
         self, header: bytes, audiences: tuple[str, ...]

@@ -21,6 +21,7 @@ from pilothouse.authn.bootstrap_token import BootstrapTokens
 from pilothouse.authn.certificate_chain import parse_authorities
 from pilothouse.authn.client_certificate import ClientCertificate, VerifiedCertificates
 from pilothouse.authn.jose import VerificationKey, load_public_keys
+from pilothouse.authn.metrics import AuthenticationMetrics
 from pilothouse.authn.oidc import ALGORITHMS, Fetch, OIDCAuthenticator
 from pilothouse.authn.request_header import RequestHeader
 from pilothouse.authn.service_account import BoundTokens, LegacyTokens, ObjectGetter
@@ -90,8 +91,10 @@ def build(
     objects: ObjectGetter,
     fetch_for: Callable[[TrustedIssuer], Fetch] | None = None,
     note_legacy_use: Callable[[Mapping[str, Any]], object] = lambda secret: None,
+    metrics: AuthenticationMetrics | None = None,
 ) -> Authentication:
     """Build it all. Raises ``OSError`` and ``ValueError`` for files that cannot be read or used."""
+    metrics = metrics or AuthenticationMetrics()
     audiences = tuple(settings.api_audiences) or tuple(settings.service_account_issuers)
     files: list[WatchedFile[Any]] = []
     authenticators: list[Authenticator] = []
@@ -100,12 +103,14 @@ def build(
         authenticators.append(_front_proxy(proxy, audiences, files))
     if settings.client_ca_file:
         authenticators.append(ClientCertificate(_certificates(settings.client_ca_file, files)))
-    token_authenticators = _token_authenticators(settings, audiences, objects, fetch_for, note_legacy_use, files)
+    token_authenticators = _token_authenticators(
+        settings, audiences, objects, fetch_for, note_legacy_use, files, metrics
+    )
     bearer: Bearer | None = None
     cache: TokenCache | None = None
     if token_authenticators:
         union = TokenUnion(token_authenticators)
-        cache = TokenCache(union, settings.token_success_ttl, settings.token_failure_ttl)
+        cache = TokenCache(union, settings.token_success_ttl, settings.token_failure_ttl, metrics=metrics.cache)
         bearer = Bearer(cache, audiences)
         authenticators += [bearer, WebSocketBearer(cache, audiences)]
     anonymous = Anonymous(settings.anonymous_paths, audiences) if settings.anonymous else None
@@ -148,6 +153,7 @@ def _token_authenticators(
     fetch_for: Callable[[TrustedIssuer], Fetch] | None,
     note_legacy_use: Callable[[Mapping[str, Any]], object],
     files: list[WatchedFile[Any]],
+    metrics: AuthenticationMetrics,
 ) -> list[TokenAuthenticator]:
     found: list[TokenAuthenticator] = []
     if settings.token_file:
@@ -157,20 +163,24 @@ def _token_authenticators(
     if settings.service_account_key_files:
         keys = read_keys(settings.service_account_key_files, files)
         looked_up = objects if settings.service_account_lookup else None
-        found.append(LegacyTokens(keys, audiences, looked_up, note_legacy_use))
+        found.append(LegacyTokens(keys, audiences, looked_up, note_legacy_use, metrics=metrics.tokens))
         if settings.service_account_issuers:
-            found.append(BoundTokens(settings.service_account_issuers, keys, audiences, objects))
+            issuers = settings.service_account_issuers
+            found.append(BoundTokens(issuers, keys, audiences, objects, metrics=metrics.tokens))
     if settings.bootstrap_tokens:
         found.append(AudienceAgnostic(audiences, BootstrapTokens(objects)))
     if settings.oidc_issuers:
         if fetch_for is None:
             raise ValueError("OIDC issuers need a way to fetch their documents")
-        issuers = [OIDCAuthenticator(i, fetch_for(i), settings.oidc_algorithms) for i in settings.oidc_issuers]
-        found.append(AudienceAgnostic(audiences, TokenUnion(issuers, fail_on_error=True)))
+        trusted = [
+            OIDCAuthenticator(issuer, fetch_for(issuer), settings.oidc_algorithms, metrics=metrics)
+            for issuer in settings.oidc_issuers
+        ]
+        found.append(AudienceAgnostic(audiences, TokenUnion(trusted, fail_on_error=True)))
     if settings.token_webhook is not None:
         webhook = TokenWebhook(settings.token_webhook, settings.token_webhook_version, audiences)
         ttl = settings.token_webhook_ttl
-        found.append(TokenCache(webhook, ttl, ttl, cache_errors=False))
+        found.append(TokenCache(webhook, ttl, ttl, cache_errors=False, metrics=metrics.cache))
     return found
 
 

@@ -28,6 +28,7 @@ from pilothouse.authn.jose import (
     parse_token,
     verify,
 )
+from pilothouse.authn.metrics import AuthenticationMetrics, hashed
 from pilothouse.authn.user import CREDENTIAL_ID, User
 from pilothouse.machinery.go_quote import quote
 
@@ -143,6 +144,7 @@ class OIDCAuthenticator:
         fetch: Fetch,
         algorithms: Sequence[str] = ALGORITHMS,
         clock: Callable[[], float] = time.time,
+        metrics: AuthenticationMetrics | None = None,
     ) -> None:
         for algorithm in algorithms:
             if algorithm not in ALGORITHMS:
@@ -151,6 +153,8 @@ class OIDCAuthenticator:
         self._algorithms = tuple(algorithms) or ("RS256",)
         self._clock = clock
         self.keys = KeySet(issuer, fetch)
+        self._metrics = metrics or AuthenticationMetrics()
+        self._issuer_hash = hashed(issuer.url)
 
     async def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> Authenticated | None:
         """The user that the claims describe; None if another issuer made the token."""
@@ -158,6 +162,16 @@ class OIDCAuthenticator:
         claims = None if signed is None else claims_of(signed)
         if signed is None or claims is None or claims.get("iss") != self._issuer.url:
             return None
+        started = time.perf_counter()
+        result = "failure"
+        try:
+            found = await self._verify(signed, claims)
+            result = "success"
+            return found
+        finally:
+            self._metrics.note_issuer(self._issuer_hash, result, time.perf_counter() - started)
+
+    async def _verify(self, signed: SignedToken, claims: Mapping[str, Any]) -> Authenticated:
         self._check_claims(claims)
         if signed.header.get("alg") not in self._algorithms:
             expected = "[" + " ".join(quote(algorithm) for algorithm in self._algorithms) + "]"

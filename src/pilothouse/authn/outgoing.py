@@ -63,9 +63,14 @@ class OutgoingCalls:
                     endpoint.url, body, tls=tls, headers=headers, seconds=seconds, limit=_MAX_ANSWER
                 )
             except (OSError, OutgoingError) as error:
-                raise WebhookFailed(str(error), retry=isinstance(error, OutgoingError)) from None
+                late = isinstance(error, OutgoingError) and error.timed_out
+                raise WebhookFailed(str(error), retry=isinstance(error, OutgoingError), timed_out=late) from None
             if not 200 <= answer.status <= 299:
-                raise WebhookFailed(_describe_refusal(answer.status, answer.body), retry=answer.status in _RETRIED)
+                raise WebhookFailed(
+                    _describe_refusal(answer.status, answer.body),
+                    retry=answer.status in _RETRIED,
+                    timed_out=answer.status == 504,
+                )
             return answer.body
 
         return send

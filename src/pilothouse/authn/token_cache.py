@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials, TokenAuthenticator
+from pilothouse.authn.metrics import TokenCacheMetrics
 
 MAX_ENTRIES = 32 * 1024
 LOOKUP_TIMEOUT = 30.0
@@ -40,6 +41,7 @@ class TokenCache:
         cache_errors: bool = True,
         clock: Callable[[], float] = time.monotonic,
         max_entries: int = MAX_ENTRIES,
+        metrics: TokenCacheMetrics | None = None,
     ) -> None:
         self._inner = inner
         self._success_ttl = success_ttl
@@ -47,6 +49,7 @@ class TokenCache:
         self._cache_errors = cache_errors
         self._clock = clock
         self._max_entries = max_entries
+        self.metrics = metrics or TokenCacheMetrics()
         self._secret = os.urandom(32)
         self._records: dict[bytes, _Record] = {}
         self._lookups: dict[bytes, asyncio.Task[_Record]] = {}
@@ -61,7 +64,9 @@ class TokenCache:
         key = self._key(token, audiences)
         record = self._records.get(key)
         if record is None or record.until <= self._clock():
-            record = await self._look_up(key, token, audiences)
+            record = await self._miss(key, token, audiences)
+        else:
+            self.metrics.hit()
         if record.error is not None:
             raise InvalidCredentials(*record.error.messages)
         return record.found, record.until
@@ -71,6 +76,15 @@ class TokenCache:
         self._records.clear()
         self._lookups.clear()
         self.epoch += 1
+
+    async def _miss(self, key: bytes, token: str, audiences: tuple[str, ...]) -> _Record:
+        started = self._clock()
+        self.metrics.blocked.value += 1
+        try:
+            return await self._look_up(key, token, audiences)
+        finally:
+            self.metrics.blocked.value -= 1
+            self.metrics.missed(self._clock() - started)
 
     async def _look_up(self, key: bytes, token: str, audiences: tuple[str, ...]) -> _Record:
         task = self._lookups.get(key)
@@ -89,6 +103,7 @@ class TokenCache:
     async def _fetch(self, key: bytes, token: str, audiences: tuple[str, ...], epoch: int) -> _Record:
         found: Authenticated | None = None
         error: InvalidCredentials | None = None
+        self.metrics.in_flight.value += 1
         try:
             async with asyncio.timeout(LOOKUP_TIMEOUT):
                 found = await self._inner.authenticate_token(token, audiences)
@@ -96,6 +111,9 @@ class TokenCache:
             error = refusal
         except TimeoutError:
             error = InvalidCredentials("context deadline exceeded")
+        finally:
+            self.metrics.in_flight.value -= 1
+        self.metrics.fetched(ok=error is None)
         ttl = self._success_ttl if found is not None else self._failure_ttl
         if error is not None and not self._cache_errors:
             ttl = 0.0

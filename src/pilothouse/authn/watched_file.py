@@ -19,8 +19,8 @@ class WatchedFile(Generic[T]):
     def __init__(self, path: str, parse: Callable[[bytes], T]) -> None:
         self.path = path
         self._parse = parse
-        self._stamp, content = self._read()
-        self.value: T = parse(content)
+        self._stamp, self.content = self._read()
+        self.value: T = parse(self.content)
         self.generation = 1
         self.error: Exception | None = None
 
@@ -35,6 +35,7 @@ class WatchedFile(Generic[T]):
             self.error = error
             return False
         self.error = None
+        self.content = content
         if value == self.value:
             return False
         self.value = value

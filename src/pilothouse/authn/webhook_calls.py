@@ -23,9 +23,9 @@ JITTER = 0.2
 class WebhookFailed(Exception):
     """The webhook gave no usable answer."""
 
-    def __init__(self, message: str, *, retry: bool = False) -> None:
+    def __init__(self, message: str, *, retry: bool = False, timed_out: bool = False) -> None:
         super().__init__(message)
-        self.retry = retry
+        self.retry, self.timed_out = retry, timed_out
 
 
 async def call(

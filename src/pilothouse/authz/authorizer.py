@@ -6,7 +6,7 @@ travels with every decision: clients see it behind the refusal, audit sees it al
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -16,6 +16,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.metrics import Value
 
 
 class Decision(Enum):
@@ -82,19 +83,26 @@ class RuleResolver(Protocol):
 class Union:
     """Asks named authorizers in order. The names appear in front of the reasons of those without an opinion."""
 
-    def __init__(self, authorizers: Sequence[tuple[str, Authorizer]]) -> None:
+    def __init__(
+        self,
+        authorizers: Sequence[tuple[str, Authorizer]],
+        counted: Mapping[str, Mapping[Decision, Value]] | None = None,
+    ) -> None:
+        """``counted`` has, by name of an authorizer, what to count its opinions with."""
         names = [name for name, _ in authorizers]
         if len(set(names)) != len(names):
             raise ValueError("authorizers of a union need different names")
         self._authorizers = tuple(authorizers)
         # Those that never wait are asked without a coroutine.
-        self._asked = tuple((name, getattr(each, "decide", None), each) for name, each in authorizers)
+        self._asked = tuple(
+            (name, getattr(each, "decide", None), each, (counted or {}).get(name)) for name, each in authorizers
+        )
 
     async def authorize(self, attributes: Attributes) -> tuple[Decision, str]:
         """The first opinion; without one, all reasons. A failure counts only if nobody allows."""
         failures: list[str] = []
         reasons: list[str] = []
-        for name, decide, authorizer in self._asked:
+        for name, decide, authorizer, opinions in self._asked:
             try:
                 decision, reason = await authorizer.authorize(attributes) if decide is None else decide(attributes)
             except AuthorizationFailed as failure:
@@ -103,6 +111,8 @@ class Union:
                 failures.append(str(failure))
                 continue
             if decision is not Decision.NO_OPINION:
+                if opinions is not None:
+                    opinions[decision].value += 1
                 return decision, reason
             if reason:
                 reasons.append(f"{name}: {reason}")

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from pilothouse.authz.abac import ABACAuthorizer
 from pilothouse.authz.always import SUPERUSERS, AlwaysAllow, AlwaysDeny, PrivilegedGroups
 from pilothouse.authz.authorization_configuration import ConfiguredAuthorizer
-from pilothouse.authz.authorizer import Authorizer, Union
+from pilothouse.authz.authorizer import Authorizer, Decision, Union
+from pilothouse.authz.metrics import AuthorizationMetrics
 from pilothouse.authz.node.authorizer import NodeAuthorizer
 from pilothouse.authz.node.graph import Graph
 from pilothouse.authz.rbac.authorizer import RBACAuthorizer
 from pilothouse.authz.rbac.index import Index
+from pilothouse.machinery.metrics import Value
 
 
 def build(
@@ -21,12 +23,21 @@ def build(
     graph: Graph,
     abac: ABACAuthorizer | None = None,
     webhook: Callable[[ConfiguredAuthorizer], Authorizer] | None = None,
+    metrics: AuthorizationMetrics | None = None,
 ) -> Union:
     """The union to authorize every request by. Raises ``ValueError`` and ``OSError``."""
     if not chain:
         raise ValueError("at least one authorization mode must be passed")
     configured = [(entry.name, _one(entry, index, graph, abac, webhook)) for entry in chain]
-    return Union([(SUPERUSERS, PrivilegedGroups()), *configured])
+    counted = {} if metrics is None else {entry.name: _opinions(entry, metrics) for entry in chain}
+    return Union([(SUPERUSERS, PrivilegedGroups()), *configured], counted)
+
+
+def _opinions(entry: ConfiguredAuthorizer, metrics: AuthorizationMetrics) -> dict[Decision, Value]:
+    return {
+        Decision.ALLOW: metrics.decisions_of(entry.type, entry.name, "allowed"),
+        Decision.DENY: metrics.decisions_of(entry.type, entry.name, "denied"),
+    }
 
 
 def _one(

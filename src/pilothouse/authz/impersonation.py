@@ -14,6 +14,7 @@ requestor is tried first, so its refusals are what such a requestor sees.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -32,6 +33,7 @@ from pilothouse.authn.user import (
 )
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision, forbidden
+from pilothouse.authz.metrics import ImpersonationMetrics
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import Path, aggregate
 from pilothouse.machinery.go_quote import quote
@@ -84,12 +86,23 @@ def read_headers(request: Request) -> User | None:
 class Impersonation:
     """Decides who may act as whom."""
 
-    def __init__(self, authorizer: Authorizer) -> None:
+    def __init__(self, authorizer: Authorizer, metrics: ImpersonationMetrics | None = None) -> None:
         self._authorizer = authorizer
+        self._metrics = metrics or ImpersonationMetrics()
         self._last_way: dict[str, str] = {}
 
     async def impersonate(self, wanted: User, attributes: Attributes) -> Impersonated:
         """The identity to go on with. ``attributes`` are those of the request as sent. Raises StatusError 403."""
+        started = time.perf_counter()
+        try:
+            way, found = await self._find_way(wanted, attributes)
+        except errors.StatusError:
+            self._metrics.attempted("", "denied", time.perf_counter() - started)
+            raise
+        self._metrics.attempted(way or "legacy", "allowed", time.perf_counter() - started)
+        return found
+
+    async def _find_way(self, wanted: User, attributes: Attributes) -> tuple[str, Impersonated]:
         requestor = attributes.user.name
         last = self._last_way.get(requestor)
         ways = WAYS if last is None else (last, *(way for way in WAYS if way != last))
@@ -103,7 +116,7 @@ class Impersonation:
                 refusal = refusal or error
                 continue
             self._remember(requestor, way)
-            return found
+            return way, found
         raise refusal or errors.generic("all impersonation modes failed")
 
     def _remember(self, requestor: str, way: str) -> None:
@@ -165,10 +178,16 @@ class Impersonation:
         return True
 
     async def _require(self, question: Attributes) -> None:
+        started = time.perf_counter()
+        decision = Decision.NO_OPINION
         try:
             decision, reason = await self._authorizer.authorize(question)
         except AuthorizationFailed as failure:
             raise forbidden(question, str(failure)) from None
+        finally:
+            way = [*question.verb.split(":", 2), "legacy"][1]
+            verdict = "allowed" if decision is Decision.ALLOW else "denied"
+            self._metrics.checked(way, verdict, time.perf_counter() - started)
         if decision is not Decision.ALLOW:
             raise forbidden(question, reason)
 

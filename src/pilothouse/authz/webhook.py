@@ -18,6 +18,7 @@ from pilothouse.authn.webhook_calls import Post, Sleep, WebhookFailed, call
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Decision, Rules
 from pilothouse.authz.match_conditions import ConditionFailed, MatchConditions
+from pilothouse.authz.metrics import WebhookMetrics
 from pilothouse.machinery import fields, labels
 from pilothouse.machinery.go_quote import quote
 
@@ -46,7 +47,9 @@ class WebhookAuthorizer:
         unauthorized_ttl: float = 30.0,
         decision_on_error: Decision = Decision.NO_OPINION,
         *,
+        name: str = "default",
         conditions: MatchConditions | None = None,
+        metrics: WebhookMetrics | None = None,
         sleep: Sleep = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -59,6 +62,7 @@ class WebhookAuthorizer:
         self._ttls = {True: authorized_ttl, False: unauthorized_ttl}
         self._decision_on_error = decision_on_error
         self._conditions = conditions
+        self._name, self._metrics = name, metrics or WebhookMetrics()
         self._sleep = sleep
         self._clock = clock
         self._answers: dict[bytes, tuple[float, Mapping[str, Any]]] = {}
@@ -80,17 +84,36 @@ class WebhookAuthorizer:
             "status": {"allowed": False},
         }
         try:
-            status = (await call(self._post, body, self._sleep)).get("status") or {}
+            status = (await call(self._counted_post, body, self._sleep)).get("status") or {}
         except WebhookFailed as failure:
+            if self._decision_on_error is Decision.NO_OPINION:
+                self._metrics.ignored(self._name, "timeout" if failure.timed_out else "error")
             raise AuthorizationFailed(str(failure), self._decision_on_error) from None
         if _text_length(attributes) < MAX_REMEMBERED_TEXT:
             self._remember(key, status)
         return _read(status)
 
-    def _is_meant(self, attributes: Attributes, conditions: MatchConditions) -> bool:
+    async def _counted_post(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        started = time.perf_counter()
+        result = "canceled"
         try:
-            return conditions.matches(attributes, _selectors_of(attributes))
+            answer = await self._post(body)
+            result = "success"
+            return answer
+        except WebhookFailed as failure:
+            result = "timeout" if failure.timed_out else "error"
+            raise
+        finally:
+            self._metrics.called(self._name, result, time.perf_counter() - started)
+
+    def _is_meant(self, attributes: Attributes, conditions: MatchConditions) -> bool:
+        started = time.perf_counter()
+        try:
+            meant = conditions.matches(attributes, _selectors_of(attributes))
+            self._metrics.evaluated(self._name, time.perf_counter() - started, excluded=not meant)
+            return meant
         except ConditionFailed as failure:
+            self._metrics.evaluated(self._name, time.perf_counter() - started, failed=True)
             raise AuthorizationFailed(str(failure), self._decision_on_error) from None
 
     def rules_for(self, user: User, namespace: str) -> Rules:

@@ -2,7 +2,7 @@
 
     RequestReceived    before anything is done
     ResponseStarted    long-running requests only, when the answer begins
-    ResponseComplete   when the answer is made, or a stream has ended
+    ResponseComplete   when the answer is made, or a stream or a connection that was taken over has ended
     Panic              when the server failed
 
 A request whose first event cannot be stored is not served where the policy insists (``blocking-strict``). Requests that
@@ -18,15 +18,17 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.audit.events import Event
-from pilothouse.audit.policy import NONE, PANIC, REQUEST_RECEIVED, RESPONSE_COMPLETE, RESPONSE_STARTED, Policy
+from pilothouse.audit.metrics import AuditMetrics
+from pilothouse.audit.policy import NONE, PANIC, REQUEST_RECEIVED, RESPONSE_COMPLETE, RESPONSE_STARTED, Policy, Verdict
 from pilothouse.audit.sinks import Sink
+from pilothouse.authn.user import User
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import error_response
 from pilothouse.filters.timeout import is_long_running
 from pilothouse.filters.types import Handler
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
-from pilothouse.net.messages import BodyWriter, ClientDisconnected, MalformedBody, Response
+from pilothouse.net.messages import BodyWriter, ClientDisconnected, MalformedBody, Response, Upgraded
 
 _CLOSED_EARLY: Final = {"status": "Success", "message": "Connection closed early", "code": 200}
 
@@ -34,34 +36,54 @@ _CLOSED_EARLY: Final = {"status": "Success", "message": "Connection closed early
 class Auditing:
     """The policy and where events go."""
 
-    def __init__(self, policy: Policy, sink: Sink) -> None:
-        self.policy, self.sink = policy, sink
+    def __init__(self, policy: Policy, sink: Sink, metrics: AuditMetrics | None = None) -> None:
+        self.policy, self.sink, self.metrics = policy, sink, metrics or AuditMetrics()
+        self._storing: set[asyncio.Future[bool]] = set()
+
+    def judge(self, request: APIRequest, user: User | None) -> Verdict:
+        """What to write down about a request."""
+        verdict = self.policy.judge(user, request.info)
+        self.metrics.note_level(verdict.level)
+        return verdict
 
     async def store(self, event: Event, stage: str) -> bool:
         """Store an event at a stage, unless that stage is left out."""
         if stage in event.omitted:
             return True
+        self.metrics.events.value += 1
         return await self.sink.process((event.record(stage),))
 
     async def note_refusal(self, request: APIRequest, response: Response) -> None:
         """Somebody could not be authenticated."""
-        verdict = self.policy.judge(None, request.info)
+        verdict = self.judge(request, None)
         if verdict.level != NONE:
             event = Event(request, verdict, None)
             event.note_response(response.status, _object_of(response))
             await self.store(event, RESPONSE_STARTED)
 
+    def store_soon(self, event: Event, stage: str) -> None:
+        """Store an event for a caller that cannot wait."""
+        task = asyncio.ensure_future(self.store(event, stage))
+        self._storing.add(task)
+        task.add_done_callback(self._storing.discard)
+
+    async def close(self) -> None:
+        """Let the last events out."""
+        await asyncio.gather(*self._storing, return_exceptions=True)
+        await self.sink.close()
+
 
 def with_audit(following: Handler, auditing: Auditing) -> Handler:
     """Make events for every request that the policy names."""
-    judge, store = auditing.policy.judge, auditing.store
+    judge, store = auditing.judge, auditing.store
 
     async def handle(request: APIRequest) -> Response:
-        verdict = judge(request.user, request.info)
+        verdict = judge(request, request.user)
         if verdict.level == NONE:
             return await following(request)
         event = request.audit = Event(request, verdict, request.user)
         if not await store(event, REQUEST_RECEIVED):
+            auditing.metrics.rejected.value += 1
             return error_response(request, errors.internal_error("failed to store audit event"))
         try:
             response = await following(request)
@@ -81,10 +103,12 @@ async def _note_answer(auditing: Auditing, event: Event, request: APIRequest, re
     event.note_response(response.status, known)
     if is_long_running(request):
         await auditing.store(event, RESPONSE_STARTED)
-    if response.stream is None:
-        await auditing.store(event, RESPONSE_COMPLETE)
-    else:
+    if response.upgrade is not None:
+        response.upgrade = _until_lost(response.upgrade, lambda: auditing.store_soon(event, RESPONSE_COMPLETE))
+    elif response.stream is not None and request.method != "HEAD":
         response.stream = _until_the_end(response.stream, lambda: auditing.store(event, RESPONSE_COMPLETE))
+    else:
+        await auditing.store(event, RESPONSE_COMPLETE)
     return response
 
 
@@ -98,6 +122,40 @@ def _until_the_end(
             await finish()
 
     return streaming
+
+
+Upgrade = Callable[[asyncio.Transport, bytes], asyncio.Protocol]
+
+
+def _until_lost(upgrade: Upgrade, finish: Callable[[], None]) -> Upgrade:
+    return lambda transport, leftover: _Observed(upgrade(transport, leftover), finish)
+
+
+class _Observed(Upgraded):
+    """A connection that was taken over, and what to do when it is lost."""
+
+    def __init__(self, inner: asyncio.Protocol, finish: Callable[[], None]) -> None:
+        self._inner, self._finish = inner, finish
+        # What comes often goes straight to the protocol.
+        self.data_received = inner.data_received  # type: ignore[method-assign]
+        self.pause_writing = inner.pause_writing  # type: ignore[method-assign]
+        self.resume_writing = inner.resume_writing  # type: ignore[method-assign]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._inner.connection_made(transport)
+
+    def eof_received(self) -> bool | None:
+        return self._inner.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        try:
+            self._inner.connection_lost(exc)
+        finally:
+            self._finish()
+
+    def drain_server(self) -> None:
+        if isinstance(self._inner, Upgraded):
+            self._inner.drain_server()
 
 
 async def _note_failure(auditing: Auditing, event: Event, request: APIRequest, error: BaseException) -> None:
@@ -116,6 +174,8 @@ async def _note_failure(auditing: Auditing, event: Event, request: APIRequest, e
         stage = PANIC
     else:
         event.status = dict(_CLOSED_EARLY)
+    if stage == RESPONSE_COMPLETE and is_long_running(request):
+        await auditing.store(event, RESPONSE_STARTED)
     await auditing.store(event, stage)
 
 

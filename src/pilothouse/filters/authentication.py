@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 
 from pilothouse.authn.authenticator import Authenticator, InvalidCredentials
+from pilothouse.authn.metrics import AuthenticationMetrics
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import error_response
 from pilothouse.filters.types import Handler
@@ -18,22 +20,34 @@ logger = logging.getLogger(__name__)
 Note = Callable[[APIRequest, Response], Awaitable[None]]
 
 
-def with_authentication(following: Handler, authenticator: Authenticator, note_refusal: Note | None = None) -> Handler:
+def with_authentication(
+    following: Handler,
+    authenticator: Authenticator,
+    note_refusal: Note | None = None,
+    metrics: AuthenticationMetrics | None = None,
+) -> Handler:
     """Set ``request.user``, or answer 401."""
     authenticate = authenticator.authenticate
+    metrics = metrics or AuthenticationMetrics()
+    note, note_user, clock = metrics.note, metrics.note_user, time.perf_counter
 
     async def handle(request: APIRequest) -> Response:
+        started = clock()
+        result = "failure"
         try:
             found = await authenticate(request)
         except InvalidCredentials as error:
             logger.info("%s %s: unable to authenticate the request: %s", request.method, request.path, error)
-            found = None
+            found, result = None, "error"
         if found is None:
+            note(result, clock() - started)
             refusal = error_response(request, errors.unauthorized("Unauthorized"))
             if note_refusal is not None:
                 await note_refusal(request, refusal)
             return refusal
-        request.user = found.user
+        user = request.user = found.user
+        note("success", clock() - started)
+        note_user(user.name)
         request.connection.authenticated = True
         for warning in found.warnings:
             request.warn(warning)

@@ -2,39 +2,61 @@
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision, forbidden
+from pilothouse.authz.metrics import AuthorizationMetrics
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import error_response
 from pilothouse.filters.types import Handler
 from pilothouse.machinery import errors, fields, labels
+from pilothouse.machinery.gvk import GroupResource
 from pilothouse.net.messages import Response
 
 DECISION: Final = "authorization.k8s.io/decision"
 REASON: Final = "authorization.k8s.io/reason"
 _SELECTING: Final = frozenset({"list", "watch", "deletecollection"})
+_RESULTS: Final = {Decision.ALLOW: "allowed", Decision.DENY: "denied", Decision.NO_OPINION: "no-opinion"}
+_INTO_CONTAINERS: Final = frozenset({"attach", "exec", "portforward"})
 
 
-def with_authorization(following: Handler, authorizer: Authorizer) -> Handler:
-    """Ask the authorizer, then go on or refuse."""
+def with_authorization(
+    following: Handler,
+    authorizer: Authorizer,
+    metrics: AuthorizationMetrics | None = None,
+    *,
+    streams_need_create: bool = True,
+) -> Handler:
+    """Ask the authorizer, then go on or refuse.
+
+    ``streams_need_create``: who enters a container needs the right to create, even where browsers make it a GET.
+    """
     authorize = authorizer.authorize
+    note, clock = (metrics or AuthorizationMetrics()).note, time.perf_counter
 
     async def handle(request: APIRequest) -> Response:
         attributes = attributes_of(request)
         audit = request.audit
+        started = clock()
         try:
             decision, reason = await authorize(attributes)
         except AuthorizationFailed as failure:
+            note("error", clock() - started)
             if audit is not None:
                 audit.annotate(REASON, "internal error")
             return error_response(request, errors.internal_error(str(failure)))
+        note(_RESULTS[decision], clock() - started)
         if decision is Decision.ALLOW:
             if audit is not None:
                 audit.annotate(DECISION, "allow")
                 audit.annotate(REASON, reason)
             request.authorized_by = reason
+            if streams_need_create and attributes.subresource in _INTO_CONTAINERS and request.method == "GET":
+                refusal = await _check_stream(attributes, authorizer)
+                if refusal is not None:
+                    return error_response(request, refusal)
             return await following(request)
         if audit is not None:
             audit.annotate(DECISION, "forbid")
@@ -42,6 +64,21 @@ def with_authorization(following: Handler, authorizer: Authorizer) -> Handler:
         return error_response(request, forbidden(attributes, reason))
 
     return handle
+
+
+async def _check_stream(attributes: Attributes, authorizer: Authorizer) -> errors.StatusError | None:
+    """What keeps the user out of the container."""
+    if attributes.resource != "pods" or attributes.group or attributes.verb == "create":
+        return None
+    question = attributes.copy()
+    question.verb = "create"
+    try:
+        decision, reason = await authorizer.authorize(question)
+    except AuthorizationFailed as failure:
+        return errors.generic(str(failure))
+    if decision is Decision.ALLOW:
+        return None
+    return errors.forbidden(GroupResource("", "pods"), attributes.name, reason)
 
 
 def attributes_of(request: APIRequest) -> Attributes:

@@ -7,10 +7,12 @@ what is refused early costs little, and nothing behind authentication ever sees 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pilothouse.authn.authenticator import Authenticator
+from pilothouse.authn.metrics import AuthenticationMetrics
 from pilothouse.authz.authorizer import Authorizer
+from pilothouse.authz.metrics import AuthorizationMetrics
 from pilothouse.filters.audit import Auditing, with_audit
 from pilothouse.filters.audit_id import with_audit_id
 from pilothouse.filters.authentication import with_authentication
@@ -41,6 +43,9 @@ class ChainConfig:
     cors_origins: Sequence[str] = ()
     strict_transport: Sequence[str] = ()
     auditing: Auditing | None = None
+    authentication_metrics: AuthenticationMetrics = field(default_factory=AuthenticationMetrics)
+    authorization_metrics: AuthorizationMetrics = field(default_factory=AuthorizationMetrics)
+    streams_need_create: bool = True
 
 
 def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
@@ -61,13 +66,27 @@ def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
         chain.append(("cors", lambda following: with_cors(following, config.cors_origins)))
     chain += [
         ("timeout", lambda following: with_timeout(following, config.request_timeout, config.min_request_timeout)),
-        ("authentication", lambda following: with_authentication(following, config.authenticator, note_refusal)),
+        (
+            "authentication",
+            lambda following: with_authentication(
+                following, config.authenticator, note_refusal, config.authentication_metrics
+            ),
+        ),
     ]
     if auditing is not None:
         chain.append(("audit", lambda following: with_audit(following, auditing)))
+    counted = config.authorization_metrics
     chain += [
-        ("impersonation", lambda following: with_impersonation(following, config.authorizer)),
-        ("authorization", lambda following: with_authorization(following, config.authorizer)),
+        (
+            "impersonation",
+            lambda following: with_impersonation(following, config.authorizer, counted.impersonation),
+        ),
+        (
+            "authorization",
+            lambda following: with_authorization(
+                following, config.authorizer, counted, streams_need_create=config.streams_need_create
+            ),
+        ),
     ]
     return chain
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pilothouse.authz.authorizer import Authorizer
 from pilothouse.authz.impersonation import Impersonation, read_headers
+from pilothouse.authz.metrics import ImpersonationMetrics
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import error_response
 from pilothouse.filters.authorization import attributes_of
@@ -14,9 +15,11 @@ from pilothouse.net.messages import Response
 _PREFIX = b"impersonate-"
 
 
-def with_impersonation(following: Handler, authorizer: Authorizer) -> Handler:
+def with_impersonation(
+    following: Handler, authorizer: Authorizer, metrics: ImpersonationMetrics | None = None
+) -> Handler:
     """Exchange ``request.user``; 400 for half an identity, 403 for one that may not be taken."""
-    impersonation = Impersonation(authorizer)
+    impersonation = Impersonation(authorizer, metrics)
 
     async def handle(request: APIRequest) -> Response:
         for name in request.headers:

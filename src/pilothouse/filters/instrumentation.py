@@ -1,18 +1,14 @@
-"""Counting requests and their durations: plain dictionaries on the way, Prometheus' forms only for those who scrape."""
+"""Counting requests and their durations."""
 
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.types import Handler
+from pilothouse.machinery.metrics import Counter, Gauge, Histogram, Instrument, Observations, Value
 from pilothouse.net.messages import Response
-
-if TYPE_CHECKING:
-    from prometheus_client import Metric
 
 _BUCKETS: Final = (
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
@@ -26,51 +22,38 @@ class RequestMetrics:
     """``apiserver_request_total``, ``apiserver_request_duration_seconds`` and the requests in flight."""
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[Key, int], int] = {}
-        self._durations: dict[Key, list[float]] = {}
-        self.in_flight = {"readOnly": 0, "mutating": 0}
+        self._total = Counter(
+            "apiserver_request_total", "[STABLE] Requests by verb, resource, scope and HTTP code.", (*_LABELS, "code")
+        )
+        self._seconds = Histogram(
+            "apiserver_request_duration_seconds",
+            "[STABLE] Seconds from a request to its answer.",
+            _LABELS,
+            _BUCKETS,
+        )
+        self._current = Gauge(
+            "apiserver_current_inflight_requests", "[STABLE] Requests being served now.", ("request_kind",)
+        )
+        self._counts: dict[tuple[Key, int], Value] = {}
+        self._durations: dict[Key, Observations] = {}
+        self.in_flight = {kind: self._current.labelled(kind) for kind in ("readOnly", "mutating")}
 
     def observe(self, key: Key, code: int, seconds: float) -> None:
         """One request is done. Paths that lead nowhere are counted together: clients can think of too many."""
         if code in _NOWHERE and key not in self._durations:
             key = (key[0], "", "", "", "", "")
-        counted = (key, code)
-        self._counts[counted] = self._counts.get(counted, 0) + 1
+        count = self._counts.get((key, code))
+        if count is None:
+            count = self._counts[key, code] = self._total.labelled(*_label_values(key), str(code))
+        count.value += 1
         durations = self._durations.get(key)
         if durations is None:
-            durations = self._durations[key] = [0.0] * (len(_BUCKETS) + 2)
-        durations[bisect_left(_BUCKETS, seconds)] += 1
-        durations[-1] += seconds
+            durations = self._durations[key] = self._seconds.labelled(*_label_values(key))
+        durations.observe(seconds)
 
-    def collect(self) -> Iterator[Metric]:
-        """What a scrape gets."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-
-        total = CounterMetricFamily(
-            "apiserver_request",
-            "Requests by verb, resource, scope and HTTP code.",
-            labels=(*_LABELS, "code"),
-        )
-        for (key, code), count in self._counts.items():
-            total.add_metric((*_label_values(key), str(code)), count)
-        yield total
-        durations = HistogramMetricFamily(
-            "apiserver_request_duration_seconds", "Seconds from a request to its answer.", labels=_LABELS
-        )
-        for key, buckets in self._durations.items():
-            cumulative = 0.0
-            rows = []
-            for bound, observed in zip((*map(str, _BUCKETS), "+Inf"), buckets[:-1], strict=True):
-                cumulative += observed
-                rows.append((bound, cumulative))
-            durations.add_metric(_label_values(key), rows, buckets[-1])
-        yield durations
-        current = GaugeMetricFamily(
-            "apiserver_current_inflight_requests", "Requests being served now.", labels=("request_kind",)
-        )
-        for kind, count in self.in_flight.items():
-            current.add_metric((kind,), count)
-        yield current
+    def instruments(self) -> list[Instrument]:
+        """All of them."""
+        return [self._total, self._seconds, self._current]
 
 
 def _label_values(key: Key) -> tuple[str, ...]:
@@ -90,14 +73,15 @@ def with_instrumentation(following: Handler, metrics: RequestMetrics) -> Handler
         started = clock()
         info = request.info
         kind = "readOnly" if request.method == "GET" else "mutating"
-        in_flight[kind] += 1
+        current = in_flight[kind]
+        current.value += 1
         code = 500
         try:
             response = await following(request)
             code = response.status
             return response
         finally:
-            in_flight[kind] -= 1
+            current.value -= 1
             scope = ""
             if info.is_resource:
                 scope = "resource" if info.name else "namespace" if info.namespace else "cluster"

@@ -6,7 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from pilothouse.options.declaring import FlagGroup, flag
-from pilothouse.options.kinds import STRING, STRINGS
+from pilothouse.options.kinds import DURATION, STRING, STRINGS
 
 
 @dataclass
@@ -36,7 +36,17 @@ class OwnOptions(FlagGroup):
         "Python modules with admission plug-ins of your own; may be given several times.",
         effective=True,
     )
+    file_check_interval: float = flag(
+        "file-check-interval",
+        DURATION,
+        10.0,
+        "How often files named by flags are looked at for changes: certificates, tokens, keys, configurations.",
+        effective=True,
+    )
 
     def validate(self, given: Set[str]) -> list[str]:
-        """There must be a folder to keep data in."""
-        return [] if self.data_dir else ["--data-dir must not be empty"]
+        """There must be a folder to keep data in, and time between two looks at a file."""
+        faults = [] if self.data_dir else ["--data-dir must not be empty"]
+        if self.file_check_interval <= 0:
+            faults.append("--file-check-interval must be greater than 0")
+        return faults

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from pilothouse import KUBERNETES_VERSION, __version__
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.filters.instrumentation import RequestMetrics
+from pilothouse.machinery.metrics import Instrument, render
 from pilothouse.net.messages import Response
 from pilothouse.server.generic import GenericAPIServer, json_route, only_get, only_json
 
@@ -37,22 +38,18 @@ def version_info() -> dict[str, Any]:
     }
 
 
-def install_standard_routes(server: GenericAPIServer, metrics: RequestMetrics) -> None:
+def install_standard_routes(server: GenericAPIServer, instruments: Sequence[Instrument]) -> None:
     """Add them to the first server of a chain."""
     version = only_get(only_json(json_route(version_info)))
     server.routes.add("/version", version)
     server.routes.add("/version/", version, hidden=True)
-    scrape = _scrape(metrics)
+    scrape = _scrape(instruments)
     server.routes.add("/metrics", scrape)
     server.routes.add("/metrics/slis", scrape)
 
 
-def _scrape(metrics: RequestMetrics) -> Any:
+def _scrape(instruments: Sequence[Instrument]) -> Any:
     async def serve(request: APIRequest) -> Response:
-        from prometheus_client import CollectorRegistry, generate_latest
-
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(metrics)
-        return Response(200, generate_latest(registry), METRICS_TYPE)
+        return Response(200, render(instruments), METRICS_TYPE)
 
     return serve

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
 from pilothouse.authn.bearer import Bearer, WebSocketBearer, bearer_token
+from pilothouse.authn.metrics import TokenCacheMetrics
 from pilothouse.authn.user import User
 
 
@@ -16,6 +17,7 @@ class Tokens:
         self.asked = []
         self.until = until
         self.epoch = 0
+        self.metrics = TokenCacheMetrics()
 
     async def lookup(self, token, audiences):
         self.asked.append((token, audiences))

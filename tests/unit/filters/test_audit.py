@@ -10,7 +10,8 @@ from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request_info import resolve
 from pilothouse.filters.audit import Auditing, with_audit
 from pilothouse.machinery import errors
-from pilothouse.net.messages import ClientDisconnected, Response
+from pilothouse.machinery.metrics import render
+from pilothouse.net.messages import ClientDisconnected, Response, Upgraded
 
 HEAD = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n"
 
@@ -162,3 +163,79 @@ async def test_refusals_are_noted_without_a_user():
     (event,) = sink.events
     assert (event["stage"], event["user"]) == ("ResponseStarted", {})
     assert event["responseStatus"]["reason"] == "Unauthorized"
+
+
+class Taken(Upgraded):
+    """A protocol that remembers what it was told."""
+
+    def __init__(self):
+        self.told = []
+
+    def connection_made(self, transport):
+        self.told.append(("made", transport))
+
+    def data_received(self, data):
+        self.told.append(("data", data))
+
+    def eof_received(self):
+        self.told.append(("eof",))
+        return True
+
+    def connection_lost(self, exc):
+        self.told.append(("lost", exc))
+
+    def drain_server(self):
+        self.told.append(("drain",))
+
+
+async def test_a_connection_that_was_taken_over_ends_when_it_is_lost():
+    taken, sink = Taken(), Sink()
+    auditing = Auditing(parse_policy((HEAD + "- {level: Metadata}\n").encode()), sink)
+    request = make(target="/api/v1/namespaces/a/pods/b/exec")
+    answer = Response(101, upgrade=lambda transport, leftover: taken)
+    response = await with_audit(answering(answer), auditing)(request)
+    stages = [event["stage"] for event in sink.events]
+    assert (stages, sink.events[1]["responseStatus"]["code"]) == (["RequestReceived", "ResponseStarted"], 101)
+    observed = response.upgrade(None, b"")
+    observed.connection_made("transport")
+    observed.data_received(b"x")
+    assert observed.eof_received() is True
+    observed.drain_server()
+    assert len(sink.events) == 2
+    observed.connection_lost(None)
+    await auditing.close()
+    assert sink.events[-1]["stage"] == "ResponseComplete"
+    assert taken.told == [("made", "transport"), ("data", b"x"), ("eof",), ("drain",), ("lost", None)]
+
+
+async def test_the_head_of_a_watch_is_all_there_is():
+    async def stream(writer):
+        raise AssertionError("not to be called")
+
+    request = make("HEAD", "/api/v1/pods?watch=1")
+    _, events = await run(answering(Response(200, stream=stream)), request)
+    assert events[-1]["stage"] == "ResponseComplete"
+
+
+async def test_a_watch_that_never_began_has_both_stages():
+    async def fail(request):
+        raise ClientDisconnected("gone")
+
+    _, events = await run(fail, make(target="/api/v1/pods?watch=1"))
+    assert [event["stage"] for event in events] == ["RequestReceived", "ResponseStarted", "ResponseComplete"]
+
+
+async def test_events_and_levels_are_counted():
+    auditing = Auditing(parse_policy((HEAD + "- {level: None, verbs: [get]}\n- {level: Metadata}\n").encode()), Sink())
+    handler = with_audit(answering(Response(200)), auditing)
+    await handler(make())
+    await handler(make(target="/api/v1/namespaces/a/pods/b"))
+    auditing.sink.answer = False
+    await handler(make())
+    page = render(auditing.metrics.instruments()).decode().splitlines()
+    assert [line for line in page if not line.startswith("#")] == [
+        "apiserver_audit_event_total 3",
+        'apiserver_audit_level_total{level="Metadata"} 2',
+        'apiserver_audit_level_total{level="None"} 1',
+        "apiserver_audit_requests_rejected_total 1",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +23,7 @@ from pilothouse.filters.timeout import allotted_seconds, is_long_running, with_t
 from pilothouse.filters.types import Handler
 from pilothouse.filters.warnings import quote_warning, warning_headers, with_warnings
 from pilothouse.machinery import errors
+from pilothouse.machinery.metrics import render
 from pilothouse.net.messages import ClientDisconnected, Response
 from pilothouse.storage.backends.contract import Unavailable
 
@@ -244,12 +246,13 @@ async def test_a_deadline_that_has_passed(ask: Ask) -> None:
 
 
 def samples(metrics: RequestMetrics) -> dict[tuple[str, str, str, str], float]:
-    return {
-        (sample.name, sample.labels["verb"], sample.labels["resource"], sample.labels.get("code", "")): sample.value
-        for metric in metrics.collect()
-        for sample in metric.samples
-        if "verb" in sample.labels and "le" not in sample.labels
-    }
+    found = {}
+    for line in render(metrics.instruments()).decode().splitlines():
+        name, _, rest = line.partition("{")
+        labels = dict(re.findall(r'(\w+)="([^"]*)"', rest))
+        if "verb" in labels and "le" not in labels:
+            found[name, labels["verb"], labels["resource"], labels.get("code", "")] = float(line.rpartition(" ")[2])
+    return found
 
 
 async def test_requests_are_counted(ask: Ask) -> None:
@@ -260,7 +263,7 @@ async def test_requests_are_counted(ask: Ask) -> None:
     assert found["apiserver_request_total", "LIST", "pods", "200"] == 2
     assert found["apiserver_request_total", "POST", "", "404"] == 1
     assert found["apiserver_request_duration_seconds_count", "LIST", "pods", ""] == 2
-    assert metrics.in_flight == {"readOnly": 0, "mutating": 0}
+    assert [kind.value for kind in metrics.in_flight.values()] == [0, 0]
 
 
 async def test_paths_that_lead_nowhere_are_counted_together(ask: Ask) -> None:
@@ -275,4 +278,4 @@ async def test_failures_are_counted(ask: Ask) -> None:
     with pytest.raises(ValueError, match="x"):
         await with_instrumentation(raising(ValueError("x")), metrics)(ask("PUT", "/api/v1/nodes/n"))
     assert samples(metrics)["apiserver_request_total", "PUT", "nodes", "500"] == 1
-    assert metrics.in_flight["mutating"] == 0
+    assert metrics.in_flight["mutating"].value == 0

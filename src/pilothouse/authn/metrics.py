@@ -1,0 +1,160 @@
+"""What is counted about authentication: attempts, the cache of tokens, service account tokens, issuers, reloads."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import Final
+
+from pilothouse.machinery.metrics import Counter, Gauge, Histogram, Instrument, Value, doubling_buckets
+
+ATTEMPT_BUCKETS: Final = doubling_buckets(0.001, 15)
+_TOKEN_BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_SHOWN_NAMES: Final = frozenset(
+    {"admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default"}
+)
+_KEPT_NAMES: Final = 4096
+
+
+def hashed(text: str) -> str:
+    """How a name that need not be shown stands in a label."""
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}" if text else ""
+
+
+class ReloadMetrics:
+    """How often a configuration file was read again, and what is in force."""
+
+    def __init__(self, subject: str, words: str, server: str = "") -> None:
+        prefix, self._server = f"apiserver_{subject}_config_controller", hashed(server)
+        labels = ("status", "apiserver_id_hash")
+        self._count = Counter(f"{prefix}_automatic_reloads_total", f"[BETA] Reloads of the {words}.", labels)
+        self._last = Gauge(
+            f"{prefix}_automatic_reload_last_timestamp_seconds", f"[BETA] Last reload of the {words}.", labels
+        )
+        self._config = Gauge(
+            f"{prefix}_last_config_info", f"[ALPHA] The {words} in force.", ("apiserver_id_hash", "hash")
+        )
+
+    def in_force(self, content: bytes) -> None:
+        """This content is used from now on."""
+        self._config.forget()
+        self._config.labelled(self._server, f"sha256:{hashlib.sha256(content).hexdigest()}").value = 1
+
+    def note(self, status: str) -> None:
+        """A reload was a ``success`` or a ``failure``."""
+        self._count.labelled(status, self._server).value += 1
+        self._last.labelled(status, self._server).value = time.time()
+
+    def instruments(self) -> tuple[Instrument, ...]:
+        """All of them."""
+        return self._count, self._last, self._config
+
+
+class AuthenticationMetrics:
+    """The instruments of one server."""
+
+    def __init__(self, server: str = "") -> None:
+        self._users = Counter("authenticated_user_requests", "[ALPHA] Authenticated requests by user.", ("username",))
+        self._attempts = Counter("authentication_attempts", "[ALPHA] Attempts to authenticate.", ("result",))
+        seconds = self._seconds = Histogram(
+            "authentication_duration_seconds", "[ALPHA] Seconds to authenticate.", ("result",), ATTEMPT_BUCKETS
+        )
+        self._results = {
+            result: (self._attempts.labelled(result), seconds.labelled(result))
+            for result in ("success", "failure", "error")
+        }
+        self._by_name: dict[str, Value] = {}
+        self.cache = TokenCacheMetrics()
+        self.tokens = TokenMetrics()
+        self.reloads = ReloadMetrics("authentication", "authentication configuration", server)
+        self._issuers = Histogram(
+            "apiserver_authentication_jwt_authenticator_latency_seconds",
+            "[ALPHA] Seconds to authenticate a token that was not remembered.",
+            ("result", "jwt_issuer_hash"),
+            _TOKEN_BUCKETS,
+        )
+
+    def note(self, result: str, seconds: float) -> None:
+        """An attempt ended in ``success``, ``failure`` (nothing was offered) or ``error`` (it was wrong)."""
+        attempts, durations = self._results[result]
+        attempts.value += 1
+        durations.observe(seconds)
+
+    def note_user(self, name: str) -> None:
+        """A request of this user; few are told apart by name."""
+        counted = self._by_name.get(name)
+        if counted is None:
+            if len(self._by_name) >= _KEPT_NAMES:
+                self._by_name.clear()
+            shown = name if name in _SHOWN_NAMES else "email_id" if "@" in name else "other"
+            counted = self._by_name[name] = self._users.labelled(shown)
+        counted.value += 1
+
+    def note_issuer(self, issuer_hash: str, result: str, seconds: float) -> None:
+        """A token of an issuer was looked at: ``success`` or ``failure``."""
+        self._issuers.labelled(result, issuer_hash).observe(seconds)
+
+    def instruments(self) -> list[Instrument]:
+        """All of them."""
+        own = (self._users, self._attempts, self._seconds, self._issuers)
+        return [*own, *self.cache.instruments(), *self.tokens.instruments(), *self.reloads.instruments()]
+
+
+class TokenCacheMetrics:
+    """How often a token was known already."""
+
+    def __init__(self) -> None:
+        prefix = "authentication_token_cache"
+        requests = self._requests = Counter(f"{prefix}_request_total", "[ALPHA] Questions about tokens.", ("status",))
+        seconds = self._seconds = Histogram(
+            f"{prefix}_request_duration_seconds", "[ALPHA] Seconds to know a token.", ("status",)
+        )
+        self._fetches = Counter(f"{prefix}_fetch_total", "[ALPHA] Tokens that were looked at.", ("status",))
+        self._active = Gauge(f"{prefix}_active_fetch_count", "[ALPHA] Tokens being looked at.", ("status",))
+        self._hits, self._hit_seconds = requests.labelled("hit"), seconds.labelled("hit")
+        self._misses, self._miss_seconds = requests.labelled("miss"), seconds.labelled("miss")
+        self._ended = {True: self._fetches.labelled("ok"), False: self._fetches.labelled("error")}
+        self.in_flight, self.blocked = self._active.labelled("in_flight"), self._active.labelled("blocked")
+
+    def hit(self) -> None:
+        """A token was known."""
+        self._hits.value += 1
+        self._hit_seconds.observe(0.0)
+
+    def missed(self, seconds: float) -> None:
+        """A token was not known, and it took this long to learn about it."""
+        self._misses.value += 1
+        # The original counts whole milliseconds.
+        self._miss_seconds.observe(int(seconds * 1000) / 1000)
+
+    def fetched(self, *, ok: bool) -> None:
+        """A lookup is over."""
+        self._ended[ok].value += 1
+
+    def instruments(self) -> tuple[Instrument, ...]:
+        """All of them."""
+        return self._requests, self._seconds, self._fetches, self._active
+
+
+class TokenMetrics:
+    """Uses of service account tokens."""
+
+    def __init__(self) -> None:
+        self._all: list[Instrument] = []
+        self.legacy = self._counter("legacy_tokens_total", "[BETA] Legacy tokens used.")
+        self.stale = self._counter("stale_tokens_total", "[BETA] Extended tokens used too late.")
+        self.valid = self._counter("valid_tokens_total", "[BETA] Extended tokens used in time.")
+        self.manual = self._counter("legacy_manual_token_uses_total", "[ALPHA] Tokens of secrets made by hand used.")
+        self.generated = self._counter("legacy_auto_token_uses_total", "[ALPHA] Tokens of generated secrets used.")
+        self.invalidated = self._counter(
+            "invalid_legacy_auto_token_uses_total", "[ALPHA] Invalidated tokens of generated secrets used."
+        )
+
+    def _counter(self, name: str, words: str) -> Value:
+        counter = Counter(f"serviceaccount_{name}", words)
+        self._all.append(counter)
+        return counter.labelled()
+
+    def instruments(self) -> tuple[Instrument, ...]:
+        """All of them."""
+        return tuple(self._all)

@@ -1,0 +1,57 @@
+"""Instruments and their text form."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilothouse.machinery.metrics import Counter, Gauge, Histogram, doubling_buckets, render
+
+
+def test_families_are_ordered_and_named_as_declared() -> None:
+    attempts = Counter("tries", "Tries.", ("result",))
+    attempts.labelled("success").value += 2
+    attempts.labelled("error").value += 1
+    level = Gauge("level", "Level.")
+    level.labelled().value = 1.5
+    assert render([attempts, level]).decode() == (
+        "# HELP level Level.\n# TYPE level gauge\nlevel 1.5\n"
+        '# HELP tries Tries.\n# TYPE tries counter\ntries{result="error"} 1\ntries{result="success"} 2\n'
+    )
+
+
+def test_instruments_with_labels_show_nothing_before_their_first_series() -> None:
+    assert render([Counter("a", "A.", ("x",)), Histogram("b", "B.", ("x",))]) == b""
+    assert render([Counter("a_total", "A.")]).endswith(b"\na_total 0\n")
+
+
+def test_a_histogram_counts_up_to_each_bound() -> None:
+    seconds = Histogram("seconds", "Seconds.", ("result",), doubling_buckets(0.5, 2))
+    series = seconds.labelled("ok")
+    for value in (0.5, 0.6, 4):
+        series.observe(value)
+    assert series.count == 3
+    assert render([seconds]).decode().splitlines()[2:] == [
+        'seconds_bucket{result="ok",le="0.5"} 1',
+        'seconds_bucket{result="ok",le="1"} 2',
+        'seconds_bucket{result="ok",le="+Inf"} 3',
+        'seconds_sum{result="ok"} 5.1',
+        'seconds_count{result="ok"} 3',
+    ]
+
+
+def test_label_values_are_escaped() -> None:
+    counter = Counter("a", "A.", ("x",))
+    counter.labelled('"\\\n').value = 1
+    assert render([counter]).decode().splitlines()[2] == r'a{x="\"\\\n"} 1'
+
+
+def test_the_number_of_labels_must_fit() -> None:
+    with pytest.raises(ValueError, match="a has 1 labels, not 2"):
+        Counter("a", "A.", ("x",)).labelled("1", "2")
+
+
+def test_series_can_be_forgotten() -> None:
+    gauge = Gauge("a", "A.", ("x",))
+    gauge.labelled("1").value = 1
+    gauge.forget()
+    assert render([gauge]) == b""
