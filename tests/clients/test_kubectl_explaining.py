@@ -32,6 +32,17 @@ def test_explains_a_struct_of_a_group(kubectl):
     assert section(text, "rollingUpdate")[0] == "  rollingUpdate\t<RollingUpdateDeployment>"
 
 
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("pod.spec.restartPolicy", "Always, Never, OnFailure"),
+        ("service.spec.type", "ClusterIP, ExternalName, LoadBalancer, NodePort"),
+    ],
+)
+def test_explains_which_values_there_are(kubectl, field, values):
+    assert f"ENUM:\n    {values.replace(', ', chr(10) + '    ')}\n" in kubectl("explain", field)
+
+
 def test_explains_recursively(kubectl):
     lines = kubectl("explain", "cronjob", "--recursive").split("\n")
     assert "  spec\t<CronJobSpec> -required-" in lines

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from pilothouse.apis import documentation, types
+from pilothouse.apis import documentation, enumerations, types
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.machinery.schema.types import Field, ListOf, MapOf, Scalar, Special, Struct, Type
 from pilothouse.openapi.naming import model_name
@@ -111,9 +111,10 @@ def _catalogued(name: str) -> str:
 def _properties(name: str, struct: Struct, dialect: Dialect) -> Schema:
     package = name.rpartition(".")[0]
     texts = documentation.descriptions(name)
+    enums = enumerations.values_of(name)
     fields = sorted(struct.fields.items())
     return {
-        key: _property(field, texts.get(key, ""), _value(field.type, package, dialect), dialect)
+        key: _property(field, texts.get(key, ""), _value(field.type, package, dialect, enums.get(key)), dialect)
         for key, field in fields
     }
 
@@ -131,14 +132,15 @@ def _property(field: Field, description: str, value: Schema, dialect: Dialect) -
     return schema
 
 
-def _value(kind: Type, package: str, dialect: Dialect) -> Schema:
+def _value(kind: Type, package: str, dialect: Dialect, enum: list[str] | None) -> Schema:
     match kind:
         case Scalar():
-            return _SCALARS[kind.kind]
+            scalar = _SCALARS[kind.kind]
+            return scalar if enum is None else {**scalar, "enum": enum}
         case ListOf():
-            return {"type": "array", "items": _value(kind.item, package, dialect)}
+            return {"type": "array", "items": _value(kind.item, package, dialect, enum)}
         case MapOf():
-            return {"type": "object", "additionalProperties": _value(kind.value, package, dialect)}
+            return {"type": "object", "additionalProperties": _value(kind.value, package, dialect, enum)}
         case Special():
             return {"$ref": dialect.prefix + _SPECIALS[kind.kind]}
         case Struct():

@@ -55,6 +55,12 @@ def test_operation(document: dict[str, Any]) -> None:
     assert operation["responses"]["401"] == {"description": "Unauthorized"}
 
 
+def test_enumerated_fields(document: dict[str, Any]) -> None:
+    service = document["definitions"]["io.k8s.api.core.v1.ServiceSpec"]["properties"]
+    assert service["type"]["enum"] == ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]
+    assert service["ipFamilies"]["items"] == {"type": "string", "enum": ["", "IPv4", "IPv6"]}
+
+
 def test_parameters_are_shared_once_and_found(document: dict[str, Any]) -> None:
     used = set()
     for item in document["paths"].values():
