@@ -6,15 +6,17 @@ from typing import Any
 
 from pilothouse.apis.object_names import NameValidator
 from pilothouse.machinery import names
-from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required, too_long
+from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required, too_long
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 
 Metadata = dict[str, Any]
 IMMUTABLE = "field is immutable"
 ANNOTATIONS_LIMIT = 256 * 1024
 MANAGER_LIMIT = 128
+SUBRESOURCE_LIMIT = 256
 ORPHAN_DEPENDENTS = "orphan"
 DELETE_DEPENDENTS = "foregroundDeletion"
+_OPERATIONS = ("Apply", "Update")
 _METADATA = Path("metadata")
 _IMMUTABLE_TEXTS = ("name", "namespace", "uid")
 _IMMUTABLE_TIMES = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -159,13 +161,29 @@ def validate_finalizers(finalizers: Any, path: Path, errs: list[FieldError]) -> 
         errs.append(invalid(path, list(finalizers), why))
 
 
+def validate_manager(manager: str, path: Path, errs: list[FieldError]) -> None:
+    """Names of field managers are short and printable; positions count bytes."""
+    if len(manager.encode()) > MANAGER_LIMIT:
+        errs.append(too_long(path, "", MANAGER_LIMIT))
+    if manager.isprintable():
+        return
+    position = 0
+    for char in manager:
+        if not char.isprintable():
+            errs.append(invalid(path, manager, f"invalid character U+{ord(char):04X} (at position {position})"))
+        position += len(char.encode())
+
+
 def _validate_managed_fields(metadata: Metadata, path: Path, errs: list[FieldError]) -> None:
     for position, entry in enumerate(metadata.get("managedFields") or ()):
         where = path.child("managedFields").index(position)
         operation = entry.get("operation", "")
-        if operation not in ("Apply", "Update"):
-            errs.append(invalid(where.child("operation"), operation, "must be `Apply` or `Update`"))
-        if len(entry.get("manager", "").encode()) > MANAGER_LIMIT:
-            errs.append(too_long(where.child("manager"), "", MANAGER_LIMIT))
+        if not operation:
+            errs.append(required(where.child("operation"), "must not be empty"))
+        elif operation not in _OPERATIONS:
+            errs.append(not_supported(where.child("operation"), operation, _OPERATIONS))
         if entry.get("fieldsType") and entry["fieldsType"] != "FieldsV1":
             errs.append(invalid(where.child("fieldsType"), entry["fieldsType"], "must be `FieldsV1`"))
+        validate_manager(entry.get("manager", ""), where.child("manager"), errs)
+        if len(entry.get("subresource", "").encode()) > SUBRESOURCE_LIMIT:
+            errs.append(too_long(where.child("subresource"), "", SUBRESOURCE_LIMIT))

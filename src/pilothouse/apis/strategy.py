@@ -77,13 +77,15 @@ class Strategy:
     """Whether finalizers must be qualified or the system's own, as for most built-in kinds."""
     metadata_last: ClassVar[bool] = False
     """Whether a new object's metadata is judged only when all else is right, by the rules that hold for any object."""
+    repeats_metadata_faults: ClassVar[bool] = False
+    """Whether faults of changed metadata are listed twice, as for the few kinds of which no rules are declared."""
     collects_garbage: ClassVar[bool] = True
     """Whether deletion can cascade at all; events take no cascading finalizers."""
     returns_deleted: ClassVar[bool] = False
     """Whether DELETE answers with the object instead of a Status."""
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {}
     columns: ClassVar[tuple[Column, ...]] = ()
-    list_columns: ClassVar[Callable[[Iterable[Object]], tuple[Column, ...]] | None] = None
+    list_columns: ClassVar[staticmethod[[Iterable[Object]], tuple[Column, ...]] | None] = None
     """The columns of a list of these objects, for kinds of which a row depends on the others."""
     hidden_annotations: ClassVar[tuple[str, ...]] = ()
     """Annotations that stand for fields of the spec, and so are no part of the metadata when that is shown alone."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pilothouse.apis.metadata import validate_manager
 from pilothouse.endpoints.input import field_validation, options_kind
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery import errors
-from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, too_long
+from pilothouse.machinery.field_errors import FieldError, Path, not_supported
 from pilothouse.machinery.gvk import GroupKind
-
-MANAGER_LIMIT = 128
 
 
 @dataclass(slots=True)
@@ -32,22 +31,10 @@ def read_write_options(request: APIRequest) -> WriteOptions:
     errs: list[FieldError] = []
     manager = query.text("fieldManager")
     if manager:
-        errs += _manager_faults(manager)
+        validate_manager(manager, Path("fieldManager"), errs)
     dry_run = query.all("dryRun")
     if dry_run and any(value != "All" for value in dry_run):
         errs.append(not_supported(Path("dryRun"), dry_run, ("All",)))
     if errs:
         raise errors.invalid(GroupKind("meta.k8s.io", options_kind(request)), "", errs)
     return WriteOptions(bool(dry_run), manager, field_validation(request))
-
-
-def _manager_faults(manager: str) -> list[FieldError]:
-    errs: list[FieldError] = []
-    if len(manager.encode()) > MANAGER_LIMIT:
-        errs.append(too_long(Path("fieldManager"), "", MANAGER_LIMIT))
-    for position, char in enumerate(manager):
-        if not char.isprintable():
-            errs.append(
-                invalid(Path("fieldManager"), manager, f"invalid character U+{ord(char):04X} (at position {position})")
-            )
-    return errs

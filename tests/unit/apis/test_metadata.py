@@ -70,7 +70,19 @@ def test_good_metadata() -> None:
         ({"finalizers": ["orphan", "foregroundDeletion"]}, "metadata.finalizers: Invalid value:"),
         (
             {"managedFields": [{"operation": "Delete"}]},
-            'metadata.managedFields[0].operation: Invalid value: "Delete": must be `Apply` or `Update`',
+            'metadata.managedFields[0].operation: Unsupported value: "Delete": supported values: "Apply", "Update"',
+        ),
+        (
+            {"managedFields": [{"manager": "m"}]},
+            "metadata.managedFields[0].operation: Required value: must not be empty",
+        ),
+        (
+            {"managedFields": [{"operation": "Apply", "manager": "\u00e9\x07"}]},
+            'metadata.managedFields[0].manager: Invalid value: "\u00e9\\a": invalid character U+0007 (at position 2)',
+        ),
+        (
+            {"managedFields": [{"operation": "Apply", "subresource": "s" * 257}]},
+            "metadata.managedFields[0].subresource: Too long: may not be more than 256 bytes",
         ),
     ],
 )

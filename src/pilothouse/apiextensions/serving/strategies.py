@@ -35,8 +35,10 @@ Fields = Callable[[Object], dict[str, str]]
 
 
 class CustomStrategy(Strategy):
-    """A custom resource at one version, without a status subresource."""
+    """A custom resource at one version, without a status subresource. Odd finalizers are worth a warning only."""
 
+    standard_finalizers = False
+    repeats_metadata_faults = True
     generation = True
     allow_unconditional_update = False
     status_field = ""
@@ -146,6 +148,8 @@ class StatusfulStrategy(CustomStrategy):
 class CustomStatusStrategy(Strategy):
     """Writes through ``/status``: nothing but the status changes."""
 
+    standard_finalizers = False
+    repeats_metadata_faults = True
     allow_unconditional_update = False
     generation = False
     reset_fields = ("metadata", "spec")

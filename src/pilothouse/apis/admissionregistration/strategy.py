@@ -123,6 +123,7 @@ def _policy_columns(title: str, field: str, said: str) -> tuple[Column, ...]:
 class PolicyStatusStrategy(ResettingStatusStrategy):
     """What type checking reports."""
 
+    standard_finalizers = False
     allow_unconditional_update = False
 
     def default(self, obj: Object) -> None:

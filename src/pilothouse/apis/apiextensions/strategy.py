@@ -18,6 +18,8 @@ from pilothouse.machinery.field_errors import FieldError
 class DefinitionStatusStrategy(StatusStrategy):
     """What controllers report; metadata may change along with it."""
 
+    standard_finalizers = False
+    repeats_metadata_faults = True
     allow_unconditional_update = False
     reset_fields = ("spec",)
 
@@ -51,7 +53,7 @@ class DefinitionStrategy(Strategy):
     """Definitions."""
 
     standard_finalizers = False
-
+    repeats_metadata_faults = True
     generation = True
     allow_unconditional_update = False
     returns_deleted = False

@@ -82,6 +82,9 @@ def validate_service_status(obj: Object) -> list[FieldError]:
 class APIServiceStatusStrategy(StatusStrategy):
     """What the aggregator reports."""
 
+    standard_finalizers = False
+    repeats_metadata_faults = True
+    reset_fields = ("metadata", "spec")
     allow_unconditional_update = False
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
@@ -109,7 +112,7 @@ class APIServiceStrategy(StatusKeeper):
     """API services."""
 
     standard_finalizers = False
-
+    repeats_metadata_faults = True
     type_name = "apiregistration.v1.APIService"
     validate_name = staticmethod(name_is_path_segment)
     allow_unconditional_update = False

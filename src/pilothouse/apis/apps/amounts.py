@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pilothouse.apis.integers import IntegerRangeError, parse_integer
 from pilothouse.apis.validating import NEGATIVE
 from pilothouse.machinery.field_errors import FieldError, Path, invalid
 from pilothouse.machinery.names import check_percent
 
 Amount = int | str
+_MANY = (1 << 63) - 1
 
 
 def validate_amount(amount: Amount, path: Path, errs: list[FieldError]) -> None:
@@ -19,7 +21,7 @@ def validate_amount(amount: Amount, path: Path, errs: list[FieldError]) -> None:
 
 def validate_not_above_all(amount: Amount, path: Path, errs: list[FieldError]) -> None:
     """A percentage up to 100%. Counts have no limit."""
-    if isinstance(amount, str) and not check_percent(amount) and int(amount[:-1]) > 100:
+    if isinstance(amount, str) and not check_percent(amount) and _number(amount[:-1]) > 100:
         errs.append(invalid(path, amount, "must not be greater than 100%"))
 
 
@@ -27,8 +29,13 @@ def is_nothing(amount: Amount) -> bool:
     """Whether the amount is zero, as a count or as a share. What is neither counts as zero too."""
     if not isinstance(amount, str):
         return amount == 0
-    digits = amount if check_percent(amount) else amount[:-1]
+    return _number(amount if check_percent(amount) else amount[:-1]) == 0
+
+
+def _number(text: str) -> int:
     try:
-        return int(digits) == 0
+        return parse_integer(text)
+    except IntegerRangeError:
+        return _MANY
     except ValueError:
-        return True
+        return 0

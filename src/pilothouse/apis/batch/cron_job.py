@@ -13,6 +13,7 @@ from pilothouse.apis.batch.job import drop_disabled_job_fields, warn_about_job_s
 from pilothouse.apis.batch.job_validation import validate_job_spec
 from pilothouse.apis.batch.time_zones import find_time_zone, is_well_formed
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_for_template
+from pilothouse.apis.faults import Faults
 from pilothouse.apis.strategy import Context, Object, StatusStrategy, Strategy
 from pilothouse.apis.validating import non_negative, one_of_required
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, required
@@ -28,11 +29,12 @@ _ZONE_WARNING: Final = (
 )
 
 
-def validate_cron_job_spec(spec: Object, old: Object | None, options: PodValidationOptions) -> list[FieldError]:
+def validate_cron_job_spec(spec: Object, old: Object | None, options: PodValidationOptions) -> Faults:
     """Faults of a cron job's spec; ``old`` is the one it replaces."""
-    errs: list[FieldError] = []
+    faults = Faults()
+    errs = faults.errors
     if not spec.get("schedule"):
-        errs.append(required(SPEC.child("schedule"), ""))
+        faults.declared.append(required(SPEC.child("schedule")))
     else:
         _validate_schedule(spec, errs, zone_allowed=old is not None and "TZ" in old.get("schedule", ""))
     non_negative(spec.get("startingDeadlineSeconds") or 0, SPEC, "startingDeadlineSeconds", errs)
@@ -42,7 +44,7 @@ def validate_cron_job_spec(spec: Object, old: Object | None, options: PodValidat
     _validate_template(spec["jobTemplate"]["spec"], SPEC.child("jobTemplate", "spec"), errs, options)
     for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         non_negative(spec.get(name) or 0, SPEC, name, errs)
-    return errs
+    return faults
 
 
 def _validate_schedule(spec: Object, errs: list[FieldError], *, zone_allowed: bool) -> None:
@@ -115,14 +117,15 @@ class CronJobStrategy(WorkloadStrategy):
         drop_disabled_job_fields(obj["spec"]["jobTemplate"]["spec"], old["spec"]["jobTemplate"]["spec"])
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        errs = validate_cron_job_spec(obj["spec"], None, options_for_template())
+        faults = validate_cron_job_spec(obj["spec"], None, options_for_template())
         name = obj["metadata"].get("name", "")
         if len(name.encode()) > NAME_LIMIT:
-            errs.append(invalid(Path("metadata", "name"), name, f"must be no more than {NAME_LIMIT} characters"))
-        return errs
+            why = f"must be no more than {NAME_LIMIT} characters"
+            faults.errors.append(invalid(Path("metadata", "name"), name, why))
+        return faults.listed()
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return validate_cron_job_spec(obj["spec"], old["spec"], options_for_template(self.template_of(old)))
+        return validate_cron_job_spec(obj["spec"], old["spec"], options_for_template(self.template_of(old))).listed()
 
     def template_cautions(self, obj: Object) -> list[str]:
         job = obj["spec"]["jobTemplate"]["spec"]

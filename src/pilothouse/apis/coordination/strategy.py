@@ -34,6 +34,7 @@ def _spec(obj: Object) -> dict[str, Any]:
 class LeaseStrategy(Strategy):
     """A PUT may create, but never overwrite a version it does not name."""
 
+    standard_finalizers = False
     allow_create_on_update = True
     allow_unconditional_update = False
     columns = (
@@ -85,6 +86,7 @@ def name_is_candidate(name: str, prefix: bool) -> list[str]:
 class LeaseCandidateStrategy(Strategy):
     """Which lease a candidate stands for never changes."""
 
+    standard_finalizers = False
     validate_name = staticmethod(name_is_candidate)
     allow_create_on_update = True
     allow_unconditional_update = False

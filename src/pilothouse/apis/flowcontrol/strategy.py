@@ -16,6 +16,8 @@ from pilothouse.machinery.field_errors import FieldError
 class FlowControlStatusStrategy(StatusStrategy):
     """What the server itself reports; all metadata but the managed fields stays."""
 
+    reset_fields = ("metadata", "spec")
+
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         super().prepare_for_update(ctx, obj, old)
         metadata = dict(old["metadata"])

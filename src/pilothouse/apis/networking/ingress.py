@@ -159,12 +159,17 @@ class IngressClassStrategy(Strategy):
             parameters["scope"] = "Cluster"
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
+        # That a reference has a kind and a name is a declared rule: told last.
         controller = _spec(obj).get("controller", "")
         path = Path("spec", "controller")
         errs = [too_long(path, "", _CONTROLLER_LIMIT)] if len(controller.encode()) > _CONTROLLER_LIMIT else []
         errs += check_domain_prefixed_path(path, controller)
         parameters = _spec(obj).get("parameters")
-        return errs if parameters is None else errs + _check_parameters(Path("spec", "parameters"), parameters)
+        if parameters is None:
+            return errs
+        where = Path("spec", "parameters")
+        missing = [required(where.child(key)) for key in ("kind", "name") if not parameters.get(key)]
+        return errs + _check_parameters(where, parameters) + missing
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         before = _spec(old).get("controller", "")
@@ -173,7 +178,7 @@ class IngressClassStrategy(Strategy):
 
 
 def _check_parameters(path: Path, reference: dict[str, Any]) -> list[FieldError]:
-    errs = check_reference(path, reference)
+    errs = check_reference(path, reference, with_missing=False)
     scope, namespace = reference.get("scope"), reference.get("namespace")
     where = path.child("namespace")
     if scope is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from pilothouse.apis.core.checks import check_dns_label, check_dns_subdomain, check_old_ip, check_port, refusals
@@ -15,6 +16,12 @@ _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
 _SEQUENCES: Final = ("//", "/./", "/../", "%2f", "%2F")
 _SUFFIXES: Final = ("/..", "/.")
 _NOT_AN_IP: Final = "must be a DNS name, not an IP address"
+NameCheck = Callable[[Path, str], list[FieldError]]
+
+
+def check_dns1035_label(path: Path, value: str) -> list[FieldError]:
+    """A label that begins with a letter."""
+    return refusals(path, value, names.check_dns1035_label(value))
 
 
 def validate_ingress(obj: Object, old: Object | None = None) -> list[FieldError]:
@@ -63,7 +70,9 @@ def _check_host(path: Path, host: str) -> list[FieldError]:
 
 
 def _has_bad_wildcard_rule(spec: dict[str, Any]) -> bool:
-    return any("*" in rule.get("host", "") and _check_http(_SPEC, rule) for rule in spec.get("rules") or ())
+    """Judged as before service names were allowed to begin with a digit."""
+    check = check_dns1035_label
+    return any("*" in rule.get("host", "") and _check_http(_SPEC, rule, check) for rule in spec.get("rules") or ())
 
 
 def _check_rule(path: Path, rule: dict[str, Any], *, lenient: bool) -> list[FieldError]:
@@ -76,7 +85,7 @@ def _check_rule(path: Path, rule: dict[str, Any], *, lenient: bool) -> list[Fiel
     return errs if lenient and "*" in host else errs + _check_http(path, rule)
 
 
-def _check_http(path: Path, rule: dict[str, Any]) -> list[FieldError]:
+def _check_http(path: Path, rule: dict[str, Any], check_name: NameCheck = check_dns_label) -> list[FieldError]:
     http = rule.get("http")
     if http is None:
         return []
@@ -84,11 +93,11 @@ def _check_http(path: Path, rule: dict[str, Any]) -> list[FieldError]:
     paths = http.get("paths") or ()
     errs = [] if paths else [required(where, "")]
     for at, each in enumerate(paths):
-        errs += _check_path(where.index(at), each)
+        errs += _check_path(where.index(at), each, check_name)
     return errs
 
 
-def _check_path(path: Path, rule: dict[str, Any]) -> list[FieldError]:
+def _check_path(path: Path, rule: dict[str, Any], check_name: NameCheck) -> list[FieldError]:
     type_, text, where = rule.get("pathType"), rule.get("path", ""), path.child("path")
     if type_ is None:
         return [required(path.child("pathType"), "pathType must be specified")]
@@ -100,10 +109,10 @@ def _check_path(path: Path, rule: dict[str, Any]) -> list[FieldError]:
     if type_ in ("Exact", "Prefix"):
         errs += (invalid(where, text, f"must not contain '{part}'") for part in _SEQUENCES if part in text)
         errs += (invalid(where, text, f"cannot end with '{end}'") for end in _SUFFIXES if text.endswith(end))
-    return errs + _check_backend(path.child("backend"), rule.get("backend") or {})
+    return errs + _check_backend(path.child("backend"), rule.get("backend") or {}, check_name)
 
 
-def _check_backend(path: Path, backend: dict[str, Any]) -> list[FieldError]:
+def _check_backend(path: Path, backend: dict[str, Any], check_name: NameCheck = check_dns_label) -> list[FieldError]:
     resource, service = backend.get("resource"), backend.get("service")
     if resource is not None and service is not None:
         return [invalid(path, "", "cannot set both resource and service backends")]
@@ -113,7 +122,7 @@ def _check_backend(path: Path, backend: dict[str, Any]) -> list[FieldError]:
         return [invalid(path, "", "resource or service backend is required")]
     name, port = service.get("name"), service.get("port") or {}
     where = path.child("service", "name")
-    errs = check_dns_label(where, name) if name else [required(where, "")]
+    errs = check_name(where, name) if name else [required(where, "")]
     if port.get("name") and port.get("number"):
         errs.append(invalid(path, "", "cannot set both port name & port number"))
     elif port.get("name"):
@@ -125,7 +134,7 @@ def _check_backend(path: Path, backend: dict[str, Any]) -> list[FieldError]:
     return errs
 
 
-def check_reference(path: Path, reference: dict[str, Any]) -> list[FieldError]:
+def check_reference(path: Path, reference: dict[str, Any], *, with_missing: bool = True) -> list[FieldError]:
     """A reference to an object of any kind in the same place."""
     errs: list[FieldError] = []
     if reference.get("apiGroup") is not None:
@@ -133,7 +142,10 @@ def check_reference(path: Path, reference: dict[str, Any]) -> list[FieldError]:
     for key in ("kind", "name"):
         value = reference.get(key)
         where = path.child(key)
-        errs += refusals(where, value, names.check_path_segment_name(value)) if value else [required(where, "")]
+        if value:
+            errs += refusals(where, value, names.check_path_segment_name(value))
+        elif with_missing:
+            errs.append(required(where, ""))
     return errs
 
 

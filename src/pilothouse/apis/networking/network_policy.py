@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.checks import check_old_cidr, check_port, refusals
+from pilothouse.apis.faults import Faults
 from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
 from pilothouse.machinery import labels, names
 from pilothouse.machinery.addresses import Block, parse_cidr, warn_about_cidr
@@ -52,16 +53,17 @@ class NetworkPolicyStrategy(Strategy):
                         port["protocol"] = "TCP"
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return _check_spec(obj.get("spec") or {}, lenient=False, known=())
+        return _check_spec(obj, lenient=False, known=())
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         known = set()
         for _, peer in _peers(old):
-            block = peer.get("ipBlock") or {}
-            known |= {block.get("cidr", ""), *(block.get("except") or ())}
+            block = peer.get("ipBlock")
+            if block is not None:
+                known |= {block.get("cidr", ""), *(block.get("except") or ())}
         before = (old.get("spec") or {}).get("podSelector")
         lenient = bool(labels.validate_object(before, _SPEC))
-        return _check_spec(obj.get("spec") or {}, lenient=lenient, known=known)
+        return _check_spec(obj, lenient=lenient, known=known)
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
         warnings = []
@@ -76,7 +78,17 @@ class NetworkPolicyStrategy(Strategy):
         return self.warnings_on_create(ctx, obj)
 
 
-def _check_spec(spec: dict[str, Any], *, lenient: bool, known: Collection[str]) -> list[FieldError]:
+def _check_spec(obj: Object, *, lenient: bool, known: Collection[str]) -> list[FieldError]:
+    faults = Faults()
+    faults.errors += _check_rules(obj.get("spec") or {}, lenient=lenient, known=known)
+    for where, peer in _peers(obj):
+        block = peer.get("ipBlock")
+        if block is not None and not block.get("cidr"):
+            faults.declared.append(required(Path(f"{where}.ipBlock.cidr")))
+    return faults.listed()
+
+
+def _check_rules(spec: dict[str, Any], *, lenient: bool, known: Collection[str]) -> list[FieldError]:
     errs = labels.validate_object(spec.get("podSelector"), _SPEC.child("podSelector"), allow_invalid_values=lenient)
     for direction, side in _DIRECTIONS:
         for at, rule in enumerate(spec.get(direction) or ()):
@@ -132,7 +144,7 @@ def _check_peer(path: Path, peer: dict[str, Any], *, lenient: bool, known: Colle
 def _check_block(path: Path, block: dict[str, Any], known: Collection[str]) -> list[FieldError]:
     text = block.get("cidr", "")
     if not text:
-        return [required(path.child("cidr"), "")]
+        return []
     errs = check_old_cidr(path.child("cidr"), text, known)
     outer = parse_cidr(text)
     if outer is None:

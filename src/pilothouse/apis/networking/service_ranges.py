@@ -56,7 +56,8 @@ class IPAddressStrategy(Strategy):
         if reference is None or faults.keep_declared(_PARENT, reference, before):
             _check_parent(faults, obj)
         else:
-            faults.errors += refusals_of_parent(reference)
+            # The declared rules stop at the change, so what is missing is told by the written ones.
+            faults.errors += refusals_of_parent(reference, with_missing=True)
         return faults.listed()
 
 
@@ -69,8 +70,8 @@ def _check_parent(faults: Faults, obj: Object) -> None:
     faults.declared += (required(_PARENT.child(key)) for key in ("resource", "name") if not reference.get(key))
 
 
-def refusals_of_parent(reference: dict[str, Any]) -> list[FieldError]:
-    """Faults of the parts of a reference that are there."""
+def refusals_of_parent(reference: dict[str, Any], *, with_missing: bool = False) -> list[FieldError]:
+    """Faults of the parts of a reference that are there, and of those that must be."""
     errs: list[FieldError] = []
     if reference.get("group"):
         errs += check_dns_subdomain(_PARENT.child("group"), reference["group"])
@@ -78,13 +79,13 @@ def refusals_of_parent(reference: dict[str, Any]) -> list[FieldError]:
         value = reference.get(key)
         if value:
             errs += refusals(_PARENT.child(key), value, names.check_path_segment_name(value))
+        elif with_missing and key != "namespace":
+            errs.append(required(_PARENT.child(key)))
     return errs
 
 
 class ServiceCIDRStatusStrategy(ResettingStatusStrategy):
     """``/status``: conditions only; metadata stays as it is."""
-
-    reset_fields = ("metadata", "spec")
 
 
 class ServiceCIDRStrategy(Strategy):
@@ -136,8 +137,14 @@ def _check_blocks(blocks: list[str]) -> list[FieldError]:
     errs: list[FieldError] = []
     for at, block in enumerate(blocks):
         errs += refusals(_CIDRS.index(at), block, addresses.check_cidr(block))
-    families = [None if parsed is None else parsed.address.is_ipv4 for parsed in map(addresses.parse_cidr, blocks)]
-    if len(blocks) == 2 and families[0] == families[1] and families[0] is not None:
+    families = [_family(block) for block in blocks]
+    if len(blocks) == 2 and families[0] == families[1] != 0:
         why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
         errs.append(invalid(_CIDRS, blocks, why))
     return errs
+
+
+def _family(block: str) -> int:
+    """How many bits addresses of a block have; 0 for what is none, or neither family's."""
+    parsed = addresses.parse_cidr(block)
+    return 0 if parsed is None or parsed.network.mapped else parsed.address.bits

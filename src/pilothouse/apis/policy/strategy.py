@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pilothouse.apis.columns import AGE, NAME
+from pilothouse.apis.object_names import name_is_path_segment
 from pilothouse.apis.policy.validation import validate_budget, validate_budget_status
 from pilothouse.apis.status import StatusKeeper
 from pilothouse.apis.strategy import Column, Context, Object, StatusStrategy, Strategy
@@ -18,6 +19,7 @@ _MATCH_NONE = {"matchExpressions": [{"key": _EMPTY_MATCH, "operator": "Exists"}]
 class BudgetStatusStrategy(StatusStrategy):
     """What the disruption controller reports."""
 
+    standard_finalizers = False
     allow_unconditional_update = False
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
@@ -36,6 +38,9 @@ class BudgetStrategy(StatusKeeper):
     """Disruption budgets. Old markers of an empty selector are taken out of selectors that hold more than them."""
 
     type_name = "policy.v1.PodDisruptionBudget"
+    validate_name = staticmethod(name_is_path_segment)
+    standard_finalizers = False
+    metadata_last = True
     generation = True
     allow_unconditional_update = False
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": BudgetStatusStrategy}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pilothouse.apis.apps.amounts import validate_amount, validate_not_above_all
 from pilothouse.apis.conditions import validate_conditions
 from pilothouse.apis.core.internal_form import internal_form
 from pilothouse.apis.validating import non_negative, one_of
-from pilothouse.machinery import labels, names
+from pilothouse.machinery import labels
 from pilothouse.machinery.field_errors import FieldError, Path, invalid
 
 Object = dict[str, Any]
@@ -36,13 +37,8 @@ def validate_budget(obj: Object, old: Object | None = None) -> list[FieldError]:
 
 
 def _validate_amount(value: int | str, path: Path, name: str, errs: list[FieldError]) -> None:
-    if isinstance(value, int):
-        non_negative(value, path, name, errs)
-        return
-    faults = names.check_percent(value)
-    errs += (invalid(path.child(name), value, message) for message in faults)
-    if not faults and int(value[:-1]) > 100:
-        errs.append(invalid(path.child(name), value, "must not be greater than 100%"))
+    validate_amount(value, path.child(name), errs)
+    validate_not_above_all(value, path.child(name), errs)
 
 
 def validate_budget_status(obj: Object) -> list[FieldError]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from pilothouse.apis.columns import AGE, NAME
+from pilothouse.apis.columns import AGE, NAME, name_cell
 from pilothouse.apis.strategy import Column, Doc, Object
 
 
@@ -44,6 +46,30 @@ STORAGE_CLASS = (
     ),
     AGE,
 )
+
+_DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+
+
+def storage_class_list(objs: Iterable[Object]) -> tuple[Column, ...]:
+    """Columns that mark which of these classes claims get by default: the newest, and the first by name of several."""
+    default: Object = {}
+    for metadata in (obj["metadata"] for obj in objs):
+        annotations = metadata.get("annotations") or {}
+        if not any(annotations.get(mark) == "true" for mark in _DEFAULT_MARKS):
+            continue
+        born, other = metadata.get("creationTimestamp", ""), default.get("creationTimestamp", "")
+        if not default or born > other or (born == other and metadata["name"] < default["name"]):
+            default = metadata
+    if not default:
+        return STORAGE_CLASS
+    chosen = default["name"]
+
+    def cell(obj: Object) -> str:
+        name = name_cell(obj)
+        return f"{name} (default)" if name == chosen else name
+
+    return (replace(NAME, cell=cell), *STORAGE_CLASS[1:])
+
 
 ATTRIBUTES_CLASS = (
     NAME,

@@ -7,9 +7,8 @@ from typing import Any
 from pilothouse.apis.conditions import check_condition_reason
 from pilothouse.apis.core.internal_form import internal_form
 from pilothouse.apis.metadata import IMMUTABLE
-from pilothouse.apis.storage.validation import well_formed_key
+from pilothouse.apis.storage.validation import validate_driver_name, well_formed_key
 from pilothouse.apis.validating import non_negative, one_of
-from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import (
     FieldError,
     Path,
@@ -26,7 +25,6 @@ _SPEC = Path("spec")
 _TOKEN_LEAST = 600
 _TOKEN_MOST = 1 << 32
 _NODE_ID_LIMIT = 256
-_DRIVER_NAME_LIMIT = 63
 _HEALTH_CONDITIONS_LIMIT = 16
 _ALWAYS_SET = (
     ("attachRequired", "attachedRequired"),
@@ -126,16 +124,6 @@ def _validate_node_driver(driver: Object, seen: set[str], path: Path, errs: list
         if key in keys[:at]:
             errs.append(duplicate(path, key))
         well_formed_key(key, path, errs)
-
-
-def validate_driver_name(name: str, path: Path, errs: list[FieldError]) -> None:
-    """The name a CSI driver goes by."""
-    if not name:
-        errs.append(required(path))
-        return
-    if len(name.encode()) > _DRIVER_NAME_LIMIT:
-        errs.append(too_long(path, "", _DRIVER_NAME_LIMIT))
-    errs += (invalid(path, name, message) for message in names.check_dns1123_subdomain(name.lower()))
 
 
 def validate_node_status(obj: Object) -> list[FieldError]:

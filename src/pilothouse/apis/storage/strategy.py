@@ -21,6 +21,7 @@ class StorageClassStrategy(Strategy):
     """Storage classes."""
 
     returns_deleted = True
+    list_columns = staticmethod(columns.storage_class_list)
     columns = columns.STORAGE_CLASS
 
     def default(self, obj: Object) -> None:

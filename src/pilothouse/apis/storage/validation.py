@@ -137,7 +137,9 @@ def validate_attachment(obj: Object, old: Object | None = None) -> list[FieldErr
     """Faults of a volume attachment: the spec never changes."""
     faults = Faults()
     spec, path = obj["spec"], Path("spec")
-    source = spec.get("source") or {}
+    source, attacher = spec.get("source") or {}, spec.get("attacher", "")
+    if old is not None:
+        validate_driver_name(attacher, path.child("attacher"), faults.errors)
     _validate_source(source, path.child("source"), faults.errors)
     well_formed(spec.get("nodeName", ""), names.check_dns1123_subdomain, path, "nodeName", faults.errors)
     _validate_attachment_status(obj.get("status") or {}, Path("status"), faults.errors)
@@ -145,16 +147,29 @@ def validate_attachment(obj: Object, old: Object | None = None) -> list[FieldErr
     if volume is not None:
         where = Path("spec.source.persistentVolumeName")
         faults.errors += (invalid(where, volume, m) for m in names.check_dns1123_subdomain(volume))
-    if old is None or faults.keep_declared(path, spec, old["spec"]):
-        _validate_attacher(spec.get("attacher", ""), path.child("attacher"), faults.declared)
+    if old is None:
+        _declare_attacher(attacher, path.child("attacher"), faults.declared)
+    else:
+        faults.keep_declared(path, spec, old["spec"])
     return faults.listed()
 
 
-def _validate_attacher(attacher: str, path: Path, errs: list[FieldError]) -> None:
+def validate_driver_name(name: str, path: Path, errs: list[FieldError]) -> None:
+    """The name a CSI driver goes by."""
+    if not name:
+        errs.append(required(path))
+        return
+    if len(name.encode()) > _DRIVER_NAME_LIMIT:
+        errs.append(too_long(path, "", _DRIVER_NAME_LIMIT))
+    errs += (invalid(path, name, message) for message in names.check_dns1123_subdomain(name.lower()))
+
+
+def _declare_attacher(attacher: str, path: Path, errs: list[FieldError]) -> None:
+    """The same in the words of the declared rules, which look at new specs only."""
     if not attacher:
         errs.append(required(path))
         return
-    errs += (invalid(path, attacher, message) for message in names.check_dns1123_subdomain(attacher.lower()))
+    errs += (invalid(path, attacher, message) for message in names.check_dns1123_subdomain_caseless(attacher))
     if len(attacher) > _DRIVER_NAME_LIMIT:
         errs.append(too_long_characters(path, attacher, _DRIVER_NAME_LIMIT))
 

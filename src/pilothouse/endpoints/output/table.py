@@ -26,9 +26,11 @@ def table_of(
     revision: str,
     metadata: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A Table of these entries."""
+    """A Table of these entries: of a list, which has metadata of its own, or of one object."""
     include = include_object(request)
     columns = scope.columns or PLAIN_COLUMNS
+    if scope.strategy.list_columns is not None and metadata is not None:
+        columns = scope.strategy.list_columns(orjson.loads(entry.data) for entry in entries)
     rows: list[Any]
     if media.format == JSON and not media.pretty:
         # Encoded one by one, so that a long table never exists as objects.

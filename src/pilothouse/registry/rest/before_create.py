@@ -17,6 +17,7 @@ from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Object, Strategy
 from pilothouse.apis.validating import standard_finalizers
 from pilothouse.machinery import errors
+from pilothouse.machinery.field_errors import FieldError
 
 _CLEARED = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
 
@@ -32,14 +33,21 @@ def before_create(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
     strategy.prepare_for_create(ctx, obj)
     if strategy.generation:
         metadata["generation"] = 1
-    errs = validate_metadata(metadata, namespaced=resource.namespaced, validate_name=strategy.validate_name)
-    if strategy.standard_finalizers and metadata.get("finalizers"):
-        standard_finalizers(metadata, errs)
-    errs += strategy.validate(ctx, obj)
+    errs = _validate(resource, strategy, ctx, obj)
     if errs:
         raise errors.invalid(resource.group_kind, metadata.get("name", ""), list(dict.fromkeys(errs)))
     ctx.warnings += strategy.warnings_on_create(ctx, obj)
     strategy.canonicalize(obj)
+
+
+def _validate(resource: Resource, strategy: Strategy, ctx: Context, obj: Object) -> list[FieldError]:
+    metadata = obj["metadata"]
+    errs = strategy.validate(ctx, obj) if strategy.metadata_last else []
+    if not errs:
+        errs = validate_metadata(metadata, namespaced=resource.namespaced, validate_name=strategy.validate_name)
+        if strategy.standard_finalizers and metadata.get("finalizers"):
+            standard_finalizers(metadata, errs)
+    return errs if strategy.metadata_last else errs + strategy.validate(ctx, obj)
 
 
 def ensure_namespace(resource: Resource, ctx: Context, metadata: dict[str, Any]) -> None:

@@ -26,7 +26,10 @@ def test_counts_and_percentages(amount: int | str, fault: str) -> None:
     assert [str(e)[: len(fault)] for e in errs] == ([fault] if fault else [])
 
 
-@pytest.mark.parametrize(("amount", "refused"), [("100%", False), ("101%", True), (500, False), ("nonsense", False)])
+@pytest.mark.parametrize(
+    ("amount", "refused"),
+    [("100%", False), ("101%", True), ("9" * 5000 + "%", True), (500, False), ("nonsense", False)],
+)
 def test_only_percentages_are_limited(amount: int | str, refused: bool) -> None:
     errs: list[FieldError] = []
     validate_not_above_all(amount, Path("f"), errs)
@@ -35,7 +38,17 @@ def test_only_percentages_are_limited(amount: int | str, refused: bool) -> None:
 
 @pytest.mark.parametrize(
     ("amount", "nothing"),
-    [(0, True), (1, False), ("0%", True), ("00%", True), ("1%", False), ("x", True), ("7", False)],
+    [
+        (0, True),
+        (1, False),
+        ("0%", True),
+        ("00%", True),
+        ("1%", False),
+        ("x", True),
+        ("7", False),
+        (" 7", True),
+        ("9" * 5000, False),
+    ],
 )
 def test_nothing(amount: int | str, nothing: bool) -> None:
     assert is_nothing(amount) is nothing

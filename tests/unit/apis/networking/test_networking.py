@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from pilothouse.machinery import names
+
 GROUP = "networking.k8s.io/v1"
 BACKEND: dict[str, Any] = {"service": {"name": "s", "port": {"number": 80}}}
 
@@ -91,6 +93,23 @@ def test_ingress_classes(kind: Any) -> None:
     assert classes.faults({"spec": {"controller": "a.b/c", "parameters": scoped}}) == [
         "spec.parameters.namespace: Required value: `parameters.scope` is set to 'Namespace'"
     ]
+    assert classes.faults({"spec": {"controller": "a.b/c", "parameters": {"scope": "Namespace"}}}) == [
+        "spec.parameters.namespace: Required value: `parameters.scope` is set to 'Namespace'",
+        "spec.parameters.kind: Required value",
+        "spec.parameters.name: Required value",
+    ]
+
+
+def test_wildcard_rules_are_not_judged_again_where_one_named_a_service_by_a_digit(kind: Any) -> None:
+    ingresses = kind(GROUP, "ingresses")
+
+    def body(name: str, path: str = "/") -> dict[str, Any]:
+        backend = {"service": {"name": name, "port": {"number": 80}}}
+        paths = [{"pathType": "Prefix", "path": path, "backend": backend}]
+        return {"spec": {"rules": [{"host": "*.a.b", "http": {"paths": paths}}]}}
+
+    assert ingresses.faults(body("1s", "x"), ingresses.create(body("1s"))) == []
+    assert len(ingresses.faults(body("s", "x"), ingresses.create(body("s")))) == 1
 
 
 def policy(**peer: Any) -> dict[str, Any]:
@@ -125,6 +144,20 @@ def policy(**peer: Any) -> dict[str, Any]:
             {"spec": {"podSelector": {}, "policyTypes": ["Both"]}},
             ['spec.policyTypes[0]: Unsupported value: "Both": supported values: "Ingress", "Egress"'],
         ),
+        (
+            {**policy(ipBlock={"except": ["x"]}), "metadata": {"name": "A"}},
+            [
+                f'metadata.name: Invalid value: "A": {names.check_dns1123_subdomain("A")[0]}',
+                "spec.ingress[0].from[0].ipBlock.cidr: Required value",
+            ],
+        ),
+        (
+            {"spec": {**policy(ipBlock={})["spec"], "policyTypes": ["Both"]}},
+            [
+                'spec.policyTypes[0]: Unsupported value: "Both": supported values: "Ingress", "Egress"',
+                "spec.ingress[0].from[0].ipBlock.cidr: Required value",
+            ],
+        ),
     ],
 )
 def test_network_policy_faults(kind: Any, body: dict[str, Any], wanted: list[str]) -> None:
@@ -151,6 +184,10 @@ def test_ip_addresses(kind: Any) -> None:
     assert addresses.faults({"metadata": {"name": "10.0.0.1"}}) == ["spec.parentRef: Required value"]
     other = {"spec": {"parentRef": {**parent, "name": "t"}}}
     assert addresses.faults(other, stored) == ["spec.parentRef: Invalid value: null: field is immutable"]
+    assert addresses.faults({"spec": {"parentRef": {"resource": "services"}}}, stored) == [
+        "spec.parentRef.name: Required value",
+        "spec.parentRef: Invalid value: null: field is immutable",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -163,6 +200,13 @@ def test_ip_addresses(kind: Any) -> None:
             [
                 'spec.cidrs: Invalid value: ["10.0.0.0/24","10.0.1.0/24"]: '
                 "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
+            ],
+        ),
+        (
+            ["::ffff:10.0.0.0/120", "::ffff:10.0.1.0/120"],
+            [
+                f'spec.cidrs[{at}]: Invalid value: "{block}": must not have an IPv4-mapped IPv6 address'
+                for at, block in enumerate(("::ffff:10.0.0.0/120", "::ffff:10.0.1.0/120"))
             ],
         ),
         (

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from pilothouse.apis import types
@@ -73,3 +75,13 @@ def test_counts_of_the_status_are_not_negative() -> None:
         "status.conditions[0].reason: Required value",
         "status.currentHealthy: Invalid value: -1: must be greater than or equal to 0",
     ]
+
+
+def test_metadata_is_judged_last_and_by_the_rules_for_any_object(kind: Any) -> None:
+    budgets = kind("policy/v1", "poddisruptionbudgets")
+    odd = {"name": "Not_A_Subdomain", "finalizers": ["unqualified"]}
+    assert budgets.faults({"metadata": odd, "spec": {"minAvailable": 1}}) == []
+    assert budgets.faults({"metadata": {"name": "a%"}, "spec": {"minAvailable": -1}}) == [
+        "spec.minAvailable: Invalid value: -1: must be greater than or equal to 0"
+    ]
+    assert budgets.faults({"metadata": {"name": "a%"}}) == ["metadata.name: Invalid value: \"a%\": may not contain '%'"]

@@ -32,6 +32,7 @@ def faults(resource: str, body: Object, old: Object | None = None) -> list[str]:
 
 
 NOT_A_SUBDOMAIN = names.check_dns1123_subdomain("_")[0]
+NOT_A_CASELESS_SUBDOMAIN = names.check_dns1123_subdomain_caseless("_")[0]
 CLASS = {"provisioner": "a.example/b"}
 ATTACHMENT = {"spec": {"attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "v"}}}
 DRIVER = {"name": "d.example", "nodeID": "n", "topologyKeys": ["zone"]}
@@ -81,7 +82,7 @@ DRIVER = {"name": "d.example", "nodeID": "n", "topologyKeys": ["zone"]}
             {"spec": {"attacher": "A_" + "a" * 70, "nodeName": "n", "source": {}}},
             [
                 "spec.source: Required value: must specify exactly one of inlineVolumeSpec and persistentVolumeName",
-                f'spec.attacher: Invalid value: "A_{"a" * 70}": {NOT_A_SUBDOMAIN}',
+                f'spec.attacher: Invalid value: "A_{"a" * 70}": {NOT_A_CASELESS_SUBDOMAIN}',
                 "spec.attacher: Too long: may not be more than 63 characters",
             ],
         ),
@@ -166,7 +167,16 @@ def test_faults_of_new_objects(resource: str, body: Object, expected: list[str])
             "volumeattachments",
             ATTACHMENT,
             {"spec": {**ATTACHMENT["spec"], "attacher": ""}},
-            ["spec: Invalid value: null: field is immutable"],
+            ["spec.attacher: Required value", "spec: Invalid value: null: field is immutable"],
+        ),
+        (
+            "volumeattachments",
+            ATTACHMENT,
+            {"spec": {**ATTACHMENT["spec"], "attacher": "_"}},
+            [
+                f'spec.attacher: Invalid value: "_": {NOT_A_SUBDOMAIN}',
+                "spec: Invalid value: null: field is immutable",
+            ],
         ),
         (
             "csidrivers",
@@ -238,3 +248,44 @@ def test_old_names_of_node_labels_earn_a_warning() -> None:
     assert STRATEGIES["csistoragecapacities"]().warnings_on_create(Context(), capacity) == [
         'nodeTopology.matchLabels.node-role.kubernetes.io/master: use "node-role.kubernetes.io/control-plane" instead'
     ]
+
+
+MARK = "storageclass.kubernetes.io/is-default-class"
+
+
+def storage_class(name: str, born: str, **annotations: str) -> Object:
+    return {"metadata": {"name": name, "creationTimestamp": born, "annotations": annotations}, **CLASS}
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        ([storage_class("a", "2026-01-01T00:00:00Z")], ["a"]),
+        (
+            [storage_class("a", "2026-01-01T00:00:00Z", **{MARK: "true"}), storage_class("b", "2026-01-02T00:00:00Z")],
+            ["a (default)", "b"],
+        ),
+        (
+            [
+                storage_class("a", "2026-01-01T00:00:00Z", **{MARK: "true"}),
+                storage_class("b", "2026-01-02T00:00:00Z", **{MARK.replace("class.", "class.beta.", 1): "true"}),
+            ],
+            ["a", "b (default)"],
+        ),
+        (
+            [
+                storage_class("b", "2026-01-01T00:00:00Z", **{MARK: "true"}),
+                storage_class("a", "2026-01-01T00:00:00Z", **{MARK: "true"}),
+                storage_class("c", "2026-01-02T00:00:00Z", **{MARK: "false"}),
+            ],
+            ["b", "a (default)", "c"],
+        ),
+    ],
+)
+def test_lists_mark_the_class_that_claims_get(classes: list[Object], expected: list[str]) -> None:
+    strategy = STRATEGIES["storageclasses"]()
+    assert strategy.list_columns is not None
+    columns = strategy.list_columns(classes)
+    assert [columns[0].cell(obj) for obj in classes] == expected
+    assert [column.name for column in columns] == [column.name for column in strategy.columns]
+    assert [strategy.columns[0].cell(obj) for obj in classes] == [obj["metadata"]["name"] for obj in classes]

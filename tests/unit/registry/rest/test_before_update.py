@@ -1,0 +1,50 @@
+"""How faults of a change are listed, which depends on the kind's own way of judging metadata."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pilothouse.apis.resources import table
+from pilothouse.apis.strategies import strategy_for
+from pilothouse.apis.strategy import Context
+from pilothouse.machinery.errors import StatusError
+from pilothouse.machinery.gvk import parse_group_version
+from pilothouse.registry.rest.before_update import before_update
+
+NEITHER = "name is neither a standard finalizer name nor is it fully qualified"
+
+
+def causes(group_version: str, name: str, metadata: dict[str, Any]) -> list[str]:
+    resource = next(row for row in table()[parse_group_version(group_version)].resources if row.name == name)
+    strategy = strategy_for(resource)
+    strategy.validate_update = lambda ctx, obj, old: []  # type: ignore[method-assign]
+    old: dict[str, Any] = {"metadata": {"name": "a", "uid": "1", "resourceVersion": "1"}, "spec": {}, "status": {}}
+    if resource.namespaced:
+        old["metadata"]["namespace"] = "n"
+    with pytest.raises(StatusError) as refused:
+        ctx = Context(namespace="n" if resource.namespaced else "")
+        before_update(resource, strategy, ctx, {**old, "metadata": {**old["metadata"], **metadata}}, old)
+    return [f"{cause['field']}: {cause['message']}" for cause in (refused.value.details or {})["causes"]]
+
+
+def test_finalizers_of_built_in_kinds_are_qualified_on_update_too() -> None:
+    assert causes("v1", "configmaps", {"finalizers": ["plain"]}) == [
+        f'metadata.finalizers[0]: Invalid value: "plain": {NEITHER}'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("group_version", "name", "count"),
+    [
+        ("v1", "configmaps", 1),
+        ("apiregistration.k8s.io/v1", "apiservices", 2),
+        ("apiextensions.k8s.io/v1", "customresourcedefinitions", 2),
+    ],
+)
+def test_kinds_without_declared_rules_list_faults_of_changed_metadata_twice(
+    group_version: str, name: str, count: int
+) -> None:
+    wanted = 'metadata.uid: Invalid value: "2": field is immutable'
+    assert causes(group_version, name, {"uid": "2"}) == [wanted] * count
