@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pilothouse.admission.features import DEFAULTS
+from pilothouse.admission.metrics import AdmissionMetrics
 from pilothouse.admission.objects import Objects
 from pilothouse.admission.versions import ServedVersions
 from pilothouse.authz.authorizer import Authorizer
@@ -29,6 +30,7 @@ class Environment:
     routes_services: bool = False
     """Whether services are reached at their endpoints instead of their cluster address."""
     served: ServedVersions = field(default_factory=ServedVersions)
+    metrics: AdmissionMetrics = field(default_factory=AdmissionMetrics)
     _objects: dict[tuple[str, str], Objects] = field(default_factory=dict)
 
     def objects(self, group: str, version: str, name: str) -> Objects:

@@ -16,17 +16,26 @@ from pilothouse.storage.cacher import Entry
 Object = dict[str, Any]
 T = TypeVar("T")
 _DECODED: Final = "admission"
+_MOST_FOUND: Final = 10_000
 
 
 class Objects:
     """The objects of one resource."""
 
-    __slots__ = ("_cache", "_decode", "_key", "_memo", "_prefix", "store")
+    __slots__ = ("_cache", "_decode", "_found", "_key", "_memo", "_prefix", "_revision", "store")
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._cache, self._decode, self._key, self._prefix = store.cache, store.decode, store.key, store.prefix
         self._memo: dict[object, tuple[int, Any]] = {}
+        self._found: dict[tuple[str, str], Object] = {}
+        """What ``get`` has found at ``_revision``."""
+        self._revision = -1
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are none for sure; False while the cache is not loaded."""
+        return self._cache.ready and not len(self._cache)
 
     async def ready(self) -> None:
         """Wait until the cache is loaded."""
@@ -43,8 +52,17 @@ class Objects:
 
     def get(self, namespace: str, name: str) -> Object | None:
         """An object, shared."""
-        entry = self._cache.get(self._key(namespace, name))
-        return None if entry is None else self.decoded(entry)
+        found = self._found
+        if self._revision != self._cache.changed_revision or len(found) > _MOST_FOUND:
+            found.clear()
+            self._revision = self._cache.changed_revision
+        obj = found.get((namespace, name))
+        if obj is None:
+            entry = self._cache.get(self._key(namespace, name))
+            if entry is None:
+                return None
+            obj = found[namespace, name] = self.decoded(entry)
+        return obj
 
     async def find(self, namespace: str, name: str) -> Object | None:
         """An object, shared, asking the store as a last resort."""

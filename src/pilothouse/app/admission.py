@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pilothouse.admission.catalogue import load_catalogue
@@ -10,6 +9,7 @@ from pilothouse.admission.chain import Chain
 from pilothouse.admission.configuration import load_sections
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.versions import ServedVersions
+from pilothouse.app.gates import read_gates
 from pilothouse.authz.authorizer import Authorizer
 from pilothouse.registry.storage import StorageFactory
 
@@ -28,7 +28,7 @@ def build_admission(
     environment = Environment(
         storage,
         authorizer,
-        gates=_read_gates(options.generic.feature_gates),
+        gates=read_gates(options.generic.feature_gates),
         not_ready_seconds=flags.default_not_ready_toleration_seconds,
         unreachable_seconds=flags.default_unreachable_toleration_seconds,
         routes_services=options.control_plane.enable_aggregator_routing,
@@ -39,13 +39,4 @@ def build_admission(
         wanted = [name for name in catalogue.loaders if name in flags.admission_control]
     else:
         wanted = catalogue.select(flags.enable, flags.disable)
-    return Chain(catalogue.make(wanted, environment, load_sections(flags.config_file)))
-
-
-def _read_gates(entries: Mapping[str, Sequence[str]]) -> dict[str, bool]:
-    """The gates the user switched; the text was checked with the options."""
-    gates = {}
-    for item in (*entries.get("", ()), *entries.get("kube", ())):
-        name, _, text = item.partition("=")
-        gates[name.strip()] = text.strip().lower() in ("true", "t", "1")
-    return gates
+    return Chain(catalogue.make(wanted, environment, load_sections(flags.config_file)), environment.metrics)

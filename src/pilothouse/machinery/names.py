@@ -57,6 +57,8 @@ _has_letter = re.compile(r"[a-z]").search
 _is_decimal = re.compile(r"0|-?[1-9][0-9]*").fullmatch
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+_PAIRS: Final = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
+_SUFFIXES: Final = len(_ALPHABET) ** 5
 _MEMORY: Final = 4096
 _valid_keys: set[str] = set()
 _valid_values: set[str] = set()
@@ -376,7 +378,9 @@ def generate_name(base: str, rng: Random) -> str:
     """A name from a generateName: at most 58 bytes of it and five random characters."""
     if _exceeds(base, MAX_GENERATED_BASE):
         base = base.encode("utf-8", "surrogatepass")[:MAX_GENERATED_BASE].decode("utf-8", "replace")
-    return base + "".join(rng.choices(_ALPHABET, k=5))
+    left, pair = divmod(int(rng.random() * _SUFFIXES), len(_PAIRS))
+    single, other = divmod(left, len(_PAIRS))
+    return f"{base}{_PAIRS[pair]}{_PAIRS[other]}{_ALPHABET[single]}"
 
 
 def check_fully_qualified_name(path: Path, text: str) -> list[FieldError]:

@@ -73,7 +73,7 @@ async def test_hooks_that_a_plugin_lacks_are_not_called(environment: Environment
 
     chain = make(environment, Silent)
     await chain.admit(make_request(CONFIG_MAPS, {"metadata": {}}))
-    assert list(chain._mutating.values()) == [()]
+    assert [phase.steps for phase in chain._mutating.values()] == [()]
 
 
 async def test_a_refusal_ends_the_chain(environment: Environment, make_request: Any, refused: Any) -> None:

@@ -1,1 +1,5 @@
-"""CEL in admission: what expressions may name, and access checks that have to wait for their answer."""
+"""CEL in admission.
+
+evaluating    expressions, compiled once, and what is left of their budget while they run; match conditions
+deciding      access checks that have to wait for their answer
+"""

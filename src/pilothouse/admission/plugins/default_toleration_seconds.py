@@ -31,7 +31,7 @@ class DefaultTolerationSeconds(Plugin):
             return
         spec = attributes.object.setdefault("spec", {})
         given = spec.get("tolerations") or ()
-        tolerated = {each.get("key", "") for each in given if each.get("effect", "") in _EFFECTS}
+        tolerated = {each.get("key", "") for each in given if each.get("effect", "") in _EFFECTS} if given else ()
         if "" in tolerated:
             return
         added = [

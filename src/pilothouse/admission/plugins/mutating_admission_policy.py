@@ -6,15 +6,18 @@ changed after it had its say (``reinvocationPolicy``).
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from pilothouse.admission.environment import Environment
+from pilothouse.admission.metrics import NO_ERROR, VALIDATE, error_type
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.policies.criteria import Match, is_exempt
 from pilothouse.admission.policies.definitions import Binding, Definition, Policies, Policy
+from pilothouse.admission.policies.faults import MutationFault
 from pilothouse.admission.policies.inputs import Inputs, describe_request, find_namespace
 from pilothouse.admission.policies.params import ParamError, Params, UnknownKind
 from pilothouse.admission.refusals import forbidden
@@ -26,7 +29,7 @@ from pilothouse.machinery.gvk import GroupResource
 
 if TYPE_CHECKING:
     from pilothouse.admission.expressions.deciding import AccessChecks
-    from pilothouse.admission.policies.mutations import Mutator
+    from pilothouse.admission.policies.mutations import Mutation, Mutator
 
 _Key = tuple[str, str, str, str]
 
@@ -105,6 +108,8 @@ class MutatingAdmissionPolicy(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Apply each policy that is concerned, then refuse if one failed."""
+        if self._policies.is_empty:
+            return
         policies = await self._policies.current()
         if not policies:
             return
@@ -156,11 +161,13 @@ class MutatingAdmissionPolicy(Plugin):
         namespace = await find_namespace(attributes, self._namespaces)
         checks = AccessChecks(self.environment.authorizer, attributes.user)
         for invocation in invocations:
+            inputs = await self._inputs(invocation, attributes, namespace, checks)
+            if not await self._meets(invocation, inputs, attributes, checks, faults):
+                continue
             if run.again and invocation.key not in state.due:
                 continue
             before = attributes.object
-            if not await self._apply(invocation, attributes, namespace, checks, faults):
-                continue
+            await self._apply(invocation, inputs, attributes, checks, faults)
             if attributes.object != before:
                 state.require()
                 run.require()
@@ -169,38 +176,62 @@ class MutatingAdmissionPolicy(Plugin):
         if state.applied:
             state.last = _snapshot(attributes.object)
 
-    async def _apply(
-        self, invocation: _Invocation, attributes: Attributes, namespace: Any, checks: AccessChecks, faults: _Faults
-    ) -> bool:
-        """Apply a policy; False if its conditions are not met or cannot be told."""
-        from pilothouse.admission.policies.mutations import MutationError
-
-        definition, match = invocation.definition, invocation.match
-        mutator = definition.compiled
-        served = self.environment.served
+    async def _inputs(
+        self, invocation: _Invocation, attributes: Attributes, namespace: Any, checks: AccessChecks
+    ) -> Inputs:
+        match, served = invocation.match, self.environment.served
         obj = await served.to_version(attributes, match, attributes.object)
         old = await served.to_version(attributes, match, attributes.old_object)
         request, access = describe_request(attributes, match), checks.bindings(attributes)
-        inputs = Inputs(obj, old, request, namespace, invocation.params, access)
-        try:
-            if not await checks.run(lambda: mutator.meets(inputs)):
-                return False
-        except MutationError as error:
-            faults.add(definition, invocation.binding, str(error), "Invalid")
-            return False
-        for mutation in mutator.mutations:
+        return Inputs(obj, old, request, namespace, invocation.params, access)
+
+    async def _meets(
+        self, invocation: _Invocation, inputs: Inputs, attributes: Attributes, checks: AccessChecks, faults: _Faults
+    ) -> bool:
+        """Whether a policy's conditions are met; what cannot be told is noted."""
+        definition = invocation.definition
+        meeting = await checks.run(lambda: definition.compiled.meets(inputs))
+        if meeting is None:
+            return True
+        metrics, seconds = self.environment.metrics.conditions, meeting.seconds
+        metrics.evaluated(definition.name, "policy", VALIDATE, attributes.operation, seconds, meeting.faults)
+        if meeting.error:
+            faults.add(definition, invocation.binding, meeting.error, "Invalid")
+        return meeting.met
+
+    async def _apply(
+        self, invocation: _Invocation, inputs: Inputs, attributes: Attributes, checks: AccessChecks, faults: _Faults
+    ) -> None:
+        """Apply all mutations of a policy."""
+        for mutation in invocation.definition.compiled.mutations:
             if inputs.obj is None:
-                break
+                return
+            started = time.perf_counter()
+            why = NO_ERROR
             try:
-                value = await checks.run(lambda mutation=mutation: mutator.evaluate(mutation, inputs))  # type: ignore[misc]
-                changed = mutation.change(inputs.obj, value, served.shape_of(attributes, match))
-            except MutationError as error:
-                faults.add(definition, invocation.binding, str(error), "Invalid")
-                continue
-            if changed is not inputs.obj:
-                attributes.object = await served.from_version(attributes, match, changed)
-                inputs.obj = await served.to_version(attributes, match, attributes.object)
-        return True
+                await self._mutate(invocation, mutation, inputs, attributes, checks)
+            except MutationFault as error:
+                why = error_type(str(error))
+                faults.add(invocation.definition, invocation.binding, str(error), "Invalid")
+            except errors.StatusError:
+                why = error_type("")
+                raise
+            finally:
+                self.environment.metrics.mutations.checked(
+                    time.perf_counter() - started, invocation.definition.name, invocation.binding.name, why
+                )
+
+    async def _mutate(
+        self, invocation: _Invocation, mutation: Mutation, inputs: Inputs, attributes: Attributes, checks: AccessChecks
+    ) -> None:
+        match, served, mutator = invocation.match, self.environment.served, invocation.definition.compiled
+        assert inputs.obj is not None
+        shape = served.shape_of(attributes, match)
+        value = await checks.run(lambda: mutator.evaluate(mutation, inputs))
+        changed = mutation.change(inputs.obj, value, shape)
+        if changed is not inputs.obj:
+            attributes.object = await served.from_version(attributes, match, changed)
+            inputs.obj = await served.to_version(attributes, match, attributes.object)
 
 
 def _snapshot(obj: Any) -> bytes:

@@ -12,8 +12,10 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.admission.environment import Environment
+from pilothouse.admission.metrics import ADMIT
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.reinvocation import Reinvocation
+from pilothouse.admission.webhooks.accounting import CallAccount
 from pilothouse.admission.webhooks.calling import HookCaller
 from pilothouse.admission.webhooks.conditions import meets_conditions
 from pilothouse.admission.webhooks.failures import CallFailed, rejection
@@ -23,6 +25,7 @@ from pilothouse.admission.webhooks.patching import apply_patch, decode_patch
 from pilothouse.admission.webhooks.reviews import Verdict
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import errors
+from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
 
@@ -62,6 +65,8 @@ class MutatingAdmissionWebhook(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Ask each webhook and take over what it changes."""
+        if self._hooks.is_empty:
+            return
         hooks = await self._hooks.current()
         if not hooks:
             return
@@ -73,14 +78,15 @@ class MutatingAdmissionWebhook(Plugin):
             state.require()
         served = self.environment.served
         for position, hook in enumerate(hooks):
-            if run.again and hook.uid not in state.due:
-                continue
             invocation = await match(hook, attributes, self._namespaces, served)
             if invocation is None:
                 continue
             obj = await served.to_version(attributes, invocation, attributes.object)
             old = await served.to_version(attributes, invocation, attributes.old_object)
-            if not await meets_conditions(invocation, attributes, obj, old):
+            conditions = self.environment.metrics.conditions
+            if not await meets_conditions(invocation, attributes, obj, old, conditions, ADMIT):
+                continue
+            if run.again and hook.uid not in state.due:
                 continue
             if await self._ask(int(run.again), position, invocation, attributes, obj, old):
                 state.require()
@@ -97,6 +103,7 @@ class MutatingAdmissionWebhook(Plugin):
         hook, notes = invocation.hook, attributes.annotations
         place = f"round_{round_number}_index_{position}"
         changed = False
+        account = CallAccount(self.environment.metrics.webhooks, hook, ADMIT, attributes.operation)
         try:
             verdict = await self._caller.ask(invocation, attributes, obj, old, mutating=True)
             for key, value in verdict.annotations.items():
@@ -105,7 +112,12 @@ class MutatingAdmissionWebhook(Plugin):
             if not verdict.allowed:
                 raise rejection(hook.name, verdict.result)
             changed = await self._change(place, invocation, attributes, verdict, obj)
+            account.answered()
+        except errors.StatusError as refusal:
+            account.refused(refusal)
+            raise
         except CallFailed as failure:
+            account.failed(failure)
             if not hook.ignores_failure:
                 logger.warning("%s; failing closed", failure)
                 raise failure.as_status() from None
@@ -113,7 +125,7 @@ class MutatingAdmissionWebhook(Plugin):
             notes[f"failed-open.{_MUTATION}{place}"] = hook.name
         finally:
             said = {"configuration": hook.configuration, "webhook": hook.name, "mutated": changed}
-            notes[_MUTATION + place] = orjson.dumps(said).decode()
+            notes[_MUTATION + place] = escape_html(orjson.dumps(said)).decode()
         return changed
 
     async def _change(
@@ -132,7 +144,7 @@ class MutatingAdmissionWebhook(Plugin):
         patched = apply_patch(hook.name, verdict, obj, operations)
         said: dict[str, Any] = {"configuration": hook.configuration, "webhook": hook.name}
         said |= {"patch": operations, "patchType": "JSONPatch"}
-        attributes.annotations[_PATCH + place] = orjson.dumps(said).decode()
+        attributes.annotations[_PATCH + place] = escape_html(orjson.dumps(said)).decode()
         attributes.object = await self.environment.served.from_version(attributes, invocation, patched)
         return bool(patched != obj)
 

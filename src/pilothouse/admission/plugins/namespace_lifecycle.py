@@ -43,7 +43,6 @@ class NamespaceLifecycle(Plugin):
         if not name:
             return
         namespaces = self._namespaces
-        await namespaces.ready()
         namespace = namespaces.get("", name) or await namespaces.find("", name)
         if namespace is None:
             raise errors.not_found(_NAMESPACES, name)

@@ -71,15 +71,16 @@ class PodSecurity(Plugin):
         """Judge the object by the policy of its namespace."""
         if attributes.object is None:
             return
-        resource = attributes.resource.group_resource
-        if resource == _NAMESPACES:
+        resource = attributes.resource.resource
+        if resource == _NAMESPACES.resource:
             await self._validate_namespace(attributes, attributes.object)
         elif self._is_exempt(attributes):
             return
-        elif resource == _PODS:
+        elif resource == _PODS.resource:
             await self._validate_pod(attributes, attributes.object)
         else:
-            await self._validate_template(attributes, attributes.object, _TEMPLATES[resource])
+            path = _TEMPLATES[attributes.resource.group_resource]
+            await self._validate_template(attributes, attributes.object, path)
 
     def _is_exempt(self, attributes: Attributes) -> bool:
         if attributes.namespace in self._configuration.namespaces:

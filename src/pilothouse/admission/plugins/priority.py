@@ -50,24 +50,25 @@ class Priority(Plugin):
     async def admit(self, attributes: Attributes) -> None:
         """Resolve the class."""
         obj = attributes.object
-        resource = attributes.resource.group_resource
-        if obj is None or resource == _CLASSES:
+        resource = attributes.resource.resource
+        if obj is None or resource == _CLASSES.resource:
             return
         if attributes.operation == UPDATE:
             _preserve(obj, attributes.old_object or {})
             return
         await self._classes.ready()
         spec = obj.setdefault("spec", {})
-        resolved = await self._resolve(attributes, spec.get("priorityClassName", ""))
-        if resource == _PODS:
+        name = spec.get("priorityClassName")
+        resolved = await self._resolve(attributes, name) if name else self._default()
+        if resource == _PODS.resource:
             _set_pod(attributes, spec, resolved)
         else:
-            self._set_group(attributes, spec, resolved, _GROUPS[resource][1])
+            self._set_group(attributes, spec, resolved, _GROUPS[attributes.resource.group_resource][1])
 
     async def validate(self, attributes: Attributes) -> None:
         """Refuse a second default class."""
         obj = attributes.object
-        if attributes.resource.group_resource != _CLASSES or obj is None or not obj.get("globalDefault"):
+        if attributes.resource.resource != _CLASSES.resource or obj is None or not obj.get("globalDefault"):
             return
         await self._classes.ready()
         default = self._default()
@@ -78,8 +79,6 @@ class Priority(Plugin):
             raise forbidden(attributes, why)
 
     async def _resolve(self, attributes: Attributes, name: str) -> Resolved:
-        if not name:
-            return self._default()
         found = self._classes.get("", name) or await self._classes.find("", name)
         if found is None:
             raise forbidden(attributes, f"no PriorityClass with name {name} was found")

@@ -67,6 +67,8 @@ class ResourceQuota(Plugin):
             return
         quotas = self._quotas
         if not self._limited:
+            if quotas.is_empty:
+                return
             await quotas.ready()
             if not quotas.entries(namespace):
                 return

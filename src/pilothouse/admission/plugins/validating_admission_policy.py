@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from pilothouse.admission.environment import Environment
+from pilothouse.admission.metrics import VALIDATE, AdmissionMetrics, error_type
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.policies.criteria import Match, is_exempt
 from pilothouse.admission.policies.definitions import Binding, Definition, Policies, Policy
@@ -19,11 +20,12 @@ from pilothouse.admission.policies.params import ParamError, Params, UnknownKind
 from pilothouse.admission.refusals import forbidden
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import errors
+from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.gvk import GroupResource
 
 if TYPE_CHECKING:
     from pilothouse.admission.expressions.deciding import AccessChecks
-    from pilothouse.admission.policies.judging import Judge, Verdict
+    from pilothouse.admission.policies.judging import Denial, Judge, Verdict
 
 _FAILURES: Final = "validation.policy.admission.k8s.io/validation_failure"
 _MOST_FAILURES: Final = 50
@@ -40,6 +42,7 @@ class _Outcome:
 
     attributes: Attributes
     checks: AccessChecks
+    metrics: AdmissionMetrics
     versions: dict[Match, _Seen] = field(default_factory=dict)
     refusals: list[tuple[str, str]] = field(default_factory=list)
     """Messages and reasons."""
@@ -59,35 +62,49 @@ class _Outcome:
 
     def take(self, definition: Definition[Judge], binding: Binding, verdict: Verdict, notes: dict[str, Any]) -> None:
         """Do what the binding wants done with what its policy says."""
+        if verdict.meeting is not None:
+            seconds, faults = verdict.meeting.seconds, verdict.meeting.faults
+            operation = self.attributes.operation
+            self.metrics.conditions.evaluated(definition.name, "policy", VALIDATE, operation, seconds, faults)
+        for ignored in verdict.ignored:
+            self._count(definition, binding, ignored, "allow")
         for denial in verdict.denials:
             for action in binding.actions:
-                if action == "Deny":
-                    self.refuse(definition, binding, denial.message, denial.reason)
-                elif action == "Warn":
-                    warning = (
-                        f"Validation failed for ValidatingAdmissionPolicy '{definition.name}' "
-                        f"with binding '{binding.name}': {denial.message}"
-                    )
-                    self.attributes.warnings.append(warning)
-                elif action == "Audit":
-                    self.failures.append(
-                        {
-                            "message": denial.message,
-                            "policy": binding.policy,
-                            "binding": binding.name,
-                            "expressionIndex": denial.position,
-                            "validationActions": list(binding.actions),
-                        }
-                    )
+                self._act(definition, binding, denial, action)
         for key, value in verdict.annotations:
             notes.setdefault(key, {})[value.encode()[:_LONGEST_VALUE].decode(errors="ignore")] = None
         for fault in verdict.annotation_faults:
-            self.refuse(definition, binding, fault, "")
+            self._act(definition, binding, fault, "Deny")
+
+    def _act(self, definition: Definition[Judge], binding: Binding, denial: Denial, action: str) -> None:
+        if action == "Deny":
+            self.refuse(definition, binding, denial.message, denial.reason)
+        elif action == "Warn":
+            warning = (
+                f"Validation failed for ValidatingAdmissionPolicy '{definition.name}' "
+                f"with binding '{binding.name}': {denial.message}"
+            )
+            self.attributes.warnings.append(warning)
+        elif action == "Audit":
+            self.failures.append(
+                {
+                    "message": denial.message,
+                    "policy": binding.policy,
+                    "binding": binding.name,
+                    "expressionIndex": denial.position,
+                    "validationActions": list(binding.actions),
+                }
+            )
+        self._count(definition, binding, denial, action.lower())
+
+    def _count(self, definition: Definition[Judge], binding: Binding, denial: Denial, action: str) -> None:
+        why = error_type(denial.message)
+        self.metrics.validations.checked(denial.seconds, definition.name, binding.name, why, action)
 
     def finish(self) -> None:
         """Raise the first refusal, if there is one."""
         if self.failures:
-            self.attributes.annotations[_FAILURES] = orjson.dumps(self.failures[:_MOST_FAILURES]).decode()
+            self.attributes.annotations[_FAILURES] = escape_html(orjson.dumps(self.failures[:_MOST_FAILURES])).decode()
         if not self.refusals:
             return
         message, reason = self.refusals[0]
@@ -115,12 +132,15 @@ class ValidatingAdmissionPolicy(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Ask every policy, then refuse if one does."""
+        if self._policies.is_empty:
+            return
         policies = await self._policies.current()
         if not policies:
             return
         from pilothouse.admission.expressions.deciding import AccessChecks
 
-        outcome = _Outcome(attributes, AccessChecks(self.environment.authorizer, attributes.user))
+        environment = self.environment
+        outcome = _Outcome(attributes, AccessChecks(environment.authorizer, attributes.user), environment.metrics)
         for policy in policies:
             await self._ask(policy, outcome)
         outcome.finish()

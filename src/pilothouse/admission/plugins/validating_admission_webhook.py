@@ -7,8 +7,10 @@ import logging
 from typing import Any, Final
 
 from pilothouse.admission.environment import Environment
+from pilothouse.admission.metrics import VALIDATING
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.versions import ServedVersions
+from pilothouse.admission.webhooks.accounting import CallAccount
 from pilothouse.admission.webhooks.calling import HookCaller
 from pilothouse.admission.webhooks.conditions import meets_conditions
 from pilothouse.admission.webhooks.failures import CallFailed, rejection
@@ -41,10 +43,12 @@ class ValidatingAdmissionWebhook(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Ask, and refuse if one does."""
+        if self._hooks.is_empty:
+            return
         hooks = await self._hooks.current()
         if not hooks:
             return
-        served = self.environment.served
+        served, metrics = self.environment.served, self.environment.metrics.conditions
         found = [
             each for hook in hooks if (each := await match(hook, attributes, self._namespaces, served)) is not None
         ]
@@ -52,7 +56,7 @@ class ValidatingAdmissionWebhook(Plugin):
         concerned = []
         for invocation in found:
             versioned = await _versioned(versions, attributes, invocation, served)
-            if await meets_conditions(invocation, attributes, *versioned):
+            if await meets_conditions(invocation, attributes, *versioned, metrics, VALIDATING):
                 concerned.append((invocation, versioned))
         if len(concerned) == 1:
             await self._ask(0, *concerned[0], attributes)
@@ -80,9 +84,14 @@ class ValidatingAdmissionWebhook(Plugin):
 
     async def _ask(self, position: int, invocation: Invocation, versioned: _Versioned, attributes: Attributes) -> None:
         hook = invocation.hook
+        account = CallAccount(self.environment.metrics.webhooks, hook, VALIDATING, attributes.operation)
         try:
             verdict = await self._caller.ask(invocation, attributes, *versioned, mutating=False)
+        except errors.StatusError as refusal:
+            account.refused(refusal)
+            raise
         except CallFailed as failure:
+            account.failed(failure)
             if not hook.ignores_failure:
                 logger.warning("%s; failing closed", failure)
                 raise failure.as_status() from None
@@ -93,7 +102,10 @@ class ValidatingAdmissionWebhook(Plugin):
             attributes.annotations[f"{hook.name}/{key}"] = value
         attributes.warnings += verdict.warnings
         if not verdict.allowed:
-            raise rejection(hook.name, verdict.result)
+            denied = rejection(hook.name, verdict.result)
+            account.refused(denied)
+            raise denied
+        account.answered()
 
     async def close(self) -> None:
         """Close the connections."""

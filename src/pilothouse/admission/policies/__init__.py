@@ -3,8 +3,8 @@
 criteria       which requests a policy or a binding speaks of
 definitions    stored policies together with their bindings, in the form requests are matched against
 params         the objects that a binding hands to its policy
-expressions    a policy's expressions, compiled, and what is left of their budget while they run
 inputs         what expressions see of one request
 judging        validating policies
 mutations      mutating policies
+faults         how mutations fail
 """

@@ -73,6 +73,11 @@ class Policies(Generic[T]):
         self._state: tuple[object, object] = (None, None)
         self._known: tuple[Policy[T], ...] = ()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is bound for sure."""
+        return self._bindings.is_empty
+
     async def current(self) -> Sequence[Policy[T]]:
         """The policies as they are now."""
         await self._bindings.ready()

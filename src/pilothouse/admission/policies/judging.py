@@ -1,8 +1,9 @@
 """Validating policies: what their expressions say of one request and one object of params.
 
-    conditions → validations, each with its message → audit annotations
+    conditions → all validations → all messages, with what is left to spend → audit annotations, with a new budget
 
-Evaluation is synchronous and repeats as a whole when an access check has to wait for its answer.
+Message expressions are evaluated whatever the validations say: running out of budget there counts against requests that
+pass all of them. Evaluation is synchronous and repeats as a whole when an access check has to wait for its answer.
 """
 
 from __future__ import annotations
@@ -11,15 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pilothouse.admission.policies.expressions import (
+from pilothouse.admission.expressions.evaluating import (
     BUDGET,
-    CONDITIONS_BUDGET,
     Compiled,
     Compiler,
     Fault,
+    Meeting,
     OutOfBudget,
     Run,
-    meets,
 )
 from pilothouse.admission.policies.inputs import Inputs
 from pilothouse.admission.webhooks.hooks import IGNORE
@@ -36,6 +36,9 @@ class Denial:
     position: int
     message: str
     reason: str = ""
+    seconds: float = 0.0
+    failed: bool = False
+    """Whether it could not be evaluated."""
 
 
 @dataclass(slots=True)
@@ -43,8 +46,12 @@ class Verdict:
     """What a policy says."""
 
     denials: list[Denial] = field(default_factory=list)
+    ignored: list[Denial] = field(default_factory=list)
+    """Failures that the failure policy passes over."""
+    meeting: Meeting | None = None
+    """How the conditions went, if there are any."""
     annotations: list[tuple[str, str]] = field(default_factory=list)
-    annotation_faults: list[str] = field(default_factory=list)
+    annotation_faults: list[Denial] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,7 @@ class Judge:
         self._ignores_failure = spec.get("failurePolicy") == IGNORE
         self._conditions = compiler.conditions(spec)
         self._validations = [_read_validation(compiler, each) for each in spec.get("validations") or ()]
+        self._has_messages = any(each.message_program is not None for each in self._validations)
         self._annotations = [
             (each.get("key", ""), compiler.compile(each.get("valueExpression", ""), STRING, NULL))
             for each in spec.get("auditAnnotations") or ()
@@ -72,45 +80,50 @@ class Judge:
 
     def judge(self, inputs: Inputs) -> Verdict:
         """Evaluate everything; what fails counts as the failure policy has it."""
-        verdict = Verdict()
+        meeting = None
+        if self._conditions:
+            meeting = self._conditions.evaluate(inputs.bindings(namespace=False))
+            if not meeting.met:
+                verdict = Verdict(meeting=meeting)
+                if meeting.error and not self._ignores_failure:
+                    self._fail(verdict, 0, meeting.error)
+                return verdict
+        verdict = Verdict(meeting=meeting)
         try:
-            if self._conditions:
-                bindings = inputs.bindings(namespace=False)
-                if not meets(self._conditions, Run(bindings, self._variables, CONDITIONS_BUDGET)):
-                    return verdict
             self._validate(inputs, verdict)
             self._annotate(inputs, verdict)
-        except (Fault, OutOfBudget) as fault:
-            verdict = Verdict()
-            self._fail(verdict, 0, str(fault))
+        except OutOfBudget as spent:
+            verdict = Verdict(meeting=meeting)
+            self._fail(verdict, 0, str(spent))
         return verdict
 
-    def _fail(self, verdict: Verdict, position: int, message: str) -> None:
-        if not self._ignores_failure:
-            verdict.denials.append(Denial(position, message))
+    def _fail(self, verdict: Verdict, position: int, message: str, seconds: float = 0.0) -> None:
+        into = verdict.ignored if self._ignores_failure else verdict.denials
+        into.append(Denial(position, message, "", seconds, failed=True))
 
     def _validate(self, inputs: Inputs, verdict: Verdict) -> None:
         run = Run(inputs.bindings(), self._variables, BUDGET)
-        results: list[Any] = []
+        results: list[tuple[Any, float]] = []
         for validation in self._validations:
             try:
-                results.append(run.evaluate(validation.program))
+                result = run.evaluate(validation.program)
             except Fault as fault:
-                results.append(fault)
-        if all(result is True for result in results):
-            return
+                result = fault
+            results.append((result, run.seconds))
         messages, spent = self._messages(inputs, run.budget)
-        for position, (validation, result) in enumerate(zip(self._validations, results, strict=True)):
+        for position, (validation, (result, seconds)) in enumerate(zip(self._validations, results, strict=True)):
             if isinstance(result, Fault):
-                self._fail(verdict, position, str(result))
+                self._fail(verdict, position, str(result), seconds)
             elif spent:
-                self._fail(verdict, position, f"failed messageExpression: {spent}")
+                self._fail(verdict, position, f"failed messageExpression: {spent}", seconds)
             elif result is not True:
                 message = messages[position] or validation.message or f"failed expression: {validation.text}"
-                verdict.denials.append(Denial(position, message, validation.reason))
+                verdict.denials.append(Denial(position, message, validation.reason, seconds))
 
     def _messages(self, inputs: Inputs, budget: int) -> tuple[list[str], str]:
         """What message expressions give, empty where that is of no use; and why none of them counts."""
+        if not self._has_messages:
+            return [""] * len(self._validations), ""
         run = Run(inputs.bindings(access=False), self._variables, budget)
         messages = []
         for validation in self._validations:
@@ -134,7 +147,7 @@ class Judge:
                 value = run.evaluate(program)
             except Fault as fault:
                 if not self._ignores_failure:
-                    verdict.annotation_faults.append(str(fault))
+                    verdict.annotation_faults.append(Denial(0, str(fault), "", run.seconds, failed=True))
                 continue
             if isinstance(value, str) and value.strip():
                 verdict.annotations.append((key, value.strip()))

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pilothouse.admission.policies.expressions import (
+from pilothouse.admission.expressions.evaluating import (
     BUDGET,
-    CONDITIONS_BUDGET,
     Compiled,
     Compiler,
     Fault,
+    Meeting,
     OutOfBudget,
     Run,
-    meets,
 )
+from pilothouse.admission.policies.faults import MutationFault
 from pilothouse.admission.policies.inputs import Inputs
 from pilothouse.cel.library.patches import JSON_PATCH_TYPE, OBJECT_TYPE, misnamed, to_json
 from pilothouse.cel.types import list_of
@@ -33,10 +33,6 @@ _APPLY: Final = "ApplyConfiguration"
 _TEST_FAILED: Final = ": test failed"
 
 
-class MutationError(Exception):
-    """A mutation that cannot be made."""
-
-
 class Mutator:
     """The compiled expressions of a mutating policy."""
 
@@ -44,28 +40,23 @@ class Mutator:
         compiler = Compiler(spec)
         self._variables = compiler.variables
         self._conditions = compiler.conditions(spec)
-        self.mutations = [_Mutation(compiler, each) for each in spec.get("mutations") or ()]
+        self.mutations = [Mutation(compiler, each) for each in spec.get("mutations") or ()]
 
-    def meets(self, inputs: Inputs) -> bool:
-        """Whether a request meets the conditions; raises MutationError if that cannot be told."""
-        if not self._conditions:
-            return True
-        try:
-            return meets(self._conditions, Run(inputs.bindings(namespace=False), self._variables, CONDITIONS_BUDGET))
-        except (Fault, OutOfBudget) as fault:
-            raise MutationError(str(fault)) from None
+    def meets(self, inputs: Inputs) -> Meeting | None:
+        """Whether a request meets the conditions; None if there are none."""
+        return self._conditions.evaluate(inputs.bindings(namespace=False)) if self._conditions else None
 
-    def evaluate(self, mutation: _Mutation, inputs: Inputs) -> Any:
-        """The value of a mutation's expression; raises MutationError."""
+    def evaluate(self, mutation: Mutation, inputs: Inputs) -> Any:
+        """The value of a mutation's expression; raises MutationFault."""
         if isinstance(mutation.program, str):
-            raise MutationError(mutation.program)
+            raise MutationFault(mutation.program)
         try:
             return Run(inputs.bindings(), self._variables, BUDGET).evaluate(mutation.program)
         except (Fault, OutOfBudget) as fault:
-            raise MutationError(str(fault)) from None
+            raise MutationFault(str(fault)) from None
 
 
-class _Mutation:
+class Mutation:
     """One mutation of a policy."""
 
     __slots__ = ("_applies", "program")
@@ -77,11 +68,11 @@ class _Mutation:
         self.program: Compiled = compiler.compile(part.get("expression", ""), wanted, patches=True)
 
     def change(self, obj: Object, value: Any, shape: Shape) -> Object:
-        """The changed object; the one given stays as it is. Raises MutationError."""
+        """The changed object; the one given stays as it is. Raises MutationFault."""
         try:
             return _apply_configuration(shape, obj, value) if self._applies else _apply_patch(obj, value)
         except EvaluationError as error:
-            raise MutationError(
+            raise MutationFault(
                 f"JSONPath valueExpression evaluated to a type that could not marshal to JSON: {error}"
             ) from None
 
@@ -93,16 +84,16 @@ def _apply_configuration(shape: Shape, obj: Object, value: Any) -> Object:
         validate(shape, applied)
     except SchemaMismatch as error:
         why = f"error applying patch: failed to convert patch object to typed object: {error}"
-        raise MutationError(why) from None
+        raise MutationFault(why) from None
     atomic = _find_atomics(shape, applied, "")
     if atomic:
         why = f"may not mutate atomic arrays, maps or structs: {', '.join(atomic)}"
-        raise MutationError(f"error applying patch: invalid ApplyConfiguration: {why}")
+        raise MutationFault(f"error applying patch: invalid ApplyConfiguration: {why}")
     try:
         validate(shape, obj, allow_duplicates=True)
     except SchemaMismatch as error:
         why = f"error applying patch: failed to convert original object to typed object: {error}"
-        raise MutationError(why) from None
+        raise MutationFault(why) from None
     merged: Object = merge(shape, obj, applied)
     return merged
 
@@ -132,7 +123,7 @@ def _apply_patch(obj: Object, value: Any) -> Object:
     except json_patch.JsonPatchError as error:
         if str(error).endswith(_TEST_FAILED):
             return obj
-        raise MutationError(f"JSON Patch: {error}") from None
+        raise MutationFault(f"JSON Patch: {error}") from None
     return patched
 
 
@@ -151,4 +142,4 @@ def _read_operation(patch: Mapping[str, Any]) -> dict[str, Any]:
 def _check_names(value: Any, path: tuple[str, ...]) -> None:
     faults = misnamed(value, path)
     if faults:
-        raise MutationError("type mismatch: " + "\n".join(faults))
+        raise MutationFault("type mismatch: " + "\n".join(faults))

@@ -62,7 +62,7 @@ class HookCaller:
         version = choose_version(hook.versions)
         if not version:
             why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
-            raise CallFailed(hook.name, f"could not create admission objects: {why}")
+            raise CallFailed(hook.name, f"could not create admission objects: {why}", 400)
         uid = str(uuid.uuid4())
         request = make_request(uid, attributes, invocation, obj, old)
         review = await self._call(hook, orjson.dumps(make_review(version, request)))
@@ -82,7 +82,7 @@ class HookCaller:
         url, target, server_name = _address(hook.client)
         if not url:
             why = "webhook configuration must have either service or URL"
-            raise CallFailed(hook.name, f"could not get REST client: {why}")
+            raise CallFailed(hook.name, f"could not get REST client: {why}", 500)
         shown = self._credentials.find(target)
         tls = Tls(hook.client.authorities, server_name, shown.cert_file, shown.key_file)
         client = self._to_services if hook.client.service else self._to_urls
@@ -99,7 +99,7 @@ def _check_dry_run(hook: Hook, attributes: Attributes) -> None:
     if not attributes.dry_run:
         return
     if hook.side_effects is None:
-        raise CallFailed(hook.name, "Webhook SideEffects is nil")
+        raise CallFailed(hook.name, "Webhook SideEffects is nil", 400)
     if hook.side_effects not in ("None", "NoneOnDryRun"):
         raise dry_run_unsupported(hook.name)
 

@@ -11,15 +11,21 @@ from pilothouse.machinery.go_quote import quote
 class CallFailed(Exception):
     """No usable answer; the webhook's failure policy decides what follows."""
 
-    def __init__(self, hook: str, reason: str) -> None:
+    def __init__(self, hook: str, reason: str, code: int = 503) -> None:
         super().__init__(f"failed calling webhook {quote(hook)}: {reason}")
+        self.code = code
+        """What is counted as the code of the answer."""
 
     def as_status(self) -> errors.StatusError:
         """The 500 for a webhook that must not fail."""
         return errors.internal_error(str(self))
 
 
-def rejection(hook: str, result: dict[str, Any] | None) -> errors.StatusError:
+class Rejection(errors.StatusError):
+    """A webhook said no."""
+
+
+def rejection(hook: str, result: dict[str, Any] | None) -> Rejection:
     """The refusal that a webhook's answer amounts to."""
     result = result or {}
     code = result.get("code")
@@ -29,7 +35,7 @@ def rejection(hook: str, result: dict[str, Any] | None) -> errors.StatusError:
     why = result.get("message") or reason
     message = f"{denied}: {why}" if why else f"{denied} without explanation"
     details = result.get("details")
-    return errors.StatusError(code, reason, message, details if isinstance(details, dict) else None)
+    return Rejection(code, reason, message, details if isinstance(details, dict) else None)
 
 
 def dry_run_unsupported(hook: str) -> errors.StatusError:

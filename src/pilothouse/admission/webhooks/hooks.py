@@ -75,6 +75,11 @@ class Hooks:
         self._environment = environment
         self._configurations = environment.objects("admissionregistration.k8s.io", "v1", resource)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are none for sure."""
+        return self._configurations.is_empty
+
     async def current(self) -> Sequence[Hook]:
         """The webhooks as they are now."""
         configurations = self._configurations
@@ -103,8 +108,7 @@ class Hooks:
         # Brings the whole expression language along, which few servers need.
         from pilothouse.admission.webhooks.match_conditions import MatchConditions
 
-        ignored = raw.get("failurePolicy") == IGNORE
-        return MatchConditions(given, self._environment.authorizer, ignores_failure=ignored)
+        return MatchConditions(given, self._environment.authorizer)
 
 
 def _read_hook(raw: dict[str, Any], uid: str, configuration: str, conditions: MatchConditions | None) -> Hook:

@@ -39,7 +39,7 @@ class LimitRanger(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Fill in what containers leave open."""
-        if attributes.resource.resource != "pods" or attributes.object is None:
+        if self._ranges.is_empty or attributes.resource.resource != "pods" or attributes.object is None:
             return
         for each in await self._applicable(attributes):
             fill_in(attributes.object, each)
@@ -47,7 +47,7 @@ class LimitRanger(Plugin):
     async def validate(self, attributes: Attributes) -> None:
         """Refuse what is out of bounds."""
         obj = attributes.object
-        if obj is None:
+        if self._ranges.is_empty or obj is None:
             return
         for each in await self._applicable(attributes):
             if attributes.resource.resource == "pods":

@@ -88,7 +88,6 @@ class ServiceAccount(Plugin):
 
     async def _find(self, attributes: Attributes, name: str) -> dict[str, Any]:
         accounts, namespace = self._accounts, attributes.namespace
-        await accounts.ready()
         account = accounts.get(namespace, name) or await accounts.find(namespace, name)
         if account is not None:
             return account

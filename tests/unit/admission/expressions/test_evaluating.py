@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.admission.policies.expressions import Compiler, Fault, OutOfBudget, Run, meets
+from pilothouse.admission.expressions.evaluating import Compiler, Fault, OutOfBudget, Run
 from pilothouse.cel.types import BOOL
 
 
@@ -56,12 +56,19 @@ def test_variables_with_faults() -> None:
     ],
 )
 def test_conditions(conditions: list[str], expected: bool | str) -> None:
-    compiler = Compiler({})
-    programs = compiler.conditions({"matchConditions": [{"expression": each} for each in conditions]})
-    run = Run({"object": {}}, compiler.variables, 1000)
+    compiled = Compiler({}).conditions({"matchConditions": [{"expression": each} for each in conditions]})
+    found = compiled.evaluate({"object": {}})
     if isinstance(expected, bool):
-        assert meets(programs, run) is expected
+        assert (found.met, found.error) == (expected, "")
         return
-    with pytest.raises(Fault) as caught:
-        meets(programs, run)
-    assert str(caught.value).startswith(expected)
+    assert (found.met, found.faults) == (False, 2)
+    assert found.error.startswith(expected)
+
+
+def test_a_false_condition_does_not_save_the_budget() -> None:
+    """All are evaluated, so a later one that is too expensive counts though an earlier one is false."""
+    expressions = ["false", *["object.text.contains(object.text)"] * 4]
+    compiled = Compiler({}).conditions({"matchConditions": [{"expression": each} for each in expressions]})
+    found = compiled.evaluate({"object": {"text": "x" * 9000}})
+    assert (found.met, found.faults) == (False, 0)
+    assert "running out of cost budget" in found.error

@@ -1,12 +1,14 @@
-"""The expressions of a policy: compiled once, evaluated within a budget, variables computed when first read.
+"""Expressions of policies and match conditions: compiled once, evaluated within a budget.
 
-What a variable costs is charged to the expression that reads it first. Faults of one expression are that expression's
-alone; running out of budget ends all of a run.
+Variables are computed when first read, and charged to the expression that reads them first. Faults of an expression are
+its alone; running out of budget ends all of a run.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pilothouse.cel.environment import PER_CALL_LIMIT, Environment, Program
@@ -36,9 +38,10 @@ class OutOfBudget(Exception):
 
 
 class Compiler:
-    """Compiles the expressions of one policy; its variables come first."""
+    """Compiles the expressions of one policy, of which the variables come first, or of something without any."""
 
-    def __init__(self, spec: Mapping[str, Any]) -> None:
+    def __init__(self, spec: Mapping[str, Any], *, composed: bool = True) -> None:
+        self._composed = composed
         self._params = spec.get("paramKind") is not None
         self._types: dict[str, Type] = {}
         self._environments: dict[tuple[bool, bool], Environment] = {}
@@ -53,9 +56,10 @@ class Compiler:
             known = self._environments[authorizer, patches] = self._environment(authorizer, patches)
         return _compile(known, text, wanted)
 
-    def conditions(self, spec: Mapping[str, Any]) -> list[Compiled]:
+    def conditions(self, spec: Mapping[str, Any]) -> Conditions:
         """The match conditions."""
-        return [self.compile(each.get("expression", ""), BOOL) for each in spec.get("matchConditions") or ()]
+        given = spec.get("matchConditions") or ()
+        return Conditions([self.compile(each.get("expression", ""), BOOL) for each in given], self.variables)
 
     def _add_variable(self, name: str, text: str) -> None:
         compiled = self.variables[name] = _compile(self._environment(True, False), text, ())
@@ -66,7 +70,7 @@ class Compiler:
             params=self._params,
             authorizer=authorizer,
             patches=patches,
-            variables=dict(self._types),
+            variables=dict(self._types) if self._composed else None,
             version=CURRENT,
         )
 
@@ -81,24 +85,29 @@ def _compile(environment: Environment, text: str, wanted: tuple[Type, ...]) -> C
 class Run:
     """Evaluates expressions that share their variables and a budget."""
 
-    __slots__ = ("_bindings", "_lazily_spent", "budget")
+    __slots__ = ("_bindings", "_lazily_spent", "budget", "seconds")
 
     def __init__(self, bindings: Mapping[str, Any], variables: Mapping[str, Compiled], budget: int) -> None:
         compute = {name: self._computation(name, compiled) for name, compiled in variables.items()}
         self._bindings = {**bindings, "variables": LazyVariables(compute)}
         self._lazily_spent = 0
         self.budget = budget
+        self.seconds = 0.0
+        """What the last expression took."""
 
     def evaluate(self, compiled: Compiled) -> Any:
         """The value; raises Fault or OutOfBudget."""
         if isinstance(compiled, str):
+            self.seconds = 0.0
             raise Fault(f"compilation error: {compiled}")
         tracker = Tracker(PER_CALL_LIMIT)
         fault, value = "", None
+        started = time.perf_counter()
         try:
             value = compiled.run(self._bindings, tracker)
         except EvaluationError as error:
             fault = f"expression '{compiled.text}' resulted in error: {error}"
+        self.seconds = time.perf_counter() - started
         self.budget -= self._lazily_spent + tracker.cost
         self._lazily_spent = 0
         if self.budget < 0:
@@ -122,15 +131,40 @@ class Run:
         return compute
 
 
-def meets(conditions: Sequence[Compiled], run: Run) -> bool:
-    """Whether all conditions are true: one that is false settles it; else raises Fault if one could not be told."""
-    faults: list[str] = []
-    met = True
-    for condition in conditions:
-        try:
-            met = run.evaluate(condition) is not False and met
-        except Fault as fault:
-            faults.append(str(fault))
-    if met and faults:
-        raise Fault(aggregate(faults))
-    return met
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Whether a request meets conditions, or why that cannot be told."""
+
+    met: bool
+    error: str = ""
+    faults: int = 0
+    """How many conditions could not be evaluated."""
+    seconds: float = 0.0
+
+
+class Conditions:
+    """Match conditions: all must be true. One that is false settles it, whatever others say; all are evaluated."""
+
+    __slots__ = ("_compiled", "_variables")
+
+    def __init__(self, compiled: Sequence[Compiled], variables: Mapping[str, Compiled]) -> None:
+        self._compiled, self._variables = compiled, variables
+
+    def __bool__(self) -> bool:
+        return bool(self._compiled)
+
+    def evaluate(self, bindings: Mapping[str, Any]) -> Meeting:
+        """Evaluate all of them."""
+        started = time.perf_counter()
+        run = Run(bindings, self._variables, CONDITIONS_BUDGET)
+        faults: list[str] = []
+        met = True
+        for condition in self._compiled:
+            try:
+                met = run.evaluate(condition) is not False and met
+            except Fault as fault:
+                faults.append(str(fault))
+            except OutOfBudget as spent:
+                return Meeting(False, str(spent), 0, time.perf_counter() - started)
+        error = aggregate(faults) if met and faults else ""
+        return Meeting(met and not faults, error, len(faults), time.perf_counter() - started)

@@ -1,0 +1,43 @@
+"""What is counted about one call of a webhook."""
+
+from __future__ import annotations
+
+import time
+
+from pilothouse.admission.metrics import CALL_FAILED, NO_ERROR, OWN_FAULT, WebhookMetrics
+from pilothouse.admission.webhooks.failures import CallFailed, Rejection
+from pilothouse.admission.webhooks.hooks import Hook
+from pilothouse.machinery import errors
+
+
+class CallAccount:
+    """One call, from when this is made until it is told how the call ended."""
+
+    __slots__ = ("_hook", "_labels", "_metrics", "_started")
+
+    def __init__(self, metrics: WebhookMetrics, hook: Hook, phase: str, operation: str) -> None:
+        self._metrics, self._hook = metrics, hook
+        self._labels = (hook.name, phase, operation)
+        self._started = time.perf_counter()
+
+    def answered(self) -> None:
+        """The webhook agreed."""
+        self._end(200, rejected=False)
+
+    def refused(self, refusal: errors.StatusError) -> None:
+        """The webhook said no, or something of ours went wrong."""
+        own = not isinstance(refusal, Rejection)
+        code = 0 if own else refusal.code
+        self._metrics.refused(*self._labels, OWN_FAULT if own else NO_ERROR, code)
+        self._end(code, rejected=True)
+
+    def failed(self, failure: CallFailed) -> None:
+        """No usable answer came."""
+        if self._hook.ignores_failure:
+            self._metrics.ignored(*self._labels[:2])
+        else:
+            self._metrics.refused(*self._labels, CALL_FAILED, failure.code)
+        self._end(failure.code, rejected=not self._hook.ignores_failure)
+
+    def _end(self, code: int, *, rejected: bool) -> None:
+        self._metrics.called(*self._labels, time.perf_counter() - self._started, code, rejected=rejected)
