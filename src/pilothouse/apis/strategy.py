@@ -21,6 +21,7 @@ from pilothouse.apis.explicit import Places
 from pilothouse.apis.object_names import name_is_dns_subdomain
 from pilothouse.machinery.field_errors import FieldError
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.schema.raw import Writing
 
 Object = dict[str, Any]
 
@@ -40,6 +41,10 @@ class Context:
     groups: tuple[str, ...] = ()
     user_uid: str = ""
     user_extra: Mapping[str, list[str]] = field(default_factory=dict)
+    raw: Writing | None = None
+    """How raw JSON values of the wanted object are written; None where the kind has none."""
+    raw_changed: bool = False
+    """Whether a raw value outside the status has another text than the stored one."""
 
 
 class Doc(NamedTuple):

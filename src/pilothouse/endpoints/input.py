@@ -23,6 +23,7 @@ from pilothouse.machinery.field_errors import Path, not_supported
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupKind, GroupVersionKind, parse_group_version
 from pilothouse.machinery.schema.decoding import DecodeError, decode, found
+from pilothouse.machinery.schema.raw import as_sent, compacted, raw_places, read_texts, written_anew
 from pilothouse.machinery.schema.types import Struct
 from pilothouse.machinery.schema.unknown import unknown_fields
 from pilothouse.net.messages import BodyTooLarge
@@ -118,9 +119,15 @@ async def read_object(request: APIRequest, expected: Expected, validation: str) 
     format = content_format(request, expected.formats)
     data = await read_body(request)
     if format == PROTOBUF:
-        return _from_protobuf(data, expected)
+        obj = _from_protobuf(data, expected)
+        if places := raw_places(expected.struct):
+            request.raw = compacted(places)
+        return obj
     value, repeated = _parse(data, format, expected)
     request.given = value
+    places = raw_places(expected.struct)
+    if places:
+        request.raw = as_sent(read_texts(data, places)) if format == JSON else written_anew(places)
     # Decoding may work in place: what is said about repeated fields needs the body as it was sent.
     keys = _count_keys(value) if format == JSON else 0
     obj, unknown = _decode(value, expected, data)

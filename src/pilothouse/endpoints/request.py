@@ -6,6 +6,7 @@ from typing import Any
 
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request_info import RequestInfo
+from pilothouse.machinery.schema.raw import Writing
 from pilothouse.net.messages import Request
 
 
@@ -13,8 +14,8 @@ class APIRequest(Request):
     """Filled from the outside in: audit id, request info, user, then whatever the endpoint adds."""
 
     __slots__ = (
-        "_query", "audit", "audit_id", "authorized_by", "credential_notes", "given", "info", "received", "user",
-        "warnings", "watch_seconds",
+        "_query", "audit", "audit_id", "authorized_by", "credential_notes", "given", "info", "raw", "received",
+        "user", "warnings", "watch_seconds",
     )  # fmt: skip
 
     audit_id: str
@@ -33,6 +34,8 @@ class APIRequest(Request):
         """What is written down about this request; None where nothing is."""
         self.given: Any = None
         """The body of a write, parsed but not yet decoded; of a patch, what came out of it."""
+        self.raw: Writing | None = None
+        """How raw JSON values of the body are written; None where its kind has none."""
         self.credential_notes: tuple[tuple[str, str], ...] = ()
         """What authentication has to say for the audit log."""
 

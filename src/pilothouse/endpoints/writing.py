@@ -75,6 +75,7 @@ class Write:
             self._request.warn(warning)
 
     async def _prepare(self, operation: str, obj: Object, old: Object | None) -> Object:
+        self.ctx.raw = self._request.raw
         explicit = self._scope.strategy.explicit
         taken = take_explicit(obj, explicit) if explicit else None
         obj = self._track(obj, old)

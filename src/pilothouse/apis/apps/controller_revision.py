@@ -28,7 +28,7 @@ class ControllerRevisionStrategy(Strategy):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs = _check_number(obj)
-        if obj.get("data") != old.get("data"):
+        if ctx.raw_changed or obj.get("data") != old.get("data"):
             errs.append(invalid(_DATA, obj.get("data"), IMMUTABLE))
         return errs
 

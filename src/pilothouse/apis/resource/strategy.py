@@ -133,7 +133,7 @@ class ClaimStrategy(StatusKeeper):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         faults = Faults()
-        faults.keep_declared(_SPEC, obj["spec"], old["spec"])
+        faults.keep_declared(_SPEC, obj["spec"], None if ctx.raw_changed else old["spec"])
         return faults.listed()
 
 
@@ -157,7 +157,7 @@ class ClaimTemplateStrategy(Strategy):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         faults = self._faults(obj)
-        if obj["spec"] != old["spec"]:
+        if ctx.raw_changed or obj["spec"] != old["spec"]:
             shown = internal_form("resource.v1.ResourceClaimTemplateSpec", obj["spec"])
             faults.errors.append(invalid(_SPEC, shown, IMMUTABLE))
         return faults.listed()

@@ -14,6 +14,7 @@ from pilothouse.machinery import errors, yaml_codec
 from pilothouse.machinery.field_errors import Path, required
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.schema.decoding import DecodeError, found
+from pilothouse.machinery.schema.raw import raw_places, written_anew
 
 if TYPE_CHECKING:
     from pilothouse.endpoints.writing import Write
@@ -36,6 +37,8 @@ def applier_for(
         live = None if old is None else scope.served_object(old)
         if live is not None:
             _check_version(scope, patch, live)
+        if places := raw_places(scope.expected.struct):
+            request.raw = written_anew(places)
         merged = fields.apply(live, patch, write.manager, force=force, now=write.ctx.now)
         try:
             obj, unknown = scope.expected.decode(merged)

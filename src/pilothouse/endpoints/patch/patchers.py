@@ -24,6 +24,7 @@ from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.merge import strategic
 from pilothouse.machinery.schema.decoding import DecodeError, decode, found
 from pilothouse.machinery.schema.ordering import arrange, below
+from pilothouse.machinery.schema.raw import compacted, raw_places, written_anew
 from pilothouse.machinery.schema.types import Struct, Type
 
 Patcher = Callable[[dict[str, Any] | None], dict[str, Any]]
@@ -108,6 +109,8 @@ def _finish(
     """The patched object, decoded like a body, in the hub version and with defaults."""
     show, repeated = reading.show, reading.repeated
     request.given = result
+    if places := raw_places(scope.expected.struct):
+        request.raw = written_anew(places) if reading.strategic else compacted(places)
     if isinstance(result, dict) and not scope.keeps_type and not reading.strategic:
         _check_type(scope, request, result, show)
     try:

@@ -28,7 +28,7 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
         metadata.pop("generation", None)
     metadata.pop("selfLink", None)
     strategy.prepare_for_update(ctx, obj, old)
-    if strategy.generation and _desire_changed(obj, old, strategy.status_field):
+    if strategy.generation and (ctx.raw_changed or _desire_changed(obj, old, strategy.status_field)):
         metadata["generation"] = old_metadata.get("generation", 0) + 1
     if not metadata.get("uid"):
         metadata["uid"] = old_metadata.get("uid", "")

@@ -18,6 +18,7 @@ import orjson
 
 from pilothouse.apis.strategy import Object
 from pilothouse.machinery.go_json import escape_html
+from pilothouse.machinery.schema.raw import Place, Texts, embed, raw_places
 from pilothouse.machinery.schema.settling import settle
 from pilothouse.machinery.schema.types import Struct
 from pilothouse.storage.cacher import NOTHING, Entry
@@ -52,8 +53,13 @@ class ObjectCodec:
         self._has_fields = fields is not None
         self._fields = fields or (lambda obj: {})
 
-    def encode(self, obj: Object) -> bytes:
-        """The object's bytes without a resourceVersion, its metadata in the fixed order."""
+    @property
+    def raw_places(self) -> tuple[Place, ...]:
+        """Where the objects have raw values."""
+        return () if self._struct is None else raw_places(self._struct)
+
+    def encode(self, obj: Object, *raw: Texts) -> bytes:
+        """The object's bytes without a resourceVersion, its metadata in the fixed order, raw values as they were."""
         metadata = obj["metadata"]
         ordered = {key: metadata[key] for key in _ORDER if key in metadata}
         ordered.pop("resourceVersion", None)
@@ -63,6 +69,8 @@ class ObjectCodec:
         else:
             body = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **body}
             body.update((k, v) for k, v in obj.items() if k not in body)
+        if raw:
+            body = embed(body, self.raw_places, *raw)
         data = orjson.dumps(body)
         if self._struct is not None and b":[]" in data:
             data = orjson.dumps(settle(self._struct, body))

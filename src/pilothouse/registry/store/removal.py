@@ -66,7 +66,7 @@ async def _store_marked(store: Store, ctx: Context, key: str, obj: Object, entry
         return entry
     if store.stored_form is not None:
         obj = await store.stored_form(obj)
-    data = store.codec.encode(obj)
+    data = store.codec.encode(obj, *store.raw_texts(entry))
     if ctx.dry_run:
         return store.codec.entry_of(key, obj, data, entry.revision)
     return await store.cache.update(

@@ -20,6 +20,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.names import generate_name
+from pilothouse.machinery.schema.raw import Texts, Writing, read_texts
 from pilothouse.registry.rest.before_create import before_create, ensure_namespace
 from pilothouse.registry.rest.before_update import before_update
 from pilothouse.registry.store.codec import ObjectCodec
@@ -194,7 +195,7 @@ class Store:
         key = self.key(metadata.get("namespace", ""), metadata["name"])
         if self.stored_form is not None:
             obj = await self.stored_form(obj)
-        data = self.codec.encode(obj)
+        data = self.codec.encode(obj) if ctx.raw is None else self.codec.encode(obj, ctx.raw(obj, {}))
         if ctx.dry_run:
             if self.cache.get(key) is not None:
                 raise KeyExists(key, 0)
@@ -251,11 +252,22 @@ class Store:
             old = self.decode(entry)
             obj = await change(old)
             self._check_version(strategy, obj, entry, name)
+            if ctx.raw is not None:
+                ctx.raw_changed = self._raw_changed(ctx.raw, obj, entry)
             try:
                 return await self._update_once(ctx, strategy, obj, old, entry, admit), False
             except Conflict:
                 # Once more with the newer object: who insists on a version is refused by the check, a patch is not.
                 await self.cache.wait_fresh()
+
+    def raw_texts(self, entry: Entry) -> list[Texts]:
+        """How raw values of a stored object are written; nothing for kinds that have none."""
+        return [read_texts(entry.data, self.codec.raw_places)] if self.codec.raw_places else []
+
+    def _raw_changed(self, writing: Writing, obj: Object, entry: Entry) -> bool:
+        stored = self.raw_texts(entry)[0]
+        wanted = writing(obj, stored)
+        return any(stored[place] != wanted.get(place) for place in stored if place[0] != "status")
 
     async def _update_once(
         self, ctx: Context, strategy: Strategy, obj: Object, old: Object, entry: Entry, admit: Admit | None
@@ -311,11 +323,15 @@ class Store:
             if not ctx.dry_run:
                 await self.remove(key, entry.revision, obj)
             return self.codec.entry_of(key, obj, self.codec.encode(obj), entry.revision)
-        if self.is_unchanged(obj, old, entry) and not (self.is_stale is not None and await self.is_stale(key)):
+        unchanged = not ctx.raw_changed and self.is_unchanged(obj, old, entry)
+        if unchanged and not (self.is_stale is not None and await self.is_stale(key)):
             return entry
         if self.stored_form is not None:
             obj = await self.stored_form(obj)
-        data = self.codec.encode(obj)
+        raw = self.raw_texts(entry)
+        if ctx.raw is not None:
+            raw = [ctx.raw(obj, raw[0]), *raw]
+        data = self.codec.encode(obj, *raw)
         if ctx.dry_run:
             return self.codec.entry_of(key, obj, data, entry.revision)
         return await self.cache.update(

@@ -36,6 +36,7 @@ class Asked(APIRequest):
         self.sent = body
         self.warnings = self.audit = None
         self.credential_notes = ()
+        self.given = self.raw = None
         self._query = None
         self.user = User("admin")
         self.info = resolve(method, self.path, Query(self.query))

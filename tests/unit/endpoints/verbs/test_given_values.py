@@ -1,0 +1,95 @@
+"""What a client wrote, where the way it wrote it matters: raw values and empty lists and maps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pilothouse.testing.in_process import InProcessServer
+
+MERGE = {"Content-Type": "application/merge-patch+json"}
+STRATEGIC = {"Content-Type": "application/strategic-merge-patch+json"}
+JSON = {"Content-Type": "application/json"}
+NOTE = b'{"metadata":{"annotations":{"x":"1"}}}'
+HEAD = b'{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"r"},"revision":1,"data":'
+
+
+@pytest.mark.parametrize(
+    ("text", "patch", "code"),
+    [
+        (b'{"b":1,"a":2}', MERGE, 200),
+        (b'{"a":1,"b":2}', STRATEGIC, 200),
+        (b'{"b":1,"a":2}', STRATEGIC, 422),
+        (b'{"b": 1}', MERGE, 422),
+        (b'{"b":\n1}', MERGE, 422),
+        (b'{"b":"\\u00e9 <x>"}', MERGE, 200),
+    ],
+)
+def test_patches_rewrite_raw_values(
+    text: bytes, patch: dict[str, str], code: int, pilothouse_server: InProcessServer, pilothouse_namespace: str
+) -> None:
+    path = f"/apis/apps/v1/namespaces/{pilothouse_namespace}/controllerrevisions"
+    call = pilothouse_server.call
+    assert call("POST", path, HEAD + text + b"}", JSON).status == 201
+    assert call("PUT", f"{path}/r", HEAD + text + b"}", JSON).status == 200
+    answer = call("PATCH", f"{path}/r", NOTE, patch)
+    assert answer.status == code, answer.body
+    if code == 422:
+        assert answer.json["message"].endswith("field is immutable")
+        assert answer.json["details"]["causes"][0]["field"] == "data"
+
+
+def test_another_text_is_another_generation(pilothouse_server: InProcessServer) -> None:
+    path = "/apis/resource.k8s.io/v1/deviceclasses"
+    config = b'{"config":[{"opaque":{"driver":"d.example.com","parameters":{"a": 1}}}]}'
+    body = b'{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{"name":"c"},"spec":%s}' % config
+    call = pilothouse_server.call
+    assert call("POST", path, body, JSON).json["metadata"]["generation"] == 1
+    assert call("PUT", f"{path}/c", body, JSON).json["metadata"]["generation"] == 1
+    assert call("PATCH", f"{path}/c", NOTE, MERGE).json["metadata"]["generation"] == 2
+    assert call("PATCH", f"{path}/c", NOTE, MERGE).json["metadata"]["generation"] == 2
+    assert call("DELETE", f"{path}/c").json["spec"] == {
+        "config": [{"opaque": {"driver": "d.example.com", "parameters": {"a": 1}}}]
+    }
+
+
+def autoscaler(rules: Any) -> dict[str, Any]:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "h"},
+        "spec": {"scaleTargetRef": target, "maxReplicas": 2, "behavior": {"scaleDown": rules}},
+    }
+
+
+def test_no_policies_are_not_the_default_ones(pilothouse_server: InProcessServer, pilothouse_namespace: str) -> None:
+    path = f"/apis/autoscaling/v2/namespaces/{pilothouse_namespace}/horizontalpodautoscalers"
+    refused = pilothouse_server.call("POST", path, autoscaler({"policies": []}))
+    assert refused.json["message"].endswith("policies: Required value: must specify at least one Policy")
+    created = pilothouse_server.call("POST", path, autoscaler({"stabilizationWindowSeconds": 5}))
+    assert [policy["type"] for policy in created.json["spec"]["behavior"]["scaleDown"]["policies"]] == ["Percent"]
+
+
+def test_reported_claims_can_be_cleared(pilothouse_server: InProcessServer, pilothouse_namespace: str) -> None:
+    path = f"/api/v1/namespaces/{pilothouse_namespace}/pods"
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {
+            "containers": [{"name": "a", "image": "a"}],
+            "resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}],
+        },
+    }
+    call = pilothouse_server.call
+    assert call("POST", path, pod).status == 201
+    claims = [{"name": "gpu", "resourceClaimName": "x"}]
+    answer = call("PATCH", f"{path}/p/status", {"status": {"resourceClaimStatuses": claims}}, MERGE)
+    assert answer.json["status"]["resourceClaimStatuses"] == claims, answer.body
+    pod["status"] = {"resourceClaimStatuses": []}
+    answer = call("PUT", f"{path}/p/status", pod)
+    assert answer.status == 200, answer.body
+    assert "resourceClaimStatuses" not in answer.json["status"]
+    assert b"resourceClaimStatuses" not in answer.body
