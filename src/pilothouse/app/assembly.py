@@ -24,11 +24,13 @@ from pilothouse.app.reviews import review_verbs
 from pilothouse.app.services import install_allocation
 from pilothouse.audit.metrics import AuditMetrics
 from pilothouse.authn.outgoing import OutgoingCalls
+from pilothouse.cel.metrics import instruments as expression_instruments
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.audit import Auditing
 from pilothouse.filters.chain import ChainConfig
 from pilothouse.filters.chain import build_chain as build_filters
 from pilothouse.filters.instrumentation import RequestMetrics
+from pilothouse.machinery.metrics import Instrument
 from pilothouse.net.listener import Listener, bind
 from pilothouse.net.server import HttpServer
 from pilothouse.net.tls import ServerTls, SniCertificate, TlsFiles
@@ -89,8 +91,7 @@ class Assembly:
         self.hooks.install()
         self.chain.aggregator.checks.add("shutdown", self._stopping_fault, ("readyz",))
         front = self.chain.aggregator
-        counting = (self.metrics, self.audit_metrics, self.authentication.metrics, self.authorization.metrics)
-        install_standard_routes(front, [each for part in counting for each in part.instruments()])
+        install_standard_routes(front, self._instruments())
         self.openapi = install_openapi(front)
         self.chain.custom.tell(CustomVersionDocuments(self.openapi))
         self.chain.custom.tell(definitions)
@@ -120,6 +121,11 @@ class Assembly:
             streams_need_create=read_gates(generic.feature_gates).get(_STREAMS_NEED_CREATE, True),
         )
 
+    def _instruments(self) -> list[Instrument]:
+        authentication, authorization = self.authentication.metrics, self.authorization.metrics
+        counting = (self.metrics, self.audit_metrics, authentication, authorization, self.admission.metrics)
+        return [*(each for part in counting for each in part.instruments()), *expression_instruments()]
+
     def _install_checks(self) -> None:
         checks = self.chain.aggregator.checks
         checks.add("ping", lambda: "")
@@ -143,6 +149,7 @@ class Assembly:
         if self.encryption is not None:
             await self.encryption.start()
         await self.cacher.open()
+        await self.authentication.start()
         await self.authorization.start()
         serving = self.options.secure_serving
         self._tls = ServerTls(self._tls_files())

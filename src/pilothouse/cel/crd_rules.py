@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
+from time import perf_counter
 from typing import Any
 
 import orjson
@@ -23,6 +24,7 @@ from pilothouse.cel.crd_compiling import CompiledRule, RuleCompiler
 from pilothouse.cel.crd_ratcheting import Correlated, OldItems
 from pilothouse.cel.environment import PER_CALL_LIMIT
 from pilothouse.cel.escaping import escape
+from pilothouse.cel.metrics import COMPILATION, EVALUATION
 from pilothouse.cel.schema_types import Convert, Declarations, Declared
 from pilothouse.cel.steps import UNSET, Tracker
 from pilothouse.cel.values import NONE, CostLimitExceeded, EvaluationError, Optional
@@ -113,7 +115,9 @@ class _Place:
         if self.rules:
             if seen is UNSET:
                 seen = self.convert(value) if self.convert is not None else value
+            started = perf_counter()
             self._evaluate(path, value, old, seen, ratchet, run)
+            EVALUATION.observe(perf_counter() - started)
         for place in self.every:
             place.validate(path, value, old, seen, _Ratchet(None, ratchet.parent), run)
         if isinstance(value, list):
@@ -365,8 +369,10 @@ def _build(rules: Schema, schema: Schema, declared: Declared | None, structs: De
     place = _Place(schema, declared.convert if declared is not None else None)
     given = rules.get("x-kubernetes-validations")
     if given and declared is not None:
+        started = perf_counter()
         compiler = RuleCompiler(declared, structs, with_costs=False)
         place.rules = [compiler.compile(rule, schema) for rule in given]
+        COMPILATION.observe(perf_counter() - started)
     place.items = _build_inner(rules.get("items"), schema.get("items"), declared, structs)
     place.values = _build_inner(
         rules.get("additionalProperties"), schema.get("additionalProperties"), declared, structs
