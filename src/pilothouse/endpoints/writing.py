@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pilothouse.apis.explicit import put_explicit, take_explicit
 from pilothouse.apis.strategy import Context, Object
@@ -18,21 +18,26 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.restating import restate
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
+from pilothouse.machinery import errors
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.field_manager import keep_times, manager_of
 from pilothouse.machinery.gvk import GroupVersionResource
+from pilothouse.storage.backends.contract import TooLarge
 from pilothouse.storage.cacher import Entry
+
+Stored = TypeVar("Stored")
 
 
 class Write:
     """One writing request."""
 
-    __slots__ = ("_options", "_request", "_scope", "ctx", "manager")
+    __slots__ = ("_options", "_request", "_scope", "_slim", "ctx", "manager")
 
     def __init__(self, scope: ResourceScope, request: APIRequest, options: WriteOptions) -> None:
         self._scope = scope
         self._request = request
         self._options = options
+        self._slim = False
         self.ctx: Context = scope.context(request)
         self.ctx.dry_run = options.dry_run
         agent = request.headers.get(b"user-agent", b"").decode("latin-1")
@@ -40,12 +45,14 @@ class Write:
 
     async def create(self, obj: Object) -> Entry:
         """Store a new object."""
-        scope = self._scope
         obj = await self._prepare(CREATE, obj, None)
-        try:
-            return await scope.store.create(self.ctx, obj, self._validator(CREATE))
-        except StatusError as error:
-            raise restate(error, self._scope.expected.struct, self._request.given) from None
+
+        async def store() -> Entry:
+            if self._slim:
+                obj["metadata"].pop("managedFields", None)
+            return await self._scope.store.create(self.ctx, obj, self._validator(CREATE))
+
+        return await self._store(store)
 
     async def update(
         self, name: str, change: Callable[[Object | None], Awaitable[Object]], *, create: bool | None = None
@@ -54,9 +61,12 @@ class Write:
 
         async def wanted(old: Object | None) -> Object:
             obj = await change(old)
-            return await self._prepare(CREATE if old is None else UPDATE, obj, old)
+            obj = await self._prepare(CREATE if old is None else UPDATE, obj, old)
+            if self._slim:
+                obj["metadata"].pop("managedFields", None)
+            return obj
 
-        try:
+        async def store() -> tuple[Entry, bool]:
             return await self._scope.store.update(
                 self.ctx,
                 name,
@@ -66,6 +76,21 @@ class Write:
                 create=create,
                 admit_create=self._validator(CREATE),
             )
+
+        return await self._store(store)
+
+    async def _store(self, store: Callable[[], Awaitable[Stored]]) -> Stored:
+        """Store; an object that is too large is tried once more without managed fields, unless they are the point."""
+        try:
+            try:
+                return await store()
+            except TooLarge:
+                if self._options.applied:
+                    raise
+                self._slim = True
+                return await store()
+        except TooLarge as error:
+            raise errors.generic(str(error)) from None
         except StatusError as error:
             raise restate(error, self._scope.expected.struct, self._request.given) from None
 

@@ -21,6 +21,7 @@ from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.schema.raw import Place, Texts, embed, raw_places
 from pilothouse.machinery.schema.settling import settle
 from pilothouse.machinery.schema.types import Struct
+from pilothouse.registry.store.sizing import SURELY_FITS, check_size
 from pilothouse.storage.cacher import NOTHING, Entry
 
 _ORDER: Final = (
@@ -79,6 +80,11 @@ class ObjectCodec:
     def to_stored(self, data: bytes) -> bytes:
         """What storage keeps for encoded bytes."""
         return self._head + data[1:] if self._prefix else data
+
+    def check_size(self, key: str, obj: Object, data: bytes, revision: int) -> None:
+        """Raise ``TooLarge`` for an object that storage does not take in place of that revision."""
+        if len(data) > SURELY_FITS:
+            check_size(key, obj, len(data) + self._prefix, revision, self._struct)
 
     def entry(self, key: str, value: bytes, revision: int) -> Entry:
         """Read a stored value."""

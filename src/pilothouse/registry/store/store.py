@@ -200,6 +200,7 @@ class Store:
             if self.cache.get(key) is not None:
                 raise KeyExists(key, 0)
             return self._unstored(key, obj, data)
+        self.codec.check_size(key, obj, data, 0)
         return await self.cache.create(
             key, self.codec.to_stored(data), self._ttl, lambda revision: self.codec.entry_of(key, obj, data, revision)
         )
@@ -334,6 +335,7 @@ class Store:
         data = self.codec.encode(obj, *raw)
         if ctx.dry_run:
             return self.codec.entry_of(key, obj, data, entry.revision)
+        self.codec.check_size(key, obj, data, entry.revision)
         return await self.cache.update(
             key,
             self.codec.to_stored(data),

@@ -54,6 +54,10 @@ class FutureRevision(StorageError):
         self.requested, self.current = requested, current
 
 
+class TooLarge(StorageError):
+    """The value is larger than the store takes. Nothing was written."""
+
+
 class Unavailable(StorageError):
     """The store could not do it now (disk full, locked, closed, unreachable). The outcome of a write may be unknown."""
 
