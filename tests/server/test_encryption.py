@@ -13,11 +13,11 @@ SECRETS = "/api/v1/namespaces/default/secrets"
 KEYS = {name: base64.b64encode(name.encode() * 32).decode() for name in "abc"}
 
 
-def configure(path, *providers):
+def configure(path, *providers, resources=("secrets",)):
     document = {
         "apiVersion": "apiserver.config.k8s.io/v1",
         "kind": "EncryptionConfiguration",
-        "resources": [{"resources": ["secrets"], "providers": list(providers)}],
+        "resources": [{"resources": list(resources), "providers": list(providers)}],
     }
     path.write_bytes(orjson.dumps(document))
     return path
@@ -27,11 +27,11 @@ def keyed(kind, *names):
     return {kind: {"keys": [{"name": name, "secret": KEYS[name]} for name in names]}}
 
 
-def stored(server, name):
-    """The newest stored value of a secret."""
+def stored(server, name, place="secrets/default"):
+    """The newest stored value of an object."""
     with sqlite3.connect(f"file:{server.data / 'store.db'}?mode=ro", uri=True) as database:
         rows = database.execute("select * from log").fetchall()
-    values = [row for row in rows if f"/registry/secrets/default/{name}" in row]
+    values = [row for row in rows if f"/registry/{place}/{name}" in row]
     return next(cell for cell in max(values, key=lambda row: row[0]) if isinstance(cell, bytes))
 
 
@@ -75,14 +75,14 @@ def test_keys_rotate_while_the_server_runs(launch, tmp_path):
         before = read(server, "s")
         code, _, after = server.call("PUT", f"{SECRETS}/s", before)
         assert code == 200
-        time.sleep(0.5)
+        time.sleep(0.02)
     assert after["data"] == before["data"]
     configure(config, keyed("aesgcm", "c", "b"))
     deadline = time.monotonic() + 40
     while not stored(server, "s").startswith(b"k8s:enc:aesgcm:v1:c:"):
         assert time.monotonic() < deadline
         server.call("PUT", f"{SECRETS}/s", read(server, "s"))
-        time.sleep(0.5)
+        time.sleep(0.02)
     assert read(server, "s")["data"] == before["data"]
 
 
@@ -109,3 +109,58 @@ def test_a_wrong_file_stops_the_start_and_shows_no_secret(launch, tmp_path):
     assert "secret is not of the expected length, got 9, expected one of [16 24 32]" in str(failure.value)
     assert base64.b64encode(b"too-short").decode() not in str(failure.value)
     assert "Traceback" not in str(failure.value)
+
+
+def test_custom_objects_are_encrypted_anew_by_writing_them_unchanged(launch, tmp_path):
+    both = ("widgets.example.com",)
+    config = configure(tmp_path / "encryption.json", {"identity": {}}, resources=both)
+    flags = (f"--encryption-provider-config={config}", "--encryption-provider-config-automatic-reload")
+    server = launch(tmp_path / "data", *flags)
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema},
+                    "subresources": {"status": {}},
+                }
+            ],
+        },
+    }
+    assert server.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)[0] == 201
+    widgets, place = "/apis/example.com/v1/namespaces/default/widgets", "example.com/widgets/default"
+    body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}}
+    wait_for(lambda: server.call("POST", widgets, body)[0] in (201, 409))
+    before = server.call("GET", f"{widgets}/w")[2]
+    assert stored(server, "w", place).startswith(b"{")
+    assert (
+        server.call("PUT", f"{widgets}/w", before)[2]["metadata"]["resourceVersion"]
+        == (before["metadata"]["resourceVersion"])
+    )
+    for path, key in ((f"{widgets}/w", "b"), (f"{widgets}/w/status", "c")):
+        configure(config, keyed("aesgcm", key, "b"), {"identity": {}}, resources=both)
+
+        def encrypted_anew(path=path, key=key):
+            assert server.call("PUT", path, server.call("GET", f"{widgets}/w")[2])[0] == 200
+            return stored(server, "w", place).startswith(f"k8s:enc:aesgcm:v1:{key}:".encode())
+
+        wait_for(encrypted_anew)
+    after = server.call("GET", f"{widgets}/w")[2]
+    assert int(after["metadata"]["resourceVersion"]) > int(before["metadata"]["resourceVersion"])
+    assert after["spec"] == before["spec"]
+
+
+def wait_for(holds):
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.02)

@@ -22,16 +22,19 @@ from pilothouse.authn.authentication_configuration import (
     parse_configuration,
 )
 from pilothouse.authn.authenticator import Authenticated, Authenticator
+from pilothouse.authn.external_signer import SERVICE, ExternalSigner, SigningFailed
 from pilothouse.authn.jose import Signer, VerificationKey, load_private_key
-from pilothouse.authn.metrics import AuthenticationMetrics
+from pilothouse.authn.metrics import AuthenticationMetrics, SignerMetrics
+from pilothouse.authn.openid_metadata import MAX_AGE
 from pilothouse.authn.outgoing import OutgoingCalls
 from pilothouse.authn.service_account import LAST_USED_LABEL, last_used_label
-from pilothouse.authn.token_request import TokenRequests
+from pilothouse.authn.token_request import MIN_SECONDS, ClaimSigner, TokenRequests
 from pilothouse.authn.watched_file import WatchedFile
 from pilothouse.authn.webhook_kubeconfig import read_webhook_kubeconfig
 from pilothouse.machinery import errors
-from pilothouse.machinery.times import now
+from pilothouse.machinery.times import format_duration, now
 from pilothouse.net.messages import Request
+from pilothouse.net.unary_calls import UnaryCalls
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.storage.backends.contract import StorageError
 
@@ -61,6 +64,10 @@ class StoredObjects:
             raise
 
 
+class SignerUnusable(OSError):
+    """The external signer of tokens is not there, or not fit for what the flags ask."""
+
+
 class Replaceable:
     """An authenticator that can be exchanged while requests are served."""
 
@@ -79,7 +86,13 @@ class Authentication:
         self._options, self._storage, self._outgoing = options, storage, outgoing
         self.objects, self.metrics = StoredObjects(storage), AuthenticationMetrics()
         self._tasks: set[asyncio.Task[None]] = set()
-        flags = options.authentication
+        self._background: list[asyncio.Task[None]] = []
+        flags, endpoint = options.authentication, options.control_plane.service_account_signing_endpoint
+        self._signer_calls = UnaryCalls(endpoint, SERVICE) if endpoint else None
+        self._signer: ExternalSigner | None = None
+        if self._signer_calls is not None:
+            self.metrics.signer = SignerMetrics()
+            self._signer = ExternalSigner(self._signer_calls, self.metrics.signer)
         self._file = (
             WatchedFile(flags.authentication_config, lambda data: parse_configuration(data, self.issuers))
             if flags.authentication_config
@@ -111,8 +124,48 @@ class Authentication:
         return self._present().anonymous
 
     def public_keys(self) -> list[VerificationKey]:
-        """The keys that tokens of this server are verified with."""
-        return list(self.keys())
+        """The keys that tokens of this server are verified with, as far as others are told."""
+        return list(self.keys() if self._signer is None else self._signer.shown_keys())
+
+    @property
+    def keys_max_age(self) -> int:
+        """For how many seconds others may keep the keys."""
+        return MAX_AGE if self._signer is None else self._signer.max_age
+
+    async def start(self) -> None:
+        """Ask the external signer for its keys and limits, if there is one. Raises SignerUnusable."""
+        if self._signer is None:
+            return
+        try:
+            try:
+                await self._signer.refresh()
+            except SigningFailed as failure:
+                words = "while initially filling key cache: while performing initial cache fill"
+                raise SigningFailed(f"{words}: {failure}") from None
+            longest = await self._signer.longest_seconds()
+        except SigningFailed as failure:
+            raise SignerUnusable(f"while setting up external-jwt-signer: {failure}") from None
+        self._limit_lifetimes(longest)
+        task = asyncio.ensure_future(self._signer.keep_fresh())
+        self._background.append(task)
+
+    def _limit_lifetimes(self, longest: int) -> None:
+        if longest < MIN_SECONDS:
+            raise SignerUnusable(
+                f"max token life supported by external-jwt-signer ({longest}s) is less than acceptable "
+                f"(min {MIN_SECONDS}s)"
+            )
+        requests = self.token_requests
+        if requests is None:
+            return
+        if requests.max_seconds > longest:
+            raise SignerUnusable(
+                "service-account-max-token-expiration cannot be set longer than the token expiration supported by "
+                f"service-account-signing-endpoint: {format_duration(requests.max_seconds * 10**9)} > "
+                f"{format_duration(longest * 10**9)}"
+            )
+        requests.max_seconds = requests.max_seconds or longest
+        requests.extended_seconds = min(longest, requests.extended_seconds)
 
     def poll(self) -> None:
         """Re-read files that changed. Not to be called on the event loop."""
@@ -139,6 +192,11 @@ class Authentication:
 
     async def close(self) -> None:
         """Wait for what was begun on the side."""
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        if self._signer_calls is not None:
+            await self._signer_calls.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # Building
@@ -172,6 +230,7 @@ class Authentication:
             client_ca_file=flags.client_ca_file,
             token_file=flags.token_auth_file,
             service_account_key_files=flags.service_account_key_file,
+            external_signer=self._signer,
             service_account_issuers=flags.service_account_issuer,
             service_account_lookup=flags.service_account_lookup,
             api_audiences=flags.api_audiences,
@@ -216,10 +275,12 @@ class Authentication:
 
     def _token_requests(self) -> TokenRequests | None:
         flags, path = self._options.authentication, self._options.control_plane.service_account_signing_key_file
-        if not path or not self.issuers:
+        signer: ClaimSigner | None = self._signer
+        if signer is None and path:
+            with open(path, "rb") as file:
+                signer = Signer(load_private_key(file.read()))
+        if signer is None or not self.issuers:
             return None
-        with open(path, "rb") as file:
-            signer = Signer(load_private_key(file.read()))
         return TokenRequests(
             self.issuers[0],
             signer,

@@ -8,7 +8,7 @@ from typing import Final
 
 from pilothouse.app.authentication import Authentication
 from pilothouse.authn import openid_metadata
-from pilothouse.authn.openid_metadata import CONFIGURATION_PATH, KEY_SET_MEDIA_TYPE, KEY_SET_PATH, MAX_AGE
+from pilothouse.authn.openid_metadata import CONFIGURATION_PATH, KEY_SET_MEDIA_TYPE, KEY_SET_PATH
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import error_response
 from pilothouse.machinery import errors
@@ -18,7 +18,6 @@ from pilothouse.server.routes import RouteHandler
 
 logger = logging.getLogger(__name__)
 _JSON: Final = "application/json"
-_CACHING: Final = (b"cache-control", b"public, max-age=%d" % MAX_AGE)
 
 
 def install_openid(server: GenericAPIServer, authentication: Authentication, jwks_uri: str, address: str) -> None:
@@ -40,17 +39,19 @@ def install_openid(server: GenericAPIServer, authentication: Authentication, jwk
         (CONFIGURATION_PATH, _JSON, configuration),
         (KEY_SET_PATH, KEY_SET_MEDIA_TYPE, key_set),
     ):
-        server.routes.add(path, only_get(_document(media_type, make)))
-        server.routes.add(path + "/", only_get(_document(media_type, make)), hidden=True)
+        serve = only_get(_document(media_type, make, authentication))
+        server.routes.add(path, serve)
+        server.routes.add(path + "/", serve, hidden=True)
         server.routes.add_prefix(path + "/", _nothing_below, hidden=True)
 
 
-def _document(media_type: str, make: Callable[[], bytes]) -> RouteHandler:
+def _document(media_type: str, make: Callable[[], bytes], authentication: Authentication) -> RouteHandler:
     async def serve(request: APIRequest) -> Response:
         if not _accepts(request.headers.get(b"accept", b""), media_type):
             why = f"406: Not Acceptable\n\nAvailable representations: {media_type}"
             return error_response(None, errors.StatusError(406, "NotAcceptable", why, {}))
-        return Response(200, make(), media_type.encode(), [_CACHING])
+        caching = (b"cache-control", b"public, max-age=%d" % authentication.keys_max_age)
+        return Response(200, make(), media_type.encode(), [caching])
 
     return serve
 

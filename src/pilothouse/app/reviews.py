@@ -32,6 +32,7 @@ from pilothouse.registry.rest.before_create import ensure_namespace
 _AUTHENTICATION: Final = "authentication.k8s.io"
 _AUTHORIZATION: Final = "authorization.k8s.io"
 _TOKEN_SECONDS: Final = 3600
+_ISSUED_CREDENTIAL: Final = "authentication.kubernetes.io/issued-credential-id"
 _managers: dict[tuple[GroupVersionKind, str], FieldManager] = {}
 
 Answer = Callable[["Review"], Awaitable[Object]]
@@ -183,6 +184,8 @@ class ReviewAnswers:
         requests.complete(review.object, account, info.name, info.namespace)
         await review.admit()
         issued = await requests.issue(review.object, account)
+        if review.request.audit is not None:
+            review.request.audit.annotate(_ISSUED_CREDENTIAL, issued.credential_id)
         for warning in issued.warnings:
             review.request.warn(warning)
         return issued.request

@@ -20,6 +20,7 @@ from pilothouse.authn.bearer import Bearer, WebSocketBearer
 from pilothouse.authn.bootstrap_token import BootstrapTokens
 from pilothouse.authn.certificate_chain import parse_authorities
 from pilothouse.authn.client_certificate import ClientCertificate, VerifiedCertificates
+from pilothouse.authn.external_signer import ExternalSigner
 from pilothouse.authn.jose import VerificationKey, load_public_keys
 from pilothouse.authn.metrics import AuthenticationMetrics
 from pilothouse.authn.oidc import ALGORITHMS, Fetch, OIDCAuthenticator
@@ -52,6 +53,8 @@ class Settings:
     client_ca_file: str = ""
     token_file: str = ""
     service_account_key_files: Sequence[str] = ()
+    # Takes the place of key files.
+    external_signer: ExternalSigner | None = None
     service_account_issuers: Sequence[str] = ()
     service_account_lookup: bool = True
     api_audiences: Sequence[str] = ()
@@ -160,13 +163,17 @@ def _token_authenticators(
         token_file = TokenFile(settings.token_file)
         files.append(token_file.file)
         found.append(AudienceAgnostic(audiences, token_file))
-    if settings.service_account_key_files:
-        keys = read_keys(settings.service_account_key_files, files)
+    signer = settings.external_signer
+    if signer is not None or settings.service_account_key_files:
+        keys = signer.known_keys if signer is not None else read_keys(settings.service_account_key_files, files)
+        shared: dict[str, Any] = {
+            "metrics": metrics.tokens,
+            "find_key": None if signer is None else signer.find_key,
+        }
         looked_up = objects if settings.service_account_lookup else None
-        found.append(LegacyTokens(keys, audiences, looked_up, note_legacy_use, metrics=metrics.tokens))
+        found.append(LegacyTokens(keys, audiences, looked_up, note_legacy_use, **shared))
         if settings.service_account_issuers:
-            issuers = settings.service_account_issuers
-            found.append(BoundTokens(issuers, keys, audiences, objects, metrics=metrics.tokens))
+            found.append(BoundTokens(settings.service_account_issuers, keys, audiences, objects, **shared))
     if settings.bootstrap_tokens:
         found.append(AudienceAgnostic(audiences, BootstrapTokens(objects)))
     if settings.oidc_issuers:

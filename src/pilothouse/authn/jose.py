@@ -135,6 +135,10 @@ class Signer:
         signed = f"{self._head}.{encode_base64url(orjson.dumps(claims, option=orjson.OPT_SORT_KEYS))}"
         return f"{signed}.{encode_base64url(self._signature(signed.encode()))}"
 
+    async def sign_claims(self, claims: Mapping[str, Any]) -> str:
+        """The same for those who do not know that nothing here waits."""
+        return self.sign(claims)
+
     def _signature(self, signed: bytes) -> bytes:
         from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
 
@@ -202,6 +206,21 @@ def _public_key(pem: bytes) -> PublicKey | None:
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return None
     return key if isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey) else None
+
+
+def load_pkix_key(der: bytes) -> PublicKey:
+    """A public key by its DER encoding. Raises ``ValueError``."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa
+    from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+    try:
+        key = load_der_public_key(der)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise ValueError(f"the key is malformed: {error}") from None
+    if not isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey):
+        raise ValueError("only RSA and ECDSA keys are supported")
+    return key
 
 
 def as_jwk(key: VerificationKey) -> dict[str, str]:

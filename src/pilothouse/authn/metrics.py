@@ -66,6 +66,7 @@ class AuthenticationMetrics:
         self._by_name: dict[str, Value] = {}
         self.cache = TokenCacheMetrics()
         self.tokens = TokenMetrics()
+        self.signer: SignerMetrics | None = None
         self.reloads = ReloadMetrics("authentication", "authentication configuration", server)
         self._issuers = Histogram(
             "apiserver_authentication_jwt_authenticator_latency_seconds",
@@ -97,7 +98,48 @@ class AuthenticationMetrics:
     def instruments(self) -> list[Instrument]:
         """All of them."""
         own = (self._users, self._attempts, self._seconds, self._issuers)
-        return [*own, *self.cache.instruments(), *self.tokens.instruments(), *self.reloads.instruments()]
+        signer = () if self.signer is None else self.signer.instruments()
+        parts = (self.cache, self.tokens, self.reloads)
+        return [*own, *signer, *(each for part in parts for each in part.instruments())]
+
+
+class SignerMetrics:
+    """Calls of the external signer of service account tokens."""
+
+    def __init__(self) -> None:
+        prefix = "apiserver_externaljwt"
+        self._fetched_at = Gauge(f"{prefix}_fetch_keys_success_timestamp", "[ALPHA] When keys were last fetched.")
+        self._dated = Gauge(f"{prefix}_fetch_keys_data_timestamp", "[ALPHA] How old the fetched keys are.")
+        self._fetches = Counter(f"{prefix}_fetch_keys_request_total", "[ALPHA] Attempts to fetch keys.", ("code",))
+        self._signings = Counter(f"{prefix}_sign_request_total", "[ALPHA] Attempts to sign.", ("code",))
+        self._seconds = Histogram(
+            f"{prefix}_request_duration_seconds",
+            "[ALPHA] Seconds of calls to the external signer.",
+            ("method", "code"),
+            (*_TOKEN_BUCKETS, 30.0, 60.0),
+        )
+
+    def fetched(self, code: str) -> None:
+        """Keys were asked for."""
+        self._fetches.labelled(code).value += 1
+        if code == "OK":
+            self._fetched_at.labelled().value = time.time()
+
+    def dated(self, moment: float) -> None:
+        """The keys are as of this time."""
+        self._dated.labelled().value = moment
+
+    def signed(self, code: str) -> None:
+        """A token was to be signed."""
+        self._signings.labelled(code).value += 1
+
+    def called(self, method: str, code: str, seconds: float) -> None:
+        """A call is over."""
+        self._seconds.labelled(method, code).observe(seconds)
+
+    def instruments(self) -> tuple[Instrument, ...]:
+        """All of them."""
+        return self._fetched_at, self._dated, self._fetches, self._signings, self._seconds
 
 
 class TokenCacheMetrics:

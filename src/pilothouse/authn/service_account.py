@@ -12,7 +12,7 @@ import datetime
 import hmac
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from pilothouse.authn import user as names
@@ -62,8 +62,11 @@ class Verifier(ABC):
         api_audiences: Sequence[str],
         clock: Callable[[], float] = time.time,
         metrics: TokenMetrics | None = None,
+        find_key: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """``find_key`` may bring a key to light that a token names and ``keys`` does not have."""
         self._issuers = frozenset(issuers)
+        self._find_key = find_key
         self._metrics = metrics or TokenMetrics()
         self._keys = keys
         self._api_audiences = tuple(api_audiences)
@@ -77,7 +80,7 @@ class Verifier(ABC):
         claims = claims_of(signed)
         if claims is None or not isinstance(claims.get("iss"), str) or claims["iss"] not in self._issuers:
             return None
-        self._check_signature(signed)
+        await self._check_signature(signed)
         findings = Findings()
         held = _audiences(claims)
         if not held:
@@ -93,9 +96,12 @@ class Verifier(ABC):
         user = await self._validate(token, claims, findings)
         return Authenticated(user, common, tuple(findings.warnings), tuple(findings.annotations))
 
-    def _check_signature(self, signed: SignedToken) -> None:
+    async def _check_signature(self, signed: SignedToken) -> None:
         wanted = signed.header.get("kid")
         keys = [key for key in self._keys() if not wanted or key.id == wanted]
+        if not keys and self._find_key is not None:
+            await self._find_key()
+            keys = [key for key in self._keys() if not wanted or key.id == wanted]
         if not keys:
             raise InvalidCredentials("invalid signature, no keys found")
         faults: list[str] = []
@@ -122,8 +128,9 @@ class BoundTokens(Verifier):
         objects: ObjectGetter,
         clock: Callable[[], float] = time.time,
         metrics: TokenMetrics | None = None,
+        find_key: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        super().__init__(issuers, keys, api_audiences, clock, metrics)
+        super().__init__(issuers, keys, api_audiences, clock, metrics, find_key)
         self._objects = objects
 
     async def _validate(self, token: str, claims: Mapping[str, Any], findings: Findings) -> User:
@@ -209,8 +216,9 @@ class LegacyTokens(Verifier):
         note_use: Callable[[Mapping[str, Any]], object] = lambda secret: None,
         clock: Callable[[], float] = time.time,
         metrics: TokenMetrics | None = None,
+        find_key: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        super().__init__((LEGACY_ISSUER,), keys, api_audiences, clock, metrics)
+        super().__init__((LEGACY_ISSUER,), keys, api_audiences, clock, metrics, find_key)
         self._objects = objects
         self._note_use = note_use
 

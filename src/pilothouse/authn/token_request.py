@@ -9,9 +9,9 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
-from pilothouse.authn.jose import Signer
+from pilothouse.authn.external_signer import SigningFailed
 from pilothouse.authn.service_account import ObjectGetter
 from pilothouse.authn.user import service_account_name
 from pilothouse.machinery import errors
@@ -39,13 +39,21 @@ class Issued(NamedTuple):
     credential_id: str
 
 
+class ClaimSigner(Protocol):
+    """Makes tokens of claims, here or elsewhere."""
+
+    async def sign_claims(self, claims: Mapping[str, Any]) -> str:
+        """A token with these claims. Raises SigningFailed."""
+        ...
+
+
 class TokenRequests:
-    """Issues tokens with one key, in the name of one issuer."""
+    """Issues tokens in the name of one issuer. The limits of lifetimes may be narrowed once the signer told its own."""
 
     def __init__(
         self,
         issuer: str,
-        signer: Signer,
+        signer: ClaimSigner,
         api_audiences: Sequence[str],
         objects: ObjectGetter,
         clock: Callable[[], float],
@@ -59,7 +67,8 @@ class TokenRequests:
         self._api_audiences = tuple(api_audiences)
         self._objects = objects
         self._clock = clock
-        self._max_seconds = max_seconds
+        self.max_seconds = max_seconds
+        self.extended_seconds = EXTENDED_SECONDS
         self._extend = extend
         self._new_id = new_id
 
@@ -94,15 +103,19 @@ class TokenRequests:
         bound, bound_to_pod = await self._bind(spec.get("boundObjectRef"), name, account["metadata"]["namespace"])
         warnings: list[str] = []
         seconds = spec["expirationSeconds"]
-        if 0 < self._max_seconds < seconds:
-            warnings.append(f"requested expiration of {seconds} seconds shortened to {self._max_seconds} seconds")
-            seconds = spec["expirationSeconds"] = self._max_seconds
+        if 0 < self.max_seconds < seconds:
+            warnings.append(f"requested expiration of {seconds} seconds shortened to {self.max_seconds} seconds")
+            seconds = spec["expirationSeconds"] = self.max_seconds
         now = self._clock()
         lifetime, warn_after = seconds, 0
         if self._extend and bound_to_pod and seconds == WARN_ONLY_SECONDS and self._for_the_api(spec["audiences"]):
-            lifetime, warn_after = EXTENDED_SECONDS, seconds
+            lifetime, warn_after = self.extended_seconds, seconds
         claims = self._claims(account, bound, spec["audiences"], int(now), lifetime, warn_after)
-        request["status"] = {"token": self._signer.sign(claims), "expirationTimestamp": _rfc3339(now + seconds)}
+        try:
+            token = await self._signer.sign_claims(claims)
+        except SigningFailed as failure:
+            raise errors.internal_error(f"failed to generate token: {failure}") from None
+        request["status"] = {"token": token, "expirationTimestamp": _rfc3339(now + seconds)}
         return Issued(request, tuple(warnings), f"JTI={claims['jti']}")
 
     def _for_the_api(self, audiences: Sequence[str]) -> bool:

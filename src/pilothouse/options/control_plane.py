@@ -114,7 +114,11 @@ class ControlPlaneOptions(FlagGroup):
     )
     proxy_client_key_file: str = flag("proxy-client-key-file", STRING, "", "Key of --proxy-client-cert-file.")
     service_account_signing_endpoint: str = flag(
-        "service-account-signing-endpoint", STRING, "", "Socket of an external signer of service account tokens."
+        "service-account-signing-endpoint",
+        STRING,
+        "",
+        "Socket of an external signer of service account tokens.",
+        effective=True,
     )
     service_account_signing_key_file: str = flag(
         "service-account-signing-key-file",

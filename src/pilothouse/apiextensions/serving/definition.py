@@ -159,6 +159,7 @@ class ServedDefinition:
         cache = self._storage.cache(self.key, CustomCodec(self.versions, self.versions.storage, self._fields()))
         store = CustomStore(resource, strategy, cache, codec, self._storage.root, self.versions, rendering)
         store.oldest_watch = self.served_since
+        store.is_stale = self._storage.is_stale
         return self._make_scope(resource, version, "", strategy, store, rendering)
 
     def _main(self, version: str) -> ResourceScope:

@@ -58,6 +58,10 @@ class Provider:
     kms: KMS | None = None
 
 
+_OLD_KMS: Final = (
+    "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 instead.  "
+    "Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature."
+)
 GroupAndResource = tuple[str, str]
 
 
@@ -103,6 +107,8 @@ def _provider(entry: Mapping[str, Any]) -> Provider:
     if kind == "identity":
         return Provider(kind)
     if kind == "kms":
+        if (settings.get("apiVersion") or "v1") == "v1":
+            raise ValueError(_OLD_KMS)
         timeout = parse_duration(str(settings.get("timeout") or "3s")) / 1_000_000_000
         return Provider(kind, kms=KMS(settings["name"], settings["endpoint"], timeout))
     return Provider(kind, tuple(Key(key["name"], base64.b64decode(key["secret"])) for key in settings["keys"]))
@@ -247,10 +253,10 @@ def _kms_faults(settings: Mapping[str, Any], path: Path, names: set[str]) -> lis
     name, version = str(settings.get("name") or ""), settings.get("apiVersion") or "v1"
     if not name:
         faults.append(required(path.child("name"), "name is a mandatory field for a provider"))
-    if ":" in name:
+    if version != "v1" and ":" in name:
         detail = f"invalid KMS provider name {name}, must not contain ':'"
         faults.append(invalid(path.child("name"), name, detail))
-    if name in names:
+    if version != "v1" and name in names:
         detail = f"duplicate KMS provider name {name}, names must be unique"
         faults.append(invalid(path.child("name"), name, detail))
     names.add(name)
@@ -265,9 +271,13 @@ def _kms_faults(settings: Mapping[str, Any], path: Path, names: set[str]) -> lis
     elif urlsplit(endpoint).scheme != "unix":
         detail = f'unsupported scheme "{urlsplit(endpoint).scheme}" for KMS provider, only unix is supported'
         faults.append(invalid(path.child("endpoint"), endpoint, detail))
-    if version != "v2":
-        detail = f"unsupported apiVersion {version} for KMS provider, only v2 is supported"
+    size = settings.get("cachesize")
+    if version != "v1" and size is not None:
+        faults.append(invalid(path.child("cachesize"), size, "cachesize is not supported in v2"))
+    elif size == 0:
+        detail = "cachesize should be a positive value, or negative to disable"
+        faults.append(invalid(path.child("cachesize"), size, detail))
+    if version not in ("v1", "v2"):
+        detail = "unsupported apiVersion apiVersion for KMS provider, only v1 and v2 are supported"
         faults.append(invalid(path.child("apiVersion"), version, detail))
-    elif settings.get("cachesize") is not None:
-        faults.append(invalid(path.child("cachesize"), settings["cachesize"], "cachesize is not supported in v2"))
     return faults

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
-from pilothouse.storage.encryption import messages
+from pilothouse.machinery.protobuf import plain_messages as messages
 from pilothouse.storage.encryption.aes import AESGCM, DerivedAESGCM
 from pilothouse.storage.encryption.transforming import KeyMissing, Transformer, TransformFailed
 

@@ -1,23 +1,19 @@
-"""Calls to a key management service over gRPC on a Unix socket. ``grpcio`` is loaded when the first service is used."""
+"""The calls of the key management service."""
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-from pilothouse.storage.encryption import messages
+from pilothouse.machinery.protobuf import plain_messages as messages
+from pilothouse.net.unary_calls import CallFailed, UnaryCalls
 from pilothouse.storage.encryption.kms import Encrypted, Status
 from pilothouse.storage.encryption.transforming import TransformFailed
-
-_SERVICE: Final = "/v2.KeyManagementService/"
 
 
 class KMSClient:
     """One service. Connects when first called."""
 
     def __init__(self, endpoint: str, timeout: float) -> None:
-        self._target = "unix:" + endpoint.removeprefix("unix://").removeprefix("unix:")
+        self._calls = UnaryCalls(endpoint, "v2.KeyManagementService")
         self._timeout = timeout
-        self._channel: Any = None
 
     async def status(self) -> Status:
         """The service's state."""
@@ -41,21 +37,12 @@ class KMSClient:
 
     async def close(self) -> None:
         """Close the connection."""
-        channel, self._channel = self._channel, None
-        if channel is not None:
-            await channel.close()
+        await self._calls.close()
 
     async def _call(self, method: str, body: bytes) -> dict[int, list[bytes | int]]:
         try:
-            import grpc  # type: ignore[import-untyped]
-        except ImportError:
-            raise TransformFailed("KMS providers need the package grpcio (pip install 'pilothouse[grpc]')") from None
-        if self._channel is None:
-            self._channel = grpc.aio.insecure_channel(self._target)
-        call = self._channel.unary_unary(_SERVICE + method)
-        try:
-            return messages.decode(await call(body, timeout=self._timeout))
-        except grpc.aio.AioRpcError as error:
-            raise TransformFailed(f"rpc error: code = {error.code().name} desc = {error.details()}") from None
+            return messages.decode(await self._calls.call(method, body, self._timeout))
+        except CallFailed as failure:
+            raise TransformFailed(str(failure)) from None
         except messages.MalformedMessage as error:
             raise TransformFailed(f"{method}: {error}") from None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.storage.encryption import messages
+from pilothouse.machinery.protobuf import plain_messages as messages
 from pilothouse.storage.encryption.kms import WRITE_SECONDS, Encrypted, Envelope, Status
 from pilothouse.storage.encryption.kms_client import KMSClient
 from pilothouse.storage.encryption.transforming import KeyMissing, TransformFailed

@@ -1,6 +1,6 @@
-"""The few protobuf messages of key management: what is stored with an encrypted value, and the calls of the service.
+"""Protobuf messages of plug-in services, which have no schema here: key management, external signers of tokens.
 
-Fields are bytes, text, numbers, or a map from text to bytes; nothing nests deeper.
+Fields are bytes (or messages as bytes), text, numbers, or a map from text to bytes.
 """
 
 from __future__ import annotations
