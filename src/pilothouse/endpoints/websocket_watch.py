@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final
 
 from pilothouse.endpoints.negotiation import PROTOBUF
 from pilothouse.endpoints.request import APIRequest
@@ -19,15 +19,16 @@ from pilothouse.net.websocket import BadHandshake, WebSocket, frame_binary, fram
 from pilothouse.storage.cacher import Watcher
 
 _LENGTH_PREFIX: Final = 4
-T = TypeVar("T")
 Stream = Callable[[WebSocket], Awaitable[None]]
 
 
-def in_messages(encode: Callable[[T], bytes], format: str) -> Callable[[T], bytes]:
-    """The same encoding, each result a message instead of a piece of a stream."""
-    if format == PROTOBUF:
-        return lambda event: frame_binary(encode(event)[_LENGTH_PREFIX:])
-    return lambda event: frame_text(encode(event))
+def message_framing(format: str) -> Callable[[bytes], bytes]:
+    """What makes a message of an encoded event."""
+    return _binary_message if format == PROTOBUF else frame_text
+
+
+def _binary_message(event: bytes) -> bytes:
+    return frame_binary(event[_LENGTH_PREFIX:])
 
 
 def switch_to_websocket(request: APIRequest, watcher: Watcher, stream: Stream) -> Response:

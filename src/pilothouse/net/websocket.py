@@ -126,7 +126,13 @@ class WebSocket(Upgraded):
 
     # For the one who serves
 
-    def write(self, frames: bytes) -> None:
+    def way_out(self) -> Callable[[bytes], object] | None:
+        """How to write frames right now; None when something has to be waited for: then `write_frames` and `drain`."""
+        if self._gate.paused or self._closing or self.transport.is_closing():
+            return None
+        return self.transport.write
+
+    def write_frames(self, frames: bytes) -> None:
         """Send whole frames; a no-op once the connection is ending."""
         if not self._closing and not self.transport.is_closing():
             self.transport.write(frames)

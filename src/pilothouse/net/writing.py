@@ -132,6 +132,16 @@ class PartsSender:
         return True
 
 
+def chunk(data: bytes) -> bytes:
+    """A piece of a chunked body, framed; made once, it may go to many clients."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def unframed(data: bytes) -> bytes:
+    """A piece of a body that ends with its connection."""
+    return data
+
+
 class BodyWriter:
     """Where a streaming handler writes. Writes of one turn of the loop leave together."""
 
@@ -156,13 +166,33 @@ class BodyWriter:
         """Queue `data`; never waits. A no-op once the client has gone."""
         if self.closed or not data:
             return
-        self._pieces.append(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        self._pieces.append(chunk(data) if self._chunked else data)
         self._size += len(data)
         if self._size >= BATCH:
             self.flush()
         elif not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._turn)
+
+    @property
+    def framing(self) -> Callable[[bytes], bytes]:
+        """What `write_frames` wants done to pieces of the body."""
+        return chunk if self._chunked else unframed
+
+    def way_out(self) -> Callable[[bytes], object] | None:
+        """How to write frames right now; None when something has to be waited for: then `write_frames` and `drain`."""
+        gate = self._gate
+        if gate.paused or self._pieces or self.closed or gate.transport.is_closing():
+            return None
+        return gate.transport.write
+
+    def write_frames(self, frames: bytes) -> None:
+        """Hand to the transport, now and in one piece, what is framed already. A no-op once the client has gone."""
+        if self._pieces:
+            self._pieces.append(frames)
+            self.flush()
+        elif not self.closed and not self._gate.transport.is_closing():
+            self._gate.transport.write(frames)
 
     async def drain(self, patience: float | None = None) -> bool:
         """Hand everything to the transport and wait while the client is slow; ClientDisconnected if it has gone.

@@ -188,7 +188,7 @@ async def for_ever(_: WebSocket) -> None:
 
 async def test_messages_then_a_normal_close(connect: Any) -> None:
     async def two(socket: WebSocket) -> None:
-        socket.write(frame_text("grüße".encode()) + frame_binary(b"\x00\xff"))
+        socket.write_frames(frame_text("grüße".encode()) + frame_binary(b"\x00\xff"))
         assert await socket.drain()
 
     peer, running, ended = await connect(two)
@@ -318,7 +318,7 @@ async def test_a_slow_client_holds_the_service_back(connect: Any) -> None:
         nonlocal pieces
         data = os.urandom(50_000)
         while await socket.drain(0.0):
-            socket.write(frame_binary(data))
+            socket.write_frames(frame_binary(data))
             pieces += 1
         blocked.set_result(pieces)
         await socket.drain()
@@ -342,7 +342,7 @@ async def test_who_does_not_read_is_cut_off(connect: Any) -> None:
 
     async def flood(socket: WebSocket) -> None:
         while await socket.drain(0.0):
-            socket.write(frame_binary(b"x" * 50_000))
+            socket.write_frames(frame_binary(b"x" * 50_000))
         gone.set()
         raise ClientDisconnected("client does not read")
 
@@ -358,7 +358,7 @@ async def test_a_close_that_is_not_taken(connect: Any, monkeypatch: pytest.Monke
 
     async def flood(socket: WebSocket) -> None:
         while await socket.drain(0.0):
-            socket.write(frame_binary(b"x" * 50_000))
+            socket.write_frames(frame_binary(b"x" * 50_000))
 
     peer, running, _ = await connect(flood)
     while running.server.upgraded:

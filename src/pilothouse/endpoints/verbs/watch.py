@@ -1,8 +1,9 @@
 """Watches: a stream of changes, one JSON object a line, or length-prefixed frames in protobuf, or WebSocket messages.
 
-An event is encoded once for all watchers that want it in the same form; the bytes are kept with the event. A watch ends
-when its time is up, the client goes, the server stops, or it fell too far behind. A client that does not read costs no
-more than a piece of output; when its watch has ended, it has a moment to take what is left, and is then cut off.
+An event is encoded and framed once for all watchers that want it in the same form; the bytes are kept with the event
+and handed to the connections as they are, without waking anybody, as long as the clients read. A watch ends when its
+time is up, the client goes, the server stops, or it fell too far behind. A client that does not read costs no more than
+a piece of output; when its watch has ended, it has a moment to take what is left, and is then cut off.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -26,7 +28,7 @@ from pilothouse.net.messages import BodyWriter, ClientDisconnected, Response
 from pilothouse.registry.store.listing import ListOptions, predicate_of
 from pilothouse.registry.store.versions import parse_version, too_large_version
 from pilothouse.storage.backends.contract import Compacted, FutureRevision
-from pilothouse.storage.cacher import BOOKMARK, Entry, Watcher, WatchEvent
+from pilothouse.storage.cacher import BOOKMARK, Entry, Outgoing, Sink, Watcher, WatchEvent
 
 if TYPE_CHECKING:
     from pilothouse.net.websocket import WebSocket
@@ -37,6 +39,8 @@ PIECE: Final = 60 * 1024
 PATIENCE: Final = 5.0
 Encode = Callable[[WatchEvent], bytes]
 EncodeError = Callable[[dict[str, Any]], bytes]
+Framing = Callable[[bytes], bytes]
+"""What the connection wants done to an encoded event: a function with a name of its own."""
 
 
 async def watch(scope: ResourceScope, request: APIRequest) -> Response:
@@ -54,31 +58,30 @@ async def watch(scope: ResourceScope, request: APIRequest) -> Response:
             raise
         return _expired(media, error)
     request.on_disconnect(watcher.stop)  # the client may go before the stream begins
-    encode, encode_error = encoder_for(scope, request, media), error_encoder(media)
-    by_websocket = request.asks_for_websocket
-    if by_websocket:
-        from pilothouse.endpoints.websocket_watch import in_messages, switch_to_websocket
-
-        encode, encode_error = in_messages(encode, media.format), in_messages(encode_error, media.format)
     seconds, marked = watch_seconds(request, extra), extra.initial_events is True
 
-    async def stream(writer: BodyWriter | WebSocket) -> None:
+    async def stream(writer: BodyWriter | WebSocket, framing: Framing) -> None:
         if media.transform == METADATA_LIST:
             watcher.stop()  # no event is a list: the original opens the stream and has nothing to say in it
             return
+        encode, encode_error = encoder_for(scope, request, media, framing), error_encoder(media, framing)
         await run_watch(watcher, encode, encode_error, writer, seconds, marked=marked, prepare=scope.prepare)
 
-    if by_websocket:
-        return switch_to_websocket(request, watcher, stream)
-    return Response(200, content_type=stream_content_type(media), stream=stream)
+    if request.asks_for_websocket:
+        from pilothouse.endpoints.websocket_watch import message_framing, switch_to_websocket
+
+        messages = message_framing(media.format)
+        return switch_to_websocket(request, watcher, lambda socket: stream(socket, messages))
+    return Response(
+        200, content_type=stream_content_type(media), stream=lambda writer: stream(writer, writer.framing)
+    )
 
 
 def _expired(media: Media, error: errors.StatusError) -> Response:
     """What is too old is told in the stream, so that clients list again instead of giving up."""
-    frame = error_encoder(media)(error.status)
 
     async def stream(writer: BodyWriter) -> None:
-        writer.write(frame)
+        writer.write_frames(error_encoder(media, writer.framing)(error.status))
 
     return Response(200, content_type=stream_content_type(media), stream=stream)
 
@@ -161,6 +164,8 @@ async def run_watch(
 ) -> None:
     """Write events until the watch ends; the end of the initial ones is ``marked`` for those who asked for them."""
     timer = asyncio.get_running_loop().call_later(seconds, watcher.end)
+    if prepare is None:
+        watcher.pass_to(_sender(encode, writer))
     try:
         while True:
             batch = await watcher.next_batch()
@@ -170,7 +175,7 @@ async def run_watch(
                 try:
                     await prepare([event.entry for event in batch if event.type != BOOKMARK])
                 except errors.StatusError as error:
-                    writer.write(encode_error(error.status))
+                    writer.write_frames(encode_error(error.status))
                     return
             if not marked and any(event.initial_end for event in batch):
                 batch = [event for event in batch if not event.initial_end]
@@ -189,11 +194,37 @@ async def _write_events(
         pieces.append(piece)
         size += len(piece)
         if size >= PIECE:
-            writer.write(b"".join(pieces))
+            writer.write_frames(b"".join(pieces))
             pieces, size = [], 0
             await _let_client_read(watcher, writer)
-    writer.write(b"".join(pieces))
+    if pieces:
+        writer.write_frames(b"".join(pieces))
     await _let_client_read(watcher, writer)
+
+
+def _sender(encode: Encode, writer: BodyWriter | WebSocket) -> Sink:
+    """Writes a piece of output to a client that reads; what is more, or to one that does not, waits its turn."""
+    way_out = writer.way_out
+
+    def send(events: list[WatchEvent]) -> Outgoing | None:
+        write = way_out()
+        if write is None:
+            return None
+        if len(events) == 1:
+            data = encode(events[0])
+            events.clear()
+            return write, data
+        pieces, size = [], 0
+        for event in events:
+            piece = encode(event)
+            pieces.append(piece)
+            size += len(piece)
+            if size >= PIECE:
+                break
+        del events[: len(pieces)]
+        return write, b"".join(pieces)
+
+    return send
 
 
 async def _let_client_read(watcher: Watcher, writer: BodyWriter | WebSocket) -> None:
@@ -205,37 +236,41 @@ async def _let_client_read(watcher: Watcher, writer: BodyWriter | WebSocket) -> 
         ended = watcher.ended
 
 
-def encoder_for(scope: ResourceScope, request: APIRequest, media: Media) -> Encode:
-    """How this watch's events become bytes."""
+def encoder_for(scope: ResourceScope, request: APIRequest, media: Media, framing: Framing) -> Encode:
+    """How this watch's events become bytes: shared by all watches that want the same ones."""
+    make: Encode
     if media.format == JSON and not media.transform:
-        return _plain_encoder(scope)
-    make = _object_maker(scope, request, media)
-    frame = _FRAMES[media.format]
-
-    def encode(event: WatchEvent) -> bytes:
-        return frame(event.type, make(event))
-
-    return encode
-
-
-def error_encoder(media: Media) -> EncodeError:
-    """How a failure in the middle of this watch becomes bytes."""
-    frame = _FRAMES[media.format]
-    return lambda status: frame("ERROR", status)
-
-
-def _plain_encoder(scope: ResourceScope) -> Encode:
-    form = scope.form
+        make = partial(_plain_event, scope)
+    else:
+        make = _other_event(_object_maker(scope, request, media), media)
+    if media.transform == TABLE:
+        return lambda event: framing(make(event))  # a watch's first table differs from the others
+    form = f"{scope.form} {media.format} {media.transform} {media.version} {framing.__qualname__}"
 
     def encode(event: WatchEvent) -> bytes:
         memo = event.memo
         data: bytes | None = memo.get(form)
         if data is None:
-            body = bookmark_bytes(scope, event) if event.type == BOOKMARK else served_bytes(scope, event.entry)
-            data = memo[form] = b'{"type":"%b","object":%b}\n' % (event.type.encode(), body)
+            data = memo[form] = framing(make(event))
         return data
 
     return encode
+
+
+def error_encoder(media: Media, framing: Framing) -> EncodeError:
+    """How a failure in the middle of this watch becomes bytes."""
+    encode = _ENCODINGS[media.format]
+    return lambda status: framing(encode("ERROR", status))
+
+
+def _plain_event(scope: ResourceScope, event: WatchEvent) -> bytes:
+    body = bookmark_bytes(scope, event) if event.type == BOOKMARK else served_bytes(scope, event.entry)
+    return b'{"type":"%b","object":%b}\n' % (event.type.encode(), body)
+
+
+def _other_event(make: Callable[[WatchEvent], dict[str, Any]], media: Media) -> Encode:
+    encode = _ENCODINGS[media.format]
+    return lambda event: encode(event.type, make(event))
 
 
 def bookmark_bytes(scope: ResourceScope, event: WatchEvent) -> bytes:
@@ -281,17 +316,17 @@ def _object_maker(
     return make
 
 
-def _json_frame(type: str, obj: dict[str, Any]) -> bytes:
+def _json_event(type: str, obj: dict[str, Any]) -> bytes:
     return orjson.dumps({"type": type, "object": obj}) + b"\n"
 
 
-def _protobuf_frame(type: str, obj: dict[str, Any]) -> bytes:
+def _protobuf_event(type: str, obj: dict[str, Any]) -> bytes:
     from pilothouse.machinery import protobuf
 
     return protobuf.encode_watch_event(type, encode_protobuf(obj))
 
 
-_FRAMES: Final[dict[str, Callable[[str, dict[str, Any]], bytes]]] = {
-    JSON: _json_frame,
-    PROTOBUF: _protobuf_frame,
+_ENCODINGS: Final[dict[str, Callable[[str, dict[str, Any]], bytes]]] = {
+    JSON: _json_event,
+    PROTOBUF: _protobuf_event,
 }

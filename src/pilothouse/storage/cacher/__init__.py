@@ -2,9 +2,10 @@
 
 from pilothouse.storage.cacher.cacher import Cacher
 from pilothouse.storage.cacher.changes import ADDED, BOOKMARK, DELETED, MODIFIED, Change, WatchEvent
+from pilothouse.storage.cacher.delivering import Outgoing
 from pilothouse.storage.cacher.entries import NOTHING, Entry, EntryCodec, restamp_json
 from pilothouse.storage.cacher.resource import EntryPage, ResourceCache
-from pilothouse.storage.cacher.watcher import Watcher
+from pilothouse.storage.cacher.watcher import Sink, Watcher
 
 __all__ = [
     "ADDED",
@@ -17,7 +18,9 @@ __all__ = [
     "Entry",
     "EntryCodec",
     "EntryPage",
+    "Outgoing",
     "ResourceCache",
+    "Sink",
     "WatchEvent",
     "Watcher",
     "restamp_json",

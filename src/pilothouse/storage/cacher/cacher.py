@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from pilothouse.storage.backends.contract import Backend, Compacted, Event, Feed, StorageError, Unavailable
 from pilothouse.storage.cacher.bookmarks import BookmarkSchedule
+from pilothouse.storage.cacher.delivering import Deliveries
 from pilothouse.storage.cacher.entries import EntryCodec
 from pilothouse.storage.cacher.progress import Progress
 from pilothouse.storage.cacher.resource import PendingWrite, ResourceCache
@@ -31,6 +32,7 @@ class Cacher:
         self.backend = backend
         self.now = clock
         self.progress = Progress()
+        self.deliveries = Deliveries()
         self._limits, self._tick_seconds = limits, tick_seconds
         self._resources: dict[str, ResourceCache] = {}
         self._bookmarks = BookmarkSchedule()

@@ -62,6 +62,7 @@ class ResourceCache:
         self.ready = False
         self.changed_revision = 0
         """The newest revision that may have touched this resource."""
+        self.deliveries = cacher.deliveries
         self._cacher, self._backend, self._limits = cacher, backend, limits
         self._index = OrderedEntries()
         self._window = Window(0, limits)

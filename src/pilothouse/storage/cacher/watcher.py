@@ -5,19 +5,26 @@ start, read page by page from the window or the backend's log, nothing is buffer
 audience offers changes into a bounded buffer. A live watcher whose buffer overflows is ended, so that one slow
 client costs the others nothing. The consumer calls `next_batch` until it gets an empty list, then looks at
 `overflowed` and `error` for the reason.
+
+A consumer that would do no more than pass live events on gives a *sink*. While it waits in `next_batch` its events are
+handed to the sink instead, by call; what the sink leaves, and the end, wake the consumer as ever. So there is one
+order of events: the sink is never called while the consumer has some in hand.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pilothouse.storage.backends.contract import StorageError
 from pilothouse.storage.cacher.changes import ADDED, Change, Matches, WatchEvent, bookmark
+from pilothouse.storage.cacher.delivering import Deliveries, Outgoing
 from pilothouse.storage.cacher.entries import Entry
 
 PAGE = 500
+Sink = Callable[[list[WatchEvent]], Outgoing | None]
+"""Takes events off the front of the list, as many as can leave at once, and says what to write."""
 
 
 class WatchSource(Protocol):
@@ -32,15 +39,22 @@ class WatchSource(Protocol):
     def leave(self, watcher: Watcher) -> None:
         """Stop offering."""
 
+    @property
+    def deliveries(self) -> Deliveries:
+        """Where a watcher with a sink says that it is due."""
+
 
 class Watcher:
     """See the module's docstring. For one consumer."""
 
     __slots__ = (
         "_buffer",
+        "_deliveries",
+        "_due",
         "_initial",
         "_initial_end",
         "_live",
+        "_sink",
         "_source",
         "_waiter",
         "bookmarks",
@@ -78,6 +92,14 @@ class Watcher:
         self._buffer: list[WatchEvent] = []
         self._live = False
         self._waiter: asyncio.Future[None] | None = None
+        self._sink: Sink | None = None
+        self._deliveries: Deliveries | None = None
+        self._due = False
+
+    def pass_to(self, sink: Sink) -> None:
+        """Hand live events to a sink while the consumer waits."""
+        self._sink = sink
+        self._deliveries = self._source.deliveries
 
     async def next_batch(self) -> list[WatchEvent]:
         """Wait for events and return all there are; an empty list means that the watch has ended."""
@@ -115,12 +137,14 @@ class Watcher:
         """Take a live event, or end when there is no room."""
         if event.entry.revision <= self.position:
             return
-        if len(self._buffer) >= self.limit:
+        buffer = self._buffer
+        if len(buffer) >= self.limit:
             self.overflowed = True
             self.end()
             return
-        self._buffer.append(event)
-        self._wake()
+        buffer.append(event)
+        if self._waiter is not None and not self._due:
+            self._wake()
 
     def offer_bookmark(self, revision: int) -> None:
         """Take a mark of progress; while catching up there is none to make."""
@@ -165,6 +189,26 @@ class Watcher:
         finally:
             self._waiter = None
 
+    def deliver(self) -> Outgoing | None:
+        """Called when the watcher is due: give what waits to the sink, unless the consumer is up already."""
+        self._due = False
+        waiter, sink = self._waiter, self._sink
+        if waiter is None or waiter.done() or sink is None:
+            return None
+        try:
+            outgoing = sink(self._buffer)
+        except Exception:
+            outgoing = None  # the consumer will meet the failure itself
+        if self._buffer:
+            waiter.set_result(None)
+        return outgoing
+
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        waiter = self._waiter
+        if waiter is None or waiter.done():
+            return
+        if self._deliveries is None or self.ended:
+            waiter.set_result(None)
+        elif not self._due:
+            self._due = True
+            self._deliveries.add(self)

@@ -10,12 +10,14 @@ from pilothouse.endpoints.verbs import watch
 from pilothouse.net.messages import ClientDisconnected
 from pilothouse.storage.cacher import Entry, Watcher, WatchEvent
 from pilothouse.storage.cacher.changes import Change
+from pilothouse.storage.cacher.delivering import Deliveries
 
 
 class Source:
     """A resource in which nothing happens."""
 
     def __init__(self) -> None:
+        self.deliveries = Deliveries()
         self.left = 0
 
     def join(self, watcher: Watcher) -> Sequence[Change] | None:
@@ -39,9 +41,11 @@ class Reader:
         self.waits = 0
         self.written: list[bytes] = []
 
-    def write(self, data: bytes) -> None:
-        if data:
-            self.written.append(data)
+    def way_out(self) -> None:
+        raise AssertionError("nothing happens after the initial events")
+
+    def write_frames(self, frames: bytes) -> None:
+        self.written.append(frames)
 
     async def drain(self, patience: float | None = None) -> bool:
         assert patience == watch.PATIENCE
