@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
+from pilothouse.authn.certificate_chain import parse_authorities
 from pilothouse.authn.claim_expressions import (
     BadExpression,
     ClaimExpressions,
@@ -18,7 +18,8 @@ from pilothouse.authn.claim_expressions import (
     uses_claim,
 )
 from pilothouse.authn.configuration_file import load_configuration, raise_faults
-from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, required, too_many
+from pilothouse.machinery.field_errors import FieldError, Path, duplicate, invalid, required, too_many
+from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.names import check_domain_prefixed_path
 
 if TYPE_CHECKING:
@@ -125,6 +126,10 @@ def parse_configuration(data: bytes, service_account_issuers: Sequence[str] = ()
 
 def _issuer(entry: Mapping[str, Any]) -> TrustedIssuer:
     issuer, mappings = entry["issuer"], entry["claimMappings"]
+    if issuer.get("egressSelectorType"):
+        # Connections through egress proxies are not supported, which is as if none were configured.
+        egress = quote(issuer["egressSelectorType"])
+        raise ValueError(f"oidc: egress lookup required with egress selector type {egress}")
     groups = mappings.get("groups") or {}
     rules = entry.get("claimValidationRules") or ()
     return TrustedIssuer(
@@ -181,7 +186,7 @@ def _faults(
         faults += _entry_faults(entry, path, disallowed)
         for name in ("url", "discoveryURL"):
             value = (entry.get("issuer") or {}).get(name, "")
-            if value and (name, value) in seen:
+            if (value or name == "url") and (name, value) in seen:
                 faults.append(duplicate(path.child("issuer").child(name), value))
             seen.add((name, value))
     if anonymous is not None and not anonymous.get("enabled") and anonymous.get("conditions"):
@@ -195,9 +200,8 @@ def _entry_faults(entry: Mapping[str, Any], path: Path, disallowed: Sequence[str
     faults = _issuer_faults(issuer, path.child("issuer"), disallowed)
     faults += _rule_faults(entry.get("claimValidationRules") or (), path.child("claimValidationRules"))
     faults += _mapping_faults(entry.get("claimMappings") or {}, path.child("claimMappings"))
+    faults += _email_faults(entry, path.child("claimMappings", "username", "expression"))
     faults += _user_rule_faults(entry.get("userValidationRules") or (), path.child("userValidationRules"))
-    if not faults:
-        faults += _email_faults(entry, path.child("claimMappings", "username", "expression"))
     return faults
 
 
@@ -226,13 +230,23 @@ def _compiling_faults(compile: Callable[[], object], path: Path, text: str) -> l
 
 def _email_faults(entry: Mapping[str, Any], path: Path) -> list[FieldError]:
     """An e-mail address is nobody's name before somebody looked whether it was verified."""
-    made = _expressions(entry)
-    if made is None or made.username is None or not uses_claim(made.username, "email"):
+    mappings = entry.get("claimMappings") or {}
+    username = mappings.get("username") or {}
+    if username.get("claim") or username.get("prefix") is not None or not _uses(username.get("expression"), "email"):
         return []
-    looked = [made.username, *made.extra.values(), *(rule.program for rule in made.claim_rules)]
-    if any(uses_claim(program, "email_verified") for program in looked):
+    looked = [username["expression"], *(each.get("valueExpression") for each in mappings.get("extra") or ())]
+    looked += [rule.get("expression") for rule in entry.get("claimValidationRules") or ()]
+    if any(_uses(text, "email_verified") for text in looked):
         return []
-    return [invalid(path, made.username.text, _EMAIL_UNVERIFIED)]
+    return [invalid(path, username["expression"], _EMAIL_UNVERIFIED)]
+
+
+def _uses(text: str | None, claim: str) -> bool:
+    """Whether an expression selects a claim; one that does not compile uses none."""
+    try:
+        return bool(text) and uses_claim(compile_claims(text or ""), claim)
+    except BadExpression:
+        return False
 
 
 def _issuer_faults(issuer: Mapping[str, Any], path: Path, disallowed: Sequence[str]) -> list[FieldError]:
@@ -244,20 +258,32 @@ def _issuer_faults(issuer: Mapping[str, Any], path: Path, disallowed: Sequence[s
             faults.append(invalid(path.child("discoveryURL"), discovery, detail))
         faults += _url_faults(discovery, path.child("discoveryURL"), ())
     faults += _audience_faults(issuer, path)
-    if issuer.get("egressSelectorType"):
-        faults.append(forbidden(path.child("egressSelectorType"), "egress selectors are not supported by this server"))
+    if issuer.get("certificateAuthority"):
+        try:
+            parse_authorities(issuer["certificateAuthority"].encode())
+        except ValueError as error:
+            faults.append(invalid(path.child("certificateAuthority"), "<omitted>", str(error)))
+    egress = issuer.get("egressSelectorType")
+    if egress and egress not in ("controlplane", "cluster"):
+        detail = "egress selector must be either controlplane or cluster"
+        faults.append(invalid(path.child("egressSelectorType"), egress, detail))
     return faults
 
 
 def _url_faults(url: str, path: Path, disallowed: Sequence[str]) -> list[FieldError]:
+    from pilothouse.cel.library.urls import UrlError, parse_url
+
     faults: list[FieldError] = []
     if url in disallowed:
-        listed = " ".join(sorted(disallowed))
+        listed = " ".join(sorted(set(disallowed)))
         faults.append(invalid(path, url, f"URL must not overlap with disallowed issuers: [{listed}]"))
-    parts = urlsplit(url)
+    try:
+        parts = parse_url(url)
+    except UrlError as error:
+        return [*faults, invalid(path, url, str(error))]
     if parts.scheme != "https":
         faults.append(invalid(path, url, "URL scheme must be https"))
-    if parts.username is not None:
+    if "@" in url.partition("://")[2].partition("/")[0]:
         faults.append(invalid(path, url, "URL must not contain a username or password"))
     if parts.query:
         faults.append(invalid(path, url, "URL must not contain a query"))
@@ -297,11 +323,13 @@ def _rule_faults(rules: Sequence[Mapping[str, Any]], path: Path) -> list[FieldEr
             faults += _rule_expression_faults(rule, rules[:index], where)
         elif not claim:
             faults.append(required(where, "claim or expression is required"))
-        elif rule.get("message"):
-            faults.append(invalid(where.child("message"), rule["message"], "may not be specified when claim is set"))
-        if claim and claim in seen:
-            faults.append(duplicate(where.child("claim"), claim))
-        seen.add(claim)
+        else:
+            if rule.get("message"):
+                detail = "may not be specified when claim is set"
+                faults.append(invalid(where.child("message"), rule["message"], detail))
+            if claim in seen:
+                faults.append(duplicate(where.child("claim"), claim))
+            seen.add(claim)
     return faults
 
 
@@ -358,10 +386,11 @@ def _prefixed_faults(mapping: Mapping[str, Any], path: Path, *, needed: bool) ->
     if claim and expression:
         return [invalid(path, "", "claim and expression can't both be set")]
     if expression:
+        faults = _compiling_faults(lambda: compile_claims(expression), path.child("expression"), expression)
         if mapping.get("prefix") is not None:
             detail = "may not be specified when expression is set"
-            return [invalid(path.child("prefix"), mapping["prefix"], detail)]
-        return _compiling_faults(lambda: compile_claims(expression), path.child("expression"), expression)
+            return [invalid(path.child("prefix"), mapping["prefix"], detail), *faults]
+        return faults
     if not claim:
         return [required(path, "claim or expression is required")] if needed else []
     if mapping.get("prefix") is None:

@@ -56,6 +56,41 @@ PREFIX = "prefix is required when claim is set. It can be set to an empty string
             'jwt[0].issuer.url: Invalid value: "http://u:p@a?q#f": URL must not contain a fragment]',
         ),
         (
+            entry(issuer="{url: 'https://a:x', audiences: [x]}"),
+            'jwt[0].issuer.url: Invalid value: "https://a:x": parse "https://a:x": invalid port ":x" after host',
+        ),
+        (
+            entry(issuer="{url: https://a, audiences: [x], certificateAuthority: none}"),
+            'jwt[0].issuer.certificateAuthority: Invalid value: "<omitted>": data does not contain any valid RSA or '
+            "ECDSA certificates",
+        ),
+        (
+            entry(issuer="{url: https://a, audiences: [x], egressSelectorType: etcd}"),
+            'jwt[0].issuer.egressSelectorType: Invalid value: "etcd": egress selector must be either controlplane or '
+            "cluster",
+        ),
+        (
+            entry(issuer="{url: https://a, audiences: [x], egressSelectorType: cluster}"),
+            'oidc: egress lookup required with egress selector type "cluster"',
+        ),
+        (
+            entry(claimValidationRules="[{claim: a, expression: 'true'}, {claim: a}, {claim: a, message: m}]"),
+            '[jwt[0].claimValidationRules[0]: Invalid value: "a": claim and expression can\'t both be set, '
+            'jwt[0].claimValidationRules[2].message: Invalid value: "m": may not be specified when claim is set, '
+            'jwt[0].claimValidationRules[2].claim: Duplicate value: "a"]',
+        ),
+        (
+            entry(
+                claimMappings="{username: {expression: claims.email}, groups: {claim: g}}",
+                userValidationRules="[{expression: ''}]",
+            ),
+            f"[jwt[0].claimMappings.groups.prefix: Required value: {PREFIX}, "
+            'jwt[0].claimMappings.username.expression: Invalid value: "claims.email": claims.email_verified must be '
+            "used in claimMappings.username.expression or claimMappings.extra[*].valueExpression or "
+            "claimValidationRules[*].expression when claims.email is used in claimMappings.username.expression, "
+            "jwt[0].userValidationRules[0].expression: Required value]",
+        ),
+        (
             entry(issuer="{url: https://sa, audiences: [x]}"),
             'jwt[0].issuer.url: Invalid value: "https://sa": URL must not overlap with disallowed issuers: [https://sa]',
         ),
