@@ -16,6 +16,7 @@ from typing import Any, Final
 from pilothouse.admission.configuration import ConfigurationError
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
+from pilothouse.machinery.go_quote import quote
 
 ENTRY_POINTS: Final = "pilothouse.admission_plugins"
 OWN_PLACE: Final = "MutatingAdmissionPolicy"
@@ -99,7 +100,14 @@ class Catalogue:
 
     def make(self, names: Iterable[str], environment: Environment, configuration: Mapping[str, Any]) -> list[Plugin]:
         """Make plug-ins."""
-        return [self.loaders[name]()(environment, configuration.get(name)) for name in names]
+        return [self._make(name, environment, configuration.get(name)) for name in names]
+
+    def _make(self, name: str, environment: Environment, section: Any) -> Plugin:
+        try:
+            return self.loaders[name]()(environment, section)
+        except ConfigurationError as error:
+            why = f"couldn't init admission plugin {quote(name)}: {error}"
+            raise ConfigurationError(f"failed to initialize admission: {why}") from None
 
 
 def load_catalogue(modules: Iterable[str] = ()) -> Catalogue:

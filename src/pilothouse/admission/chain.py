@@ -109,6 +109,11 @@ class Chain:
             phase = self._validating[key] = _Phase(VALIDATE, self.plugins, key, self.metrics)
         await phase.run(attributes)
 
+    async def reload(self) -> None:
+        """Let plug-ins look for changes of their files."""
+        for plugin in self.plugins:
+            await plugin.reload()
+
     async def close(self) -> None:
         """Release what plug-ins hold."""
         for plugin in self.plugins:

@@ -11,6 +11,7 @@ DEFAULTS: Final[Mapping[str, bool]] = {
     "CSIVolumeHealth": False,
     "DRANodeAllocatableResources": False,
     "GenericWorkload": False,
+    "ManifestBasedAdmissionControlConfig": True,
     "MutatingAdmissionPolicy": True,
     "PodCertificateRequest": True,
     "PodGroupPreemptionPolicy": False,

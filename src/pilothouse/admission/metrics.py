@@ -6,10 +6,11 @@ Everything else happens beside a call or an evaluation, which cost far more than
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Final
 
-from pilothouse.machinery.metrics import Counter, Histogram, Instrument, Observations
+from pilothouse.machinery.metrics import Counter, Gauge, Histogram, Instrument, Observations
 
 ADMIT: Final = "admit"
 VALIDATE: Final = "validate"
@@ -42,6 +43,7 @@ class AdmissionMetrics:
         )
         self.webhooks = WebhookMetrics()
         self.conditions = ConditionMetrics()
+        self.manifests = ManifestMetrics()
         self.validations = PolicyMetrics("validating", "[BETA]", ("enforcement_action",))
         self.mutations = PolicyMetrics("mutating", "[ALPHA]")
 
@@ -56,7 +58,7 @@ class AdmissionMetrics:
     def instruments(self) -> list[Instrument]:
         """All of them."""
         summary = _Summary(f"{_PREFIX}_step_admission_duration_seconds", self._phases)
-        parts = (self.webhooks, self.conditions, self.validations, self.mutations)
+        parts = (self.webhooks, self.conditions, self.manifests, self.validations, self.mutations)
         return [self._phases, summary, self._plugins, *(each for part in parts for each in part.instruments())]
 
 
@@ -77,6 +79,37 @@ class _Summary:
             yield f"# HELP {self.name} [ALPHA] Seconds of a phase of admission."
             yield f"# TYPE {self.name} summary"
             yield from shown
+
+
+class ManifestMetrics:
+    """Manifests that plug-ins read from files."""
+
+    def __init__(self) -> None:
+        prefix, labels = "apiserver_manifest_admission_config_controller", ("status", "plugin", "apiserver_id_hash")
+        self._count = Counter(f"{prefix}_automatic_reloads_total", "[ALPHA] Reloads of manifests.", labels)
+        self._last = Gauge(
+            f"{prefix}_automatic_reload_last_timestamp_seconds", "[ALPHA] Last reload of manifests.", labels
+        )
+        self._config = Gauge(
+            f"{prefix}_last_config_info", "[ALPHA] The manifests in force.", ("plugin", "apiserver_id_hash", "hash")
+        )
+        self._in_force: dict[str, str] = {}
+
+    def note(self, plugin: str, status: str) -> None:
+        """A reload was a ``success`` or a ``failure``."""
+        self._count.labelled(status, plugin, "").value += 1
+        self._last.labelled(status, plugin, "").value = time.time()
+
+    def in_force(self, plugin: str, digest: str) -> None:
+        """These manifests of a plug-in count from now on."""
+        self._in_force[plugin] = digest
+        self._config.forget()
+        for each, shown in self._in_force.items():
+            self._config.labelled(each, "", shown).value = 1
+
+    def instruments(self) -> tuple[Instrument, ...]:
+        """All of them."""
+        return self._count, self._last, self._config
 
 
 class WebhookMetrics:

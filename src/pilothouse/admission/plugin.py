@@ -47,5 +47,8 @@ class Plugin:
     async def validate(self, attributes: Attributes) -> None:
         """Refuse the request, or let it pass."""
 
+    async def reload(self) -> None:
+        """Look for changes of the files that the plug-in reads; called every few seconds."""
+
     async def close(self) -> None:
         """Release what the plug-in holds, when the server stops."""

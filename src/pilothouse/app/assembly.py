@@ -180,6 +180,7 @@ class Assembly:
             await asyncio.sleep(self.options.own.file_check_interval)
             await asyncio.to_thread(self.authentication.poll)
             await asyncio.to_thread(self.authorization.poll)
+            await self.admission.reload()
             if self.encryption is not None:
                 await self.encryption.poll()
             if self._tls is not None:

@@ -117,7 +117,10 @@ async def test_policies(environment: Environment, put: Any, make_request: Any, r
     spec = {"matchConstraints": constraints, "failurePolicy": "Fail", "matchConditions": conditions}
     await put(POLICIES.format("validating"), "p", spec={**spec, "validations": rules})
     await put(BINDINGS.format("validating"), "b", spec={"policyName": "p", "validationActions": ["Deny", "Audit"]})
-    mutation = {"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'add', path: '/data', value: {}}]"}}
+    mutation = {
+        "patchType": "JSONPatch",
+        "jsonPatch": {"expression": "[JSONPatch{op: 'add', path: '/data', value: {}}]"},
+    }
     await put(POLICIES.format("mutating"), "m", spec={**spec, "mutations": [mutation, mutation]})
     await put(BINDINGS.format("mutating"), "b", spec={"policyName": "m"})
     obj = {"metadata": {"name": "x", "namespace": "ns"}}

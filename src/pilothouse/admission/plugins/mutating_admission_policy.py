@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from pilothouse.admission.environment import Environment
+from pilothouse.admission.manifests.source import find_source
 from pilothouse.admission.metrics import NO_ERROR, VALIDATE, error_type
 from pilothouse.admission.plugin import Plugin
-from pilothouse.admission.policies.criteria import Match, is_exempt
-from pilothouse.admission.policies.definitions import Binding, Definition, Policies, Policy
+from pilothouse.admission.policies.criteria import Match, is_policy
+from pilothouse.admission.policies.definitions import Binding, Definition, Policies, Policy, require_configuration
 from pilothouse.admission.policies.faults import MutationFault
 from pilothouse.admission.policies.inputs import Inputs, describe_request, find_namespace
 from pilothouse.admission.policies.params import ParamError, Params, UnknownKind
 from pilothouse.admission.refusals import forbidden
 from pilothouse.admission.reinvocation import Reinvocation
+from pilothouse.admission.webhooks.matching import EXCLUDED
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import errors
 from pilothouse.machinery.go_quote import quote
@@ -97,20 +99,32 @@ class MutatingAdmissionPolicy(Plugin):
 
     def __init__(self, environment: Environment, configuration: Any = None) -> None:
         super().__init__(environment)
-        self._policies = Policies(environment, "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", _compile)
+        require_configuration(configuration, self.name)
+        kinds = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
+        static = find_source(environment, self.name, configuration, kinds, "policy")
+        resources = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
+        self._policies = Policies(environment, *resources, _compile, static)
         self._namespaces = environment.objects("", "v1", "namespaces")
         self._params = Params(environment)
         self._enabled = environment.enabled("MutatingAdmissionPolicy")
 
     def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:
         """Everything but policies themselves."""
-        return self._enabled and not is_exempt(resource)
+        if not self._enabled or resource in EXCLUDED:
+            return False
+        return self._policies.source is not None or not is_policy(resource)
+
+    async def reload(self) -> None:
+        """Read the manifests again if they changed."""
+        if self._policies.source is not None:
+            await self._policies.source.reload()
 
     async def admit(self, attributes: Attributes) -> None:
         """Apply each policy that is concerned, then refuse if one failed."""
         if self._policies.is_empty:
             return
-        policies = await self._policies.current()
+        own = is_policy(attributes.resource)
+        policies = self._policies.static() if own else await self._policies.current()
         if not policies:
             return
         faults = _Faults()

@@ -12,6 +12,7 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.admission.environment import Environment
+from pilothouse.admission.manifests.source import find_source
 from pilothouse.admission.metrics import ADMIT
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.reinvocation import Reinvocation
@@ -20,7 +21,7 @@ from pilothouse.admission.webhooks.calling import HookCaller
 from pilothouse.admission.webhooks.conditions import meets_conditions
 from pilothouse.admission.webhooks.failures import CallFailed, rejection
 from pilothouse.admission.webhooks.hooks import Hooks
-from pilothouse.admission.webhooks.matching import Invocation, is_exempt, match
+from pilothouse.admission.webhooks.matching import EXCLUDED, Invocation, is_registration, match
 from pilothouse.admission.webhooks.patching import apply_patch, decode_patch
 from pilothouse.admission.webhooks.reviews import Verdict
 from pilothouse.endpoints.admission import Attributes
@@ -55,19 +56,22 @@ class MutatingAdmissionWebhook(Plugin):
 
     def __init__(self, environment: Environment, configuration: Any = None) -> None:
         super().__init__(environment)
-        self._hooks = Hooks(environment, "mutatingwebhookconfigurations")
-        self._namespaces = environment.objects("", "v1", "namespaces")
         self._caller = HookCaller(environment, configuration)
+        static = find_source(environment, self.name, configuration, ("MutatingWebhookConfiguration",), "webhook")
+        self._hooks = Hooks(environment, "mutatingwebhookconfigurations", static)
+        self._namespaces = environment.objects("", "v1", "namespaces")
 
     def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:
         """Everything but what would lock out whoever repairs a webhook."""
-        return not is_exempt(resource)
+        if resource in EXCLUDED:
+            return False
+        return self._hooks.source is not None or not is_registration(resource)
 
     async def admit(self, attributes: Attributes) -> None:
         """Ask each webhook and take over what it changes."""
         if self._hooks.is_empty:
             return
-        hooks = await self._hooks.current()
+        hooks = self._hooks.static() if is_registration(attributes.resource) else await self._hooks.current()
         if not hooks:
             return
         run = attributes.reinvocation
@@ -147,6 +151,11 @@ class MutatingAdmissionWebhook(Plugin):
         attributes.annotations[_PATCH + place] = escape_html(orjson.dumps(said)).decode()
         attributes.object = await self.environment.served.from_version(attributes, invocation, patched)
         return bool(patched != obj)
+
+    async def reload(self) -> None:
+        """Read the manifests again if they changed."""
+        if self._hooks.source is not None:
+            await self._hooks.source.reload()
 
     async def close(self) -> None:
         """Close the connections."""

@@ -7,6 +7,7 @@ import logging
 from typing import Any, Final
 
 from pilothouse.admission.environment import Environment
+from pilothouse.admission.manifests.source import find_source
 from pilothouse.admission.metrics import VALIDATING
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.versions import ServedVersions
@@ -15,7 +16,7 @@ from pilothouse.admission.webhooks.calling import HookCaller
 from pilothouse.admission.webhooks.conditions import meets_conditions
 from pilothouse.admission.webhooks.failures import CallFailed, rejection
 from pilothouse.admission.webhooks.hooks import Hooks
-from pilothouse.admission.webhooks.matching import Invocation, is_exempt, match
+from pilothouse.admission.webhooks.matching import EXCLUDED, Invocation, is_registration, match
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupResource, GroupVersionKind
@@ -33,19 +34,22 @@ class ValidatingAdmissionWebhook(Plugin):
 
     def __init__(self, environment: Environment, configuration: Any = None) -> None:
         super().__init__(environment)
-        self._hooks = Hooks(environment, "validatingwebhookconfigurations")
-        self._namespaces = environment.objects("", "v1", "namespaces")
         self._caller = HookCaller(environment, configuration)
+        static = find_source(environment, self.name, configuration, ("ValidatingWebhookConfiguration",), "webhook")
+        self._hooks = Hooks(environment, "validatingwebhookconfigurations", static)
+        self._namespaces = environment.objects("", "v1", "namespaces")
 
     def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:
         """Everything but what would lock out whoever repairs a webhook."""
-        return not is_exempt(resource)
+        if resource in EXCLUDED:
+            return False
+        return self._hooks.source is not None or not is_registration(resource)
 
     async def validate(self, attributes: Attributes) -> None:
         """Ask, and refuse if one does."""
         if self._hooks.is_empty:
             return
-        hooks = await self._hooks.current()
+        hooks = self._hooks.static() if is_registration(attributes.resource) else await self._hooks.current()
         if not hooks:
             return
         served, metrics = self.environment.served, self.environment.metrics.conditions
@@ -106,6 +110,11 @@ class ValidatingAdmissionWebhook(Plugin):
             account.refused(denied)
             raise denied
         account.answered()
+
+    async def reload(self) -> None:
+        """Read the manifests again if they changed."""
+        if self._hooks.source is not None:
+            await self._hooks.source.reload()
 
     async def close(self) -> None:
         """Close the connections."""

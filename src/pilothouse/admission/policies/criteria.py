@@ -10,7 +10,6 @@ from pilothouse.admission.objects import Objects
 from pilothouse.admission.versions import ServedVersions
 from pilothouse.admission.webhooks.hooks import EQUIVALENT, Rule, read_rule, read_selector
 from pilothouse.admission.webhooks.matching import (
-    EXCLUDED,
     matches_rule,
     selects_namespace,
     selects_object,
@@ -104,6 +103,6 @@ def _read_rules(raw: list[dict[str, Any]] | None) -> tuple[NamedRule, ...]:
     return tuple(NamedRule(read_rule(each), frozenset(each.get("resourceNames") or ())) for each in raw or ())
 
 
-def is_exempt(resource: GroupResource) -> bool:
-    """Whether policies never see a resource: nobody could repair them otherwise."""
-    return resource in EXCLUDED or (resource.group == "admissionregistration.k8s.io" and resource.resource in _OWN)
+def is_policy(resource: GroupVersionResource | GroupResource) -> bool:
+    """Whether only policies from files see a resource: nobody could repair others."""
+    return resource.group == "admissionregistration.k8s.io" and resource.resource in _OWN

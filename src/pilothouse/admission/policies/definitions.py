@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from pilothouse.admission.configuration import require_kind
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.objects import Objects
 from pilothouse.admission.policies.criteria import Criteria, read_criteria
 from pilothouse.admission.webhooks.hooks import IGNORE
 from pilothouse.storage.cacher import Entry
+
+if TYPE_CHECKING:
+    from pilothouse.admission.manifests.loading import Loaded
+    from pilothouse.admission.manifests.source import ManifestSource
 
 T = TypeVar("T")
 _FORM: Final = "policies"
@@ -65,27 +70,52 @@ class Policies(Generic[T]):
     """All policies of one kind that are bound, by name."""
 
     def __init__(
-        self, environment: Environment, policies: str, bindings: str, compile_policy: Callable[[dict[str, Any]], T]
+        self,
+        environment: Environment,
+        policies: str,
+        bindings: str,
+        compile_policy: Callable[[dict[str, Any]], T],
+        static: ManifestSource | None = None,
     ) -> None:
+        self.source = static
+        self._loaded: Loaded | None = None
+        self._static: tuple[Policy[T], ...] = ()
         self._policies = environment.objects(_GROUP, "v1", policies)
         self._bindings = environment.objects(_GROUP, "v1", bindings)
         self._compile = compile_policy
-        self._state: tuple[object, object] = (None, None)
+        self._state: tuple[object, object, object] = (None, None, None)
         self._known: tuple[Policy[T], ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is bound for sure."""
-        return self._bindings.is_empty
+        return self.source is None and self._bindings.is_empty
 
     async def current(self) -> Sequence[Policy[T]]:
         """The policies as they are now."""
         await self._bindings.ready()
         await self._policies.ready()
-        state = (self._policies.remembered(_STATE, object), self._bindings.remembered(_STATE, object))
-        if state[0] is not self._state[0] or state[1] is not self._state[1]:
-            self._known, self._state = self._collect(), state
+        static = self.static()
+        state = (self._policies.remembered(_STATE, object), self._bindings.remembered(_STATE, object), static)
+        if any(new is not known for new, known in zip(state, self._state, strict=True)):
+            self._known, self._state = static + self._collect(), state
         return self._known
+
+    def static(self) -> tuple[Policy[T], ...]:
+        """Those from files."""
+        if self.source is not None and self.source.loaded is not self._loaded:
+            self._loaded = self.source.loaded
+            policies, bindings = self._loaded.objects.values()
+            bound: dict[str, list[Binding]] = {}
+            for obj in bindings:
+                binding = _read_binding(obj["metadata"]["name"], obj["spec"])
+                bound.setdefault(binding.policy, []).append(binding)
+            self._static = tuple(
+                Policy(Definition(name, obj["spec"], self._compile), bound[name])
+                for obj in policies
+                if (name := obj["metadata"]["name"]) in bound
+            )
+        return self._static
 
     def _collect(self) -> tuple[Policy[T], ...]:
         bound: dict[str, list[Binding]] = {}
@@ -104,12 +134,21 @@ class Policies(Generic[T]):
         return Definition(entry.name, self._policies.store.decode(entry).get("spec") or {}, self._compile)
 
     def _read_binding(self, entry: Entry) -> Binding:
-        spec = self._bindings.store.decode(entry).get("spec") or {}
-        criteria = spec.get("matchResources")
-        return Binding(
-            name=entry.name,
-            policy=spec.get("policyName", ""),
-            criteria=read_criteria(criteria) if criteria is not None else None,
-            param_ref=spec.get("paramRef"),
-            actions=tuple(spec.get("validationActions") or ()),
-        )
+        return _read_binding(entry.name, self._bindings.store.decode(entry).get("spec") or {})
+
+
+def _read_binding(name: str, spec: dict[str, Any]) -> Binding:
+    criteria = spec.get("matchResources")
+    return Binding(
+        name=name,
+        policy=spec.get("policyName", ""),
+        criteria=read_criteria(criteria) if criteria is not None else None,
+        param_ref=spec.get("paramRef"),
+        actions=tuple(spec.get("validationActions") or ()),
+    )
+
+
+def require_configuration(raw: Any, plugin: str) -> None:
+    """Refuse a section of the admission configuration that is not the plug-in's kind."""
+    if raw is not None:
+        require_kind(raw, "apiserver.config.k8s.io", ("v1",), f"{plugin}Configuration")

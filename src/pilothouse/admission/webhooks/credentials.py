@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pilothouse.admission.configuration import ConfigurationError, require_kind
-from pilothouse.machinery import yaml_codec
+from pilothouse.machinery import field_errors, yaml_codec
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class Credentials:
 
 
 _NONE = Credentials()
+_KUBECONFIG: Final = field_errors.Path("kubeConfigFile")
 
 
 class CredentialBook:
@@ -47,7 +48,12 @@ class CredentialBook:
             require_kind(raw, "apiserver.config.k8s.io", ("v1alpha1",), "WebhookAdmission")
         else:
             require_kind(raw, "apiserver.config.k8s.io", ("v1",), "WebhookAdmissionConfiguration")
-        return cls(raw.get("kubeConfigFile") or "")
+        kubeconfig = raw.get("kubeConfigFile") or ""
+        if kubeconfig and not kubeconfig.startswith("/"):
+            raise ConfigurationError(
+                str(field_errors.invalid(_KUBECONFIG, kubeconfig, "must be an absolute file path"))
+            )
+        return cls(kubeconfig)
 
     def find(self, target: str) -> Credentials:
         """The credentials for ``host:port``."""

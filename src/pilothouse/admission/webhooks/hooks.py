@@ -15,6 +15,8 @@ from pilothouse.machinery.labels import Selector, SelectorError
 from pilothouse.storage.cacher import Entry
 
 if TYPE_CHECKING:
+    from pilothouse.admission.manifests.loading import Loaded
+    from pilothouse.admission.manifests.source import ManifestSource
     from pilothouse.admission.webhooks.match_conditions import MatchConditions
 
 _COMPILED: Final = "webhooks"
@@ -69,36 +71,60 @@ class Hook:
 
 
 class Hooks:
-    """All webhooks of one kind of configuration, by name of the configuration and in its order."""
+    """All webhooks of one kind of configuration: those from files, then the stored ones, each by name and in order."""
 
-    def __init__(self, environment: Environment, resource: str) -> None:
+    def __init__(self, environment: Environment, resource: str, static: ManifestSource | None = None) -> None:
         self._environment = environment
         self._configurations = environment.objects("admissionregistration.k8s.io", "v1", resource)
+        self.source = static
+        self._loaded: Loaded | None = None
+        self._static: tuple[Hook, ...] = ()
+        self._joined: tuple[object, object, tuple[Hook, ...]] = (None, None, ())
 
     @property
     def is_empty(self) -> bool:
         """Whether there are none for sure."""
-        return self._configurations.is_empty
+        return self.source is None and self._configurations.is_empty
 
     async def current(self) -> Sequence[Hook]:
         """The webhooks as they are now."""
         configurations = self._configurations
         await configurations.ready()
-        return configurations.remembered(_COMPILED, self._collect)
+        stored = configurations.remembered(_COMPILED, self._collect)
+        if self.source is None:
+            return stored
+        static = self.static()
+        if self._joined[0] is not static or self._joined[1] is not stored:
+            self._joined = (static, stored, static + stored)
+        return self._joined[2]
+
+    def static(self) -> tuple[Hook, ...]:
+        """Those from files."""
+        if self.source is not None and self.source.loaded is not self._loaded:
+            self._loaded = self.source.loaded
+            self._static = tuple(
+                hook
+                for objects in self._loaded.objects.values()
+                for obj in objects
+                for hook in self._read(obj, obj["metadata"]["name"], "manifest/")
+            )
+        return self._static
 
     def _collect(self) -> tuple[Hook, ...]:
         entries = self._configurations.entries()
         return tuple(hook for entry in entries for hook in Objects.derived(entry, _COMPILED, self._compile))
 
     def _compile(self, entry: Entry) -> tuple[Hook, ...]:
-        configuration = self._configurations.store.decode(entry)
+        return self._read(self._configurations.store.decode(entry), entry.name)
+
+    def _read(self, configuration: dict[str, Any], owner: str, place: str = "") -> tuple[Hook, ...]:
         seen: dict[str, int] = {}
         hooks = []
         for raw in configuration.get("webhooks") or ():
             name = raw.get("name", "")
-            uid = f"{entry.name}/{name}/{seen.get(name, 0)}"
+            uid = f"{place}{owner}/{name}/{seen.get(name, 0)}"
             seen[name] = seen.get(name, 0) + 1
-            hooks.append(_read_hook(raw, uid, entry.name, self._conditions(raw)))
+            hooks.append(_read_hook(raw, uid, owner, self._conditions(raw)))
         return tuple(hooks)
 
     def _conditions(self, raw: dict[str, Any]) -> MatchConditions | None:

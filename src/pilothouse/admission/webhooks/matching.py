@@ -49,10 +49,8 @@ class Invocation:
     kind: GroupVersionKind
 
 
-def is_exempt(resource: GroupResource) -> bool:
-    """Whether webhooks never see a resource: it would break the cluster, or lock out who wants to repair it."""
-    if resource in EXCLUDED:
-        return True
+def is_registration(resource: GroupVersionResource | GroupResource) -> bool:
+    """Whether only webhooks from files see a resource: others could lock out who wants to repair them."""
     return resource.group == "admissionregistration.k8s.io" and resource.resource in _REGISTRATION
 
 
