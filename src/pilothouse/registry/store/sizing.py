@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Final
 
 from pilothouse.apis.strategy import Object
-from pilothouse.machinery import protobuf
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.schema.types import Struct
 from pilothouse.storage.backends.contract import TooLarge
@@ -30,6 +29,8 @@ def check_size(key: str, obj: Object, json_length: int, expected: int, struct: S
     if struct is None or struct.name.startswith(_KEPT_AS_JSON):
         length = json_length + _JSON_END
     else:
+        from pilothouse.machinery import protobuf
+
         length = len(protobuf.encode(struct, obj, GroupVersionKind("", struct.name, "")))
     size = transaction_size(len(key.encode()), length, expected)
     if size > _MOST_SENT:
