@@ -94,6 +94,8 @@ class Strategy:
     """The columns of a list of these objects, for kinds of which a row depends on the others."""
     hidden_annotations: ClassVar[tuple[str, ...]] = ()
     """Annotations that stand for fields of the spec, and so are no part of the metadata when that is shown alone."""
+    blank: ClassVar[Mapping[str, Any]] = {}
+    """What an object shows that nobody gave any content: where the original holds a plain number, its zero."""
     status_field: ClassVar[str] = "status"
     reset_fields: ClassVar[tuple[str, ...]] = ()
     """Dotted paths that writes through this endpoint never change, so that nobody comes to own them through it."""

@@ -134,9 +134,9 @@ class ResourceScope(Endpoint):
 
     @property
     def empty(self) -> dict[str, Any]:
-        """What an object without content shows beyond its metadata; bookmarks are such objects."""
+        """What an object without content shows; bookmarks are such objects."""
         if self._empty is None:
-            self._empty = {k: v for k, v in decode(self.expected.struct, {})[0].items() if k != "metadata"}
+            self._empty = {"metadata": {}, **decode(self.expected.struct, self.strategy.blank)[0]}
         return self._empty
 
     def hub_object(self, obj: Object) -> Object:

@@ -142,6 +142,7 @@ class DaemonSetStrategy(WorkloadStrategy):
     type_name = "apps.v1.DaemonSet"
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": DaemonSetStatusStrategy}
     columns = DAEMON_SET_COLUMNS
+    blank: ClassVar[Mapping[str, Any]] = {"metadata": {"annotations": {TEMPLATE_GENERATION: "0"}}}
     hidden_annotations: ClassVar[tuple[str, ...]] = (TEMPLATE_GENERATION,)
 
     def default(self, obj: Object) -> None:

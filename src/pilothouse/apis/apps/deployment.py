@@ -9,6 +9,7 @@ from pilothouse.apis.apps.amounts import is_nothing, validate_amount, validate_n
 from pilothouse.apis.apps.columns import DEPLOYMENT_COLUMNS
 from pilothouse.apis.apps.defaults import default_deployment
 from pilothouse.apis.apps.workload import (
+    BLANK_SCALABLE,
     SPEC,
     STATUS,
     WorkloadStrategy,
@@ -159,6 +160,7 @@ class DeploymentStrategy(WorkloadStrategy):
     warns_about_names = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": DeploymentStatusStrategy}
     columns = DEPLOYMENT_COLUMNS
+    blank = BLANK_SCALABLE
     hidden_annotations: ClassVar[tuple[str, ...]] = (ROLLBACK,)
 
     def default(self, obj: Object) -> None:

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from pilothouse.apis.apps.columns import REPLICA_SET_COLUMNS
 from pilothouse.apis.apps.defaults import default_replica_set
 from pilothouse.apis.apps.workload import (
+    BLANK_SCALABLE,
     SPEC,
     STATUS,
     WorkloadStrategy,
@@ -64,6 +65,7 @@ class ReplicaSetStrategy(WorkloadStrategy):
     warns_about_names = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": ReplicaSetStatusStrategy}
     columns = REPLICA_SET_COLUMNS
+    blank = BLANK_SCALABLE
 
     def default(self, obj: Object) -> None:
         default_replica_set(obj)

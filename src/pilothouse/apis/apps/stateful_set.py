@@ -9,6 +9,7 @@ from pilothouse.apis.apps.amounts import is_nothing, validate_amount, validate_n
 from pilothouse.apis.apps.columns import STATEFUL_SET_COLUMNS
 from pilothouse.apis.apps.defaults import default_stateful_set
 from pilothouse.apis.apps.workload import (
+    BLANK_SCALABLE,
     SPEC,
     STATUS,
     WorkloadStrategy,
@@ -188,6 +189,7 @@ class StatefulSetStrategy(WorkloadStrategy):
     validate_name = staticmethod(name_is_dns_label)
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": StatefulSetStatusStrategy}
     columns = STATEFUL_SET_COLUMNS
+    blank = BLANK_SCALABLE
 
     def default(self, obj: Object) -> None:
         default_stateful_set(obj)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from pilothouse.apis.core.internal_form import internal_form
@@ -99,6 +100,9 @@ def validate_collisions_kept(status: Object, old: Object, errs: list[FieldError]
     count, before = status.get("collisionCount"), old.get("collisionCount")
     if before is not None and (count is None or count < before):
         errs.append(invalid(STATUS.child("collisionCount"), count or 0, "cannot be decremented"))
+
+
+BLANK_SCALABLE: Final[Mapping[str, Any]] = {"spec": {"replicas": 0}}
 
 
 class WorkloadStrategy(StatusKeeper):

@@ -19,7 +19,7 @@ import orjson
 from pilothouse.endpoints.list_options import WatchOptions, read_list_options
 from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, YAML, Media, negotiate
 from pilothouse.endpoints.output.objects import metadata_of, served_bytes, served_object
-from pilothouse.endpoints.output.table import include_object, table_of
+from pilothouse.endpoints.output.table import include_object, partial_metadata, table_of
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import encode_protobuf
 from pilothouse.endpoints.scope import Prepare, ResourceScope
@@ -279,10 +279,11 @@ def bookmark_bytes(scope: ResourceScope, event: WatchEvent) -> bytes:
 
 
 def bookmark_object(scope: ResourceScope, event: WatchEvent) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"resourceVersion": str(event.revision)}
+    empty = scope.empty
+    metadata = {**empty["metadata"], "resourceVersion": str(event.revision)}
     if event.initial_end:
-        metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
-    return {"kind": scope.kind.kind, "apiVersion": scope.api_version, "metadata": metadata, **scope.empty}
+        metadata["annotations"] = {**metadata.get("annotations", {}), INITIAL_EVENTS_END: "true"}
+    return {"kind": scope.kind.kind, "apiVersion": scope.api_version, **empty, "metadata": metadata}
 
 
 def _bookmark_entry(scope: ResourceScope, event: WatchEvent) -> Entry:
@@ -308,7 +309,7 @@ def _object_maker(
             return table
         if media.transform in (METADATA, METADATA_LIST):
             if event.type == BOOKMARK:
-                metadata = bookmark_object(scope, event)["metadata"]
+                metadata = partial_metadata(scope, bookmark_object(scope, event)["metadata"])
                 return {"kind": METADATA, "apiVersion": version, "metadata": metadata}
             return metadata_of(scope, event.entry, media)
         return bookmark_object(scope, event) if event.type == BOOKMARK else served_object(scope, event.entry)

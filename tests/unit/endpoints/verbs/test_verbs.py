@@ -270,6 +270,33 @@ def test_a_streamed_list(maps: Maps) -> None:
     assert events[1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
+TEMPLATE = {"metadata": {}, "spec": {"containers": None}}
+GENERATION = {"deprecated.daemonset.template.generation": "0"}
+
+
+@pytest.mark.parametrize(
+    ("resource", "annotations", "spec"),
+    [
+        ("deployments", {}, {"replicas": 0, "selector": None, "template": TEMPLATE, "strategy": {}}),
+        ("replicasets", {}, {"replicas": 0, "selector": None, "template": TEMPLATE}),
+        ("daemonsets", GENERATION, {"selector": None, "template": TEMPLATE, "updateStrategy": {}}),
+    ],
+)
+def test_bookmarks_are_blank_objects(
+    pilothouse_server: InProcessServer, resource: str, annotations: Object, spec: Object
+) -> None:
+    path = (
+        f"/apis/apps/v1/namespaces/none/{resource}?watch=1&timeoutSeconds=1"
+        "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    )
+    bookmark = json.loads(pilothouse_server.call("GET", path).body.splitlines()[0])["object"]
+    assert bookmark["metadata"]["annotations"] == {**annotations, "k8s.io/initial-events-end": "true"}
+    assert bookmark["spec"] == spec
+    alone = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
+    bookmark = json.loads(pilothouse_server.call("GET", path, None, alone).body.splitlines()[0])["object"]
+    assert bookmark["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
 @pytest.mark.parametrize(
     ("query", "status"),
     [
