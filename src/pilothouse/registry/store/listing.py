@@ -7,7 +7,8 @@
     N                Exact         any      the past, from the cache when nothing has changed since
     continue token                          the token's revision, or the present for an inconsistent token
 
-A page ends with a token that names the revision and the next key, so that all pages together show one moment.
+A page ends with a token that names the revision and the next key, so that all pages together show one moment. A list
+that can hold only the object of one name (``fieldSelector=metadata.name=x``) is looked up, and is never continued.
 """
 
 from __future__ import annotations
@@ -100,15 +101,30 @@ async def list_entries(store: Store, namespace: str, options: ListOptions) -> Li
         options = replace(options, limit=0)
     if options.token:
         return await _continue(store, prefix, options, test)
+    key = None
+    if options.fields is not None:
+        if store.resource.namespaced and not namespace:
+            namespace = options.fields.exact_value("metadata.namespace") or ""
+            if namespace and not options.limit:  # pages name their keys from the root of what was asked for
+                prefix = store.prefix + namespace + "/"
+        key = _only_key(store, namespace, options.fields)
     if version and version != "0":
         wanted = _parse(version)
         exact = options.match == EXACT or (options.limit > 0 and not options.match)
         if exact:
-            return await _at(store, prefix, None, wanted, options, test)
+            return await _at(store, prefix, None, wanted, options, test, key)
         await store.wait_for(version)
     elif not version:
         await cache.wait_fresh()
-    return _present(store, prefix, None, cache.revision, options.limit, test)
+    return _present(store, prefix, None, cache.revision, options.limit, test, key)
+
+
+def _only_key(store: Store, namespace: str, fields: FieldSelector) -> str | None:
+    """The key of the one object that can match, if the selector names it."""
+    name = fields.exact_value("metadata.name")
+    if name is None or (store.resource.namespaced and not namespace):
+        return None
+    return store.key(namespace, name)
 
 
 def _parse(version: str) -> int:
@@ -121,9 +137,17 @@ def _parse(version: str) -> int:
 
 
 def _present(
-    store: Store, prefix: str, start: str | None, revision: int, limit: int, test: Predicate | None
+    store: Store,
+    prefix: str,
+    start: str | None,
+    revision: int,
+    limit: int,
+    test: Predicate | None,
+    only: str | None = None,
 ) -> Listing:
-    """A page of what the cache holds now, under the given revision."""
+    """A page of what the cache holds now, under the given revision; of all keys, or of ``only`` one."""
+    if only is not None:
+        return _single(store.cache.get(only), revision, test)
     if not limit:
         entries = store.cache.entries(prefix, start)
         return Listing(entries if test is None else [entry for entry in entries if test(entry)], revision)
@@ -143,14 +167,26 @@ def _present(
     return Listing(chosen, revision)
 
 
+def _single(entry: Entry | None, revision: int, test: Predicate | None) -> Listing:
+    return Listing([entry] if entry is not None and (test is None or test(entry)) else [], revision)
+
+
 async def _at(
-    store: Store, prefix: str, start: str | None, revision: int, options: ListOptions, test: Predicate | None
+    store: Store,
+    prefix: str,
+    start: str | None,
+    revision: int,
+    options: ListOptions,
+    test: Predicate | None,
+    only: str | None = None,
 ) -> Listing:
-    """A page of the past."""
+    """A page of the past; of all keys, or of ``only`` one."""
     cache = store.cache
-    if cache.revision >= revision and cache.unchanged_since(revision, prefix):
-        return _present(store, prefix, start, revision, options.limit, test)
+    if cache.revision >= revision and cache.unchanged_since(revision, only or prefix):
+        return _present(store, prefix, start, revision, options.limit, test, only)
     try:
+        if only is not None:
+            return _single(await cache.get_at(only, revision), revision, test)
         page = await cache.entries_at(revision, prefix, start, 0 if test else options.limit)
     except FutureRevision as late:
         raise too_large_version(revision, late.current) from None

@@ -89,6 +89,65 @@ async def test_field_selectors(store: Store) -> None:
     assert names(await list_entries(store, "", ListOptions(fields=both))) == []
 
 
+@pytest.mark.parametrize(
+    ("namespace", "selector", "found"),
+    [
+        ("one", "metadata.name=b", ["one/b"]),
+        ("one", "metadata.name=c", []),
+        ("one", "metadata.name=", []),
+        ("one", "metadata.name=b,metadata.name=a", []),
+        ("one", "metadata.name=b,metadata.name!=b", []),
+        ("one", "metadata.name=b,metadata.namespace=two", []),
+        ("", "metadata.name=b", ["one/b", "two/b"]),
+        ("", "metadata.name=b,metadata.namespace=two", ["two/b"]),
+        ("", "metadata.name=two/b", []),
+        ("", "metadata.namespace=two", ["two/b", "two/c"]),
+        ("", "metadata.namespace=two,metadata.name!=b", ["two/c"]),
+        ("", "metadata.namespace=two/b", []),
+    ],
+)
+@pytest.mark.parametrize("limit", [0, 1, 5])
+async def test_lists_of_one_name_or_namespace(
+    store: Store, namespace: str, selector: str, found: list[str], limit: int
+) -> None:
+    for key in ("one/a", "one/b", "two/b", "two/c"):
+        await add(store, key.partition("/")[2], key.partition("/")[0])
+    chosen: list[str] = []
+    token = ""
+    while True:
+        options = ListOptions(fields=fields.parse(selector), limit=limit, token=token)
+        page = await list_entries(store, namespace, options)
+        chosen += [f"{entry.namespace}/{entry.name}" for entry in page.entries]
+        token = page.token
+        if not token:
+            break
+    assert chosen == found
+
+
+async def test_a_list_of_one_name_is_not_continued(store: Store) -> None:
+    for name in ("a", "b", "c"):
+        await add(store, name)
+    page = await list_entries(store, "default", ListOptions(fields=fields.parse("metadata.name=a"), limit=1))
+    assert (names(page), page.token, page.remaining) == (["a"], "", None)
+
+
+async def test_the_past_of_one_name(store: Store) -> None:
+    before = await add(store, "a")
+    created = await add(store, "b")
+    await remove(store, "b")
+
+    async def at(revision: int) -> list[str]:
+        options = ListOptions(fields=fields.parse("metadata.name=b"), version=str(revision), match="Exact")
+        page = await list_entries(store, "default", options)
+        assert page.revision == revision
+        return names(page)
+
+    assert [await at(before), await at(created), await at(created + 1)] == [[], ["b"], []]
+    with pytest.raises(StatusError) as refused:
+        await at(created + 1000)
+    assert refused.value.code == 504
+
+
 async def test_lists_of_the_past(store: Store) -> None:
     first = await add(store, "a")
     second = await add(store, "b")
