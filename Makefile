@@ -43,7 +43,7 @@ dev: $(VENV)/.dev
 clients: $(CLIENTS)
 
 run: install
-	@$(BIN)/pilothouse serve $(ARGS)
+	@$(BIN)/pilothouse serve --check-policy-types $(ARGS)
 
 test: dev clients
 	KUBECTL="$(CURDIR)/.tools/kubectl" HELM="$(CURDIR)/.tools/helm" $(BIN)/python -m pytest -q $(ARGS)

@@ -77,6 +77,8 @@ class Definition(Protocol):
 
     def scope(self, version: str, subresource: str = "") -> ResourceScope | None: ...
 
+    def schema(self, version: str) -> Object: ...
+
     def shape(self, version: str) -> Shape: ...
 
 
@@ -107,6 +109,18 @@ class ServedVersions:
                 return self._defined(*key)
             found = self._known[key] = self._built_in(*key)
         return found
+
+    def find(self, group: str, version: str, name: str) -> list[Resource]:
+        """The resources of a name, plural or singular, at a version; without a group those of any group."""
+        rows = [
+            row
+            for gv in self._enabled
+            if gv.version == version and group in ("", gv.group)
+            for row in table()[gv].resources
+            if name in (row.name, row.singular)
+        ]
+        definition = self._definition(GroupVersionResource(group, version, name))
+        return rows if definition is None else [*rows, definition.resource(version)]
 
     def _built_in(self, resource: GroupVersionResource, subresource: str) -> tuple[Equivalent, ...]:
         rows = [row for gv, version in table().items() if gv in self._enabled for row in version.resources]

@@ -89,6 +89,8 @@ class Assembly:
         self.chain.aggregator.hooks.livez_grace_seconds = options.generic.livez_grace_period
         self.hooks = ServerHooks(options, self.chain, self.storage, self.cacher, self.lifecycle, node_ports)
         self.hooks.install()
+        if options.own.check_policy_types:
+            self.hooks.check_policy_types(served)
         self.chain.aggregator.checks.add("shutdown", self._stopping_fault, ("readyz",))
         front = self.chain.aggregator
         install_standard_routes(front, self._instruments())

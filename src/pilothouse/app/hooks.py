@@ -24,10 +24,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
+from pilothouse.admission.versions import ServedVersions
 from pilothouse.aggregator.availability import RemoteAvailability
 from pilothouse.aggregator.registration import AutoRegistration, built_in_services
 from pilothouse.app.chain import Chain
 from pilothouse.app.custom_versions import CustomVersionServices, conversion_webhooks
+from pilothouse.controllers.policy_types import PolicyTypes
 from pilothouse.controllers.running import Background, Periodic
 from pilothouse.controlplane.allocation.node_ports import NodePorts
 from pilothouse.controlplane.bootstrap import (
@@ -117,6 +119,16 @@ class ServerHooks:
         self._install_registration()
         self._add("apiservice-openapi-controller")
         self._add("apiservice-openapiv3-controller")
+
+    def check_policy_types(self, served: ServedVersions) -> None:
+        """Have the types of admission policies checked, which is the controller manager's business elsewhere."""
+
+        async def start() -> None:
+            checks = PolicyTypes(self._store("admissionregistration.k8s.io", "validatingadmissionpolicies"), served)
+            self.background.add(checks)
+            await checks.start()
+
+        self._add("start-policy-type-checking", start)
 
     def _add(self, name: str, hook: Callable[[], Awaitable[None]] | None = None) -> None:
         self._hooks.add_post_start(name, hook or _nothing_to_do)

@@ -7,13 +7,13 @@ authorizer and variables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pilothouse.cel.declarations import PlainStruct, StructType
+from pilothouse.cel.declarations import PlainStruct, StructType, TypeProvider
 from pilothouse.cel.environment import Environment, Program
 from pilothouse.cel.issues import CompileError
-from pilothouse.cel.kubernetes import COMPATIBLE, libraries
+from pilothouse.cel.kubernetes import COMPATIBLE, CURRENT, libraries
 from pilothouse.cel.library.authorizing import AUTHORIZER_TYPE, RESOURCE_CHECK_TYPE
 from pilothouse.cel.library.patches import PATCH_LIBRARY, MutationTypes
 from pilothouse.cel.planning import InstantiationError
@@ -82,16 +82,18 @@ VARIABLES_TYPE = struct("kubernetes.variables")
 class PolicyTypes:
     """The message types of policies, with the variables declared so far."""
 
-    __slots__ = ("_patches", "_variables")
+    __slots__ = ("_patches", "_schemas", "_variables")
 
-    def __init__(self, variables: Mapping[str, Type], patches: bool) -> None:
+    def __init__(self, variables: Mapping[str, Type], patches: bool, schemas: Iterable[TypeProvider] = ()) -> None:
         self._variables = PlainStruct(VARIABLES_TYPE, variables)
         self._patches = patches
+        self._schemas = tuple(schemas)
 
     def find(self, name: str) -> StructType | None:
         if name == VARIABLES_TYPE.name:
             return self._variables
-        return _TYPES.get(name) or (_MUTATIONS.find(name) if self._patches else None)
+        known = _TYPES.get(name) or (_MUTATIONS.find(name) if self._patches else None)
+        return known or next((found for each in self._schemas if (found := each.find(name)) is not None), None)
 
 
 def policy_environment(
@@ -101,12 +103,11 @@ def policy_environment(
     patches: bool = False,
     variables: Mapping[str, Type] | None = None,
     version: tuple[int, int] = COMPATIBLE,
-    object_type: Type = DYN,
 ) -> Environment:
     """Return the environment of a policy's expressions; `variables` None means that it declares none."""
     declared: dict[str, Type] = {
-        "object": object_type,
-        "oldObject": object_type,
+        "object": DYN,
+        "oldObject": DYN,
         "namespaceObject": _NAMESPACE.type,
         "request": _REQUEST.type,
     }
@@ -119,6 +120,26 @@ def policy_environment(
         declared["variables"] = VARIABLES_TYPE
     chosen = (*libraries(version), PATCH_LIBRARY) if patches else libraries(version)
     return Environment(declared, chosen, PolicyTypes(variables or {}, patches))
+
+
+def typed_environment(
+    object_type: Type, params_type: Type | None, variables: Mapping[str, Type], schemas: Iterable[TypeProvider]
+) -> Environment:
+    """The environment of a policy's expressions on objects whose types are known; no params where their type is None.
+
+    As in the original, what is requested cannot be asked about here: ``authorizer`` has no ``requestResource``.
+    """
+    declared: dict[str, Type] = {
+        "object": object_type,
+        "oldObject": object_type,
+        "namespaceObject": _NAMESPACE.type,
+        "request": _REQUEST.type,
+        "authorizer": AUTHORIZER_TYPE,
+        "variables": VARIABLES_TYPE,
+    }
+    if params_type is not None:
+        declared["params"] = params_type
+    return Environment(declared, libraries(CURRENT), PolicyTypes(variables, patches=False, schemas=schemas))
 
 
 class PolicyError(Exception):

@@ -6,7 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from pilothouse.options.declaring import FlagGroup, flag
-from pilothouse.options.kinds import DURATION, STRING, STRINGS
+from pilothouse.options.kinds import BOOL, DURATION, STRING, STRINGS
 
 
 @dataclass
@@ -34,6 +34,14 @@ class OwnOptions(FlagGroup):
         STRINGS,
         (),
         "Python modules with admission plug-ins of your own; may be given several times.",
+        effective=True,
+    )
+    check_policy_types: bool = flag(
+        "check-policy-types",
+        BOOL,
+        False,
+        "Report in the status of validating admission policies what does not fit the types they match; "
+        "elsewhere the controller manager does.",
         effective=True,
     )
     file_check_interval: float = flag(

@@ -49,6 +49,7 @@ def test_only_known_flags_beside_the_originals():
     extra = set(declared_flags()) - {fact["flag"] for fact in FACTS}
     assert extra == {
         "admission-plugin-module",
+        "check-policy-types",
         "data-dir",
         "file-check-interval",
         "write-kubeconfig",

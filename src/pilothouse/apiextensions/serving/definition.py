@@ -234,6 +234,10 @@ class ServedDefinition:
             return None
         return lambda obj: {name: _field_text(path, obj) for name, path in paths.items()}
 
+    def schema(self, version: str) -> Object:
+        """The schema of a version as it is written."""
+        return _schema_of(self._versions[version])
+
     def shape(self, version: str) -> Shape:
         """How objects of a version merge."""
         found = self._shapes.get(version)

@@ -1,0 +1,50 @@
+"""Type checking of admission policies on a server that is asked for it, and on one that is not."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from pilothouse.testing.in_process import InProcessServer
+
+POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+RULE = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
+
+
+def policy(*expressions: str) -> dict[str, Any]:
+    validations = [{"expression": each} for each in expressions]
+    return {
+        "metadata": {"name": "p"},
+        "spec": {"matchConstraints": {"resourceRules": [RULE]}, "validations": validations},
+    }
+
+
+def observed(server: InProcessServer, generation: int) -> dict[str, Any]:
+    deadline = time.monotonic() + 10
+    while True:
+        found = server.call("GET", f"{POLICIES}/p").json
+        if found["status"].get("observedGeneration") == generation:
+            return dict(found)
+        assert time.monotonic() < deadline, found
+        time.sleep(0.01)
+
+
+def test_reports_in_the_status() -> None:
+    with InProcessServer("--check-policy-types") as server:
+        assert server.call("POST", POLICIES, policy("object.dta.size() > 1", "true")).status == 201
+        found = observed(server, 1)
+        (warning,) = found["status"]["typeChecking"]["expressionWarnings"]
+        assert warning["fieldRef"] == "spec.validations[0].expression"
+        assert warning["warning"].startswith("/v1, Kind=ConfigMap: ERROR: <input>:1:7: undefined field 'dta'\n")
+        managers = [(each["manager"], each.get("subresource")) for each in found["metadata"]["managedFields"]]
+        assert ("validatingadmissionpolicy-status-controller", "status") in managers
+        found["spec"]["validations"] = [{"expression": "object.data.size() > 1"}]
+        assert server.call("PUT", f"{POLICIES}/p", found).status == 200
+        assert observed(server, 2)["status"] == {"observedGeneration": 2, "typeChecking": {}}
+
+
+def test_nothing_unless_asked_for() -> None:
+    with InProcessServer() as server:
+        assert server.call("POST", POLICIES, policy("object.dta.size() > 1")).status == 201
+        hook = "/readyz/poststarthook/start-policy-type-checking"
+        assert server.call("GET", hook).status == 404
