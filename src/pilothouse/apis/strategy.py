@@ -81,9 +81,9 @@ class Strategy:
     standard_finalizers: ClassVar[bool] = True
     """Whether finalizers must be qualified or the system's own, as for most built-in kinds."""
     metadata_last: ClassVar[bool] = False
-    """Whether a new object's metadata is judged only when all else is right, by the rules that hold for any object."""
-    repeats_metadata_faults: ClassVar[bool] = False
-    """Whether faults of changed metadata are listed twice, as for the few kinds of which no rules are declared."""
+    """Whether the rules for any object's metadata come after ``validate``, and only if that finds nothing."""
+    repeats_faults: ClassVar[bool] = False
+    """Whether a fault found twice is listed twice, as for the few kinds of which no rules are declared."""
     collects_garbage: ClassVar[bool] = True
     """Whether deletion can cascade at all; events take no cascading finalizers."""
     returns_deleted: ClassVar[bool] = False
@@ -118,6 +118,10 @@ class Strategy:
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         """Faults of a changed object, beyond its metadata."""
         return []
+
+    def is_heavy(self, obj: Object) -> bool:
+        """Whether judging the object takes so long that it is to be done in a thread."""
+        return False
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
         return []

@@ -38,7 +38,7 @@ class CustomStrategy(Strategy):
     """A custom resource at one version, without a status subresource. Odd finalizers are worth a warning only."""
 
     standard_finalizers = False
-    repeats_metadata_faults = True
+    repeats_faults = True
     generation = True
     allow_unconditional_update = False
     status_field = ""
@@ -149,7 +149,7 @@ class CustomStatusStrategy(Strategy):
     """Writes through ``/status``: nothing but the status changes."""
 
     standard_finalizers = False
-    repeats_metadata_faults = True
+    repeats_faults = True
     allow_unconditional_update = False
     generation = False
     reset_fields = ("metadata", "spec")

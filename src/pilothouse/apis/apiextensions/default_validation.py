@@ -15,6 +15,7 @@ from pilothouse.apis.apiextensions.schema.nodes import NO_DEFAULT, Node
 from pilothouse.apis.apiextensions.schema.pruning import prune, prune_value
 from pilothouse.apis.apiextensions.schema.reporting import field_errors
 from pilothouse.apis.apiextensions.schema.values import explain
+from pilothouse.apis.apiextensions.schema.walking import subschemas
 from pilothouse.machinery.field_errors import FieldError, Path, aggregate, invalid
 from pilothouse.machinery.schema.decoding import DecodeError
 
@@ -27,9 +28,8 @@ _META_FIELDS = ("metadata", "apiVersion", "kind")
 def default_faults(schema: Schema, path: Path, pruned: bool) -> list[FieldError]:
     """Faults of all defaults in a schema; ``pruned`` demands that they have no unknown fields."""
     errs: list[FieldError] = []
-    node = Node(schema)
-    if node.default is not NO_DEFAULT or node.has_defaults:
-        _check(node, path, _typed, pruned, errs, inside=False, root=True)
+    if any("default" in each for each in subschemas(schema)):
+        _check(Node(schema), path, _typed, pruned, errs, inside=False, root=True)
     return errs
 
 

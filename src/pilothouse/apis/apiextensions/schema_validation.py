@@ -14,6 +14,7 @@ from pilothouse.apis.apiextensions.field_paths import FieldPathError, find_field
 from pilothouse.apis.apiextensions.internal_form import set_fields, show_items, show_schema
 from pilothouse.apis.apiextensions.rules import rule_checks
 from pilothouse.apis.apiextensions.schema.nodes import Node
+from pilothouse.apis.apiextensions.schema.walking import is_plain
 from pilothouse.apis.apiextensions.structural import structural_faults, unsupported
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
+_CORRELATABLE_MAPS: Final = (None, "granular", "atomic")
 _META_FIELDS: Final = ("metadata", "kind", "apiVersion")
 _WITH_STATUS: Final = " if the status subresource is enabled"
 _REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -126,6 +128,8 @@ def _validate(
     _validate_maps(schema, path, place, options, errors, context, root=root)
     _validate_combinations(schema, path, place, options, errors)
     _validate_items(schema, path, place, options, errors, context)
+    for name, child in sorted((schema.get("dependencies") or {}).items()):
+        _validate(child, path.child("dependencies").key(name), place, options, errors, None)
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         where = path.child("x-kubernetes-preserve-unknown-fields")
         errors.schema.append(invalid(where, False, "must be true or undefined"))
@@ -161,8 +165,10 @@ def _validate_maps(
         below = context.additional(additional) if context is not None else None
         _validate(additional, path.child("additionalProperties"), inner, options, errors, below)
     for name in sorted(properties):
+        if is_plain(properties[name]):
+            continue
         inner = place
-        if schema.get("x-kubernetes-map-type") == "atomic":
+        if schema.get("x-kubernetes-map-type") not in _CORRELATABLE_MAPS:
             inner = _uncorrelatable(inner, path)
         if (root or schema.get("x-kubernetes-embedded-resource")) and name in _META_FIELDS:
             inner = replace(inner, inside_metadata=True)
@@ -181,16 +187,15 @@ def _validate_combinations(schema: Schema, path: Path, place: _Place, options: S
     for key in ("allOf", "oneOf", "anyOf"):
         for position, branch in enumerate(schema.get(key) or ()):
             _validate(branch, path.child(key).index(position), place, options, errors, None)
-    for key in ("definitions", "dependencies"):
-        for name, child in sorted((schema.get(key) or {}).items()):
-            _validate(child, path.child(key).key(name), place, options, errors, None)
+    for name, child in sorted((schema.get("definitions") or {}).items()):
+        _validate(child, path.child("definitions").key(name), place, options, errors, None)
 
 
 def _validate_items(
     schema: Schema, path: Path, place: _Place, options: SchemaOptions, errors: _Errors, context: RuleChecks | None
 ) -> None:
     items = schema.get("items")
-    if items is None:
+    if items is None or (isinstance(items, dict) and is_plain(items)):
         return
     inner = place if schema.get("x-kubernetes-list-type") == "map" else _uncorrelatable(place, path)
     where = path.child("items")
@@ -333,6 +338,9 @@ def set_item_faults(schema: Schema) -> bool:
 
 def _check_rules(schema: Schema, rules: list[Schema], path: Path, errs: list[FieldError]) -> None:
     """The form of expression rules; what they say is another matter."""
+    node: Node | None = None
+    if any(rule.get("fieldPath") for rule in rules) and not unsupported(schema):
+        node = Node(schema)
     for position, rule in enumerate(rules):
         where = path.child("x-kubernetes-validations").index(position)
         text, message = rule.get("rule", "").strip(), rule.get("message", "")
@@ -352,23 +360,23 @@ def _check_rules(schema: Schema, rules: list[Schema], path: Path, errs: list[Fie
         reason = rule.get("reason")
         if reason is not None and reason not in _REASONS:
             errs.append(not_supported(where.child("reason"), reason, _REASONS))
-        _check_field_path(schema, rule.get("fieldPath", ""), where.child("fieldPath"), errs)
+        _check_field_path(node, rule.get("fieldPath", ""), where.child("fieldPath"), errs)
 
 
 def _has_newline(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
-def _check_field_path(schema: Schema, text: str, where: Path, errs: list[FieldError]) -> None:
+def _check_field_path(node: Node | None, text: str, where: Path, errs: list[FieldError]) -> None:
     if not text:
         return
     if not text.strip():
         errs.append(invalid(where, text, "must be non-empty if specified"))
     if _has_newline(text):
         errs.append(invalid(where, text, "must not contain line breaks"))
-    if unsupported(schema):
+    if node is None:
         return
     try:
-        find_field(text, Node(schema))
+        find_field(text, node)
     except FieldPathError:
         errs.append(invalid(where, text, "must be a valid path"))

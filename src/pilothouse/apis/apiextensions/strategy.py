@@ -6,20 +6,25 @@ Validation brings the whole schema engine along and is imported with the first w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from pilothouse.apis.apiextensions import definitions
 from pilothouse.apis.apiextensions.defaults import set_defaults
+from pilothouse.apis.apiextensions.schema.walking import has_more_than
 from pilothouse.apis.columns import CREATED_AT, NAME
+from pilothouse.apis.object_names import name_is_path_segment
 from pilothouse.apis.strategy import Column, Context, Object, StatusStrategy, Strategy
 from pilothouse.machinery.field_errors import FieldError
+
+_MANY_SCHEMAS: Final = 2000
+"""Judging one schema takes some microseconds; rules take longer, but are few."""
 
 
 class DefinitionStatusStrategy(StatusStrategy):
     """What controllers report; metadata may change along with it."""
 
     standard_finalizers = False
-    repeats_metadata_faults = True
+    repeats_faults = True
     allow_unconditional_update = False
     reset_fields = ("spec",)
 
@@ -52,8 +57,10 @@ def _established_cell(obj: Object) -> bool:
 class DefinitionStrategy(Strategy):
     """Definitions."""
 
+    validate_name = staticmethod(name_is_path_segment)
     standard_finalizers = False
-    repeats_metadata_faults = True
+    metadata_last = True
+    repeats_faults = True
     generation = True
     allow_unconditional_update = False
     returns_deleted = False
@@ -84,10 +91,9 @@ class DefinitionStrategy(Strategy):
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         status: dict[str, Any] = dict(old["status"])
         obj["status"] = status
-        for version in definitions.versions(obj):
-            stored = status.get("storedVersions") or []
-            if version.get("storage") and version["name"] not in stored:
-                status["storedVersions"] = [*stored, version["name"]]
+        stored, written = status.get("storedVersions") or [], definitions.storage_version(obj)
+        if written and written not in stored:
+            status["storedVersions"] = [*stored, written]
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         from pilothouse.apis.apiextensions.validation import validate_definition
@@ -98,6 +104,10 @@ class DefinitionStrategy(Strategy):
         from pilothouse.apis.apiextensions.validation import validate_definition_update
 
         return validate_definition_update(obj, old)
+
+    def is_heavy(self, obj: Object) -> bool:
+        schemas = ((version.get("schema") or {}).get("openAPIV3Schema") for version in definitions.versions(obj))
+        return any(has_more_than(schema, _MANY_SCHEMAS) for schema in schemas)
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
         from pilothouse.apis.apiextensions.warnings import definition_warnings

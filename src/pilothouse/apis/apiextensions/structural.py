@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.apis.apiextensions.schema.patterns import PatternError, compile_pattern
-from pilothouse.apis.apiextensions.schema.walking import subschemas
+from pilothouse.apis.apiextensions.schema.walking import is_plain, subschemas
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required
 
 Schema = dict[str, Any]
@@ -44,7 +44,7 @@ def _unsupported(schema: Schema) -> str:
     if schema.keys().isdisjoint(_SUSPECT):
         return ""
     for key, name in _UNSUPPORTED:
-        if schema.get(key):
+        if schema.get(key) or (key == "additionalItems" and schema.get(key) is not None):
             return f"OpenAPIV3Schema '{name}' is not supported"
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined"
@@ -70,10 +70,11 @@ def _check(schema: Schema, level: str, path: Path, errs: list[FieldError]) -> No
     )
     if kind == "array" and items is None:
         errs.append(required(path.child("items"), "must be specified"))
-    if isinstance(items, dict):
+    if isinstance(items, dict) and not is_plain(items):
         _check(items, ITEM, path.child("items"), errs)
     for key, child in properties.items():
-        _check(child, FIELD, path.child("properties").key(key), errs)
+        if not is_plain(child):
+            _check(child, FIELD, path.child("properties").key(key), errs)
     if additional is not None:
         if level == ROOT:
             errs.append(forbidden(path.child("additionalProperties"), "must not be used at the root"))
@@ -133,10 +134,14 @@ def _check_metadata(schema: Schema, properties: Schema, level: str, path: Path, 
 
 
 def _only_names(metadata: Schema) -> bool:
-    rest = {key: value for key, value in metadata.items() if key not in ("type", "default") and value}
+    rest = {key: value for key, value in metadata.items() if key not in ("type", "default") and _is_set(value)}
     if set(rest.get("properties") or ()) <= {"name", "generateName"}:
         rest.pop("properties", None)
     return not rest
+
+
+def _is_set(value: Any) -> bool:
+    return bool(value) or value.__class__ in (int, float)
 
 
 def _check_values(

@@ -21,6 +21,8 @@ from pilothouse.apis.apiextensions.schema_validation import (
     validate_schema,
 )
 from pilothouse.apis.apiextensions.structural import structural_faults, unsupported
+from pilothouse.apis.metadata import validate_metadata
+from pilothouse.apis.object_names import NameValidator, name_is_dns_subdomain
 from pilothouse.apis.validating import one_of_required, unchanged
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required
@@ -46,7 +48,7 @@ def validate_definition_update(crd: Object, old: Object) -> list[FieldError]:
 def _validate(crd: Object, old: Object | None) -> list[FieldError]:
     errs: list[FieldError] = []
     if old is None:
-        _validate_name(crd, errs)
+        errs += validate_metadata(crd["metadata"], namespaced=False, validate_name=_name_check(crd))
     if any(depth_of(schema) > _DEPTH_LIMIT for _, schema in _schemas(crd["spec"])):
         errs.append(forbidden(_SPEC.child("versions"), f"schemas may not be nested deeper than {_DEPTH_LIMIT} levels"))
         return errs
@@ -67,11 +69,14 @@ def validate_status_update(crd: Object, old: Object) -> list[FieldError]:
     return errs
 
 
-def _validate_name(crd: Object, errs: list[FieldError]) -> None:
-    name = crd["metadata"].get("name", "")
+def _name_check(crd: Object) -> NameValidator:
     wanted = f"{crd['spec']['names'].get('plural', '')}.{crd['spec'].get('group', '')}"
-    if name and name != wanted:
-        errs.append(invalid(Path("metadata", "name"), name, 'must be spec.names.plural+"."+spec.group'))
+
+    def check(name: str, prefix: bool) -> list[str]:
+        messages = name_is_dns_subdomain(name, prefix)
+        return messages if name == wanted else [*messages, 'must be spec.names.plural+"."+spec.group']
+
+    return check
 
 
 def _validate_spec(crd: Object, old: Object | None, errs: list[FieldError]) -> None:
@@ -138,17 +143,19 @@ def _options(spec: Object, old: Object | None) -> SchemaOptions:
         return SchemaOptions()
     before = [schema for _, schema in _schemas(old["spec"])]
     extended = spec.get("preserveUnknownFields") is not True
-    rules = {
-        rule.get("rule", "")
-        for schema in before
-        for each in subschemas(schema)
-        for rule in each.get("x-kubernetes-validations") or ()
-    }
+    valid_types = atomic_sets = map_keys = True
+    rules: set[str] = set()
+    for each in (each for schema in before for each in subschemas(schema)):
+        valid_types = valid_types and (not each.get("type") or each["type"] in TYPES)
+        if "x-kubernetes-list-type" in each:
+            atomic_sets = atomic_sets and not set_item_faults(each)
+            map_keys = map_keys and not map_key_faults(each)
+        rules.update(rule.get("rule", "") for rule in each.get("x-kubernetes-validations") or ())
     return SchemaOptions(
         structural=extended or not any(unsupported(each) or structural_faults(each, Path()) for each in before),
-        valid_types=not any(_has(each, lambda s: bool(s.get("type")) and s["type"] not in TYPES) for each in before),
-        atomic_sets=not any(_has(each, set_item_faults) for each in before),
-        map_keys=not any(_has(each, map_key_faults) for each in before),
+        valid_types=valid_types,
+        atomic_sets=atomic_sets,
+        map_keys=map_keys,
         old_rules=frozenset(rules),
     )
 
@@ -316,13 +323,12 @@ def _validate_client(client: Object, path: Path, errs: list[FieldError]) -> None
 
 
 def _bundle_faults(path: Path, bundle: str) -> list[FieldError]:
-    from cryptography import x509
+    from pilothouse.apis.apiextensions.authorities import AuthoritiesError, check_authorities
 
     try:
-        x509.load_pem_x509_certificates(base64.b64decode(bundle))
-    except ValueError:
-        why = "unable to load root certificates: unable to parse bytes as PEM block"
-        return [invalid(path, base64.b64decode(bundle), why)]
+        check_authorities(base64.b64decode(bundle))
+    except AuthoritiesError as error:
+        return [invalid(path, bundle, f"unable to load root certificates: {error}")]
     return []
 
 

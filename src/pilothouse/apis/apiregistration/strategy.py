@@ -83,7 +83,7 @@ class APIServiceStatusStrategy(StatusStrategy):
     """What the aggregator reports."""
 
     standard_finalizers = False
-    repeats_metadata_faults = True
+    repeats_faults = True
     reset_fields = ("metadata", "spec")
     allow_unconditional_update = False
 
@@ -112,7 +112,7 @@ class APIServiceStrategy(StatusKeeper):
     """API services."""
 
     standard_finalizers = False
-    repeats_metadata_faults = True
+    repeats_faults = True
     type_name = "apiregistration.v1.APIService"
     validate_name = staticmethod(name_is_path_segment)
     allow_unconditional_update = False

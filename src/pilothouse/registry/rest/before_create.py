@@ -35,7 +35,8 @@ def before_create(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
         metadata["generation"] = 1
     errs = _validate(resource, strategy, ctx, obj)
     if errs:
-        raise errors.invalid(resource.group_kind, metadata.get("name", ""), list(dict.fromkeys(errs)))
+        shown = errs if strategy.repeats_faults else list(dict.fromkeys(errs))
+        raise errors.invalid(resource.group_kind, metadata.get("name", ""), shown)
     ctx.warnings += strategy.warnings_on_create(ctx, obj)
     strategy.canonicalize(obj)
 

@@ -39,12 +39,12 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
         metadata["deletionGracePeriodSeconds"] = old_metadata["deletionGracePeriodSeconds"]
     errs = validate_metadata(metadata, namespaced=resource.namespaced, validate_name=name_is_path_segment)
     changes = validate_metadata_update(metadata, old_metadata)
-    errs += changes + changes if strategy.repeats_metadata_faults else changes
+    errs += changes + changes if strategy.repeats_faults else changes
     if strategy.standard_finalizers and metadata.get("finalizers"):
         standard_finalizers(metadata, errs)
     errs += strategy.validate_update(ctx, obj, old)
     if errs:
-        shown = errs if strategy.repeats_metadata_faults else list(dict.fromkeys(errs))
+        shown = errs if strategy.repeats_faults else list(dict.fromkeys(errs))
         raise errors.invalid(resource.group_kind, metadata.get("name", ""), shown)
     ctx.warnings += strategy.warnings_on_update(ctx, obj, old)
     strategy.canonicalize(obj)

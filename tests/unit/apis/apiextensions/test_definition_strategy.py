@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 
 import pytest
@@ -173,6 +174,16 @@ TOP = "spec.validation.openAPIV3Schema"
         ),
         (definition(version(deprecationWarning="old")), ["can only be set for deprecated versions"]),
         (
+            definition(
+                version(schema={"type": "object", "properties": {"metadata": {"type": "object", "maxItems": 0}}})
+            ),
+            [f"{TOP}.properties[metadata]: Forbidden: must not specify anything other than name and generateName"],
+        ),
+        (
+            definition(version(schema={"type": "object", "additionalItems": False, "properties": {"a": {}}})),
+            [f"{TOP}.additionalItems: Forbidden: additionalItems is not supported"],
+        ),
+        (
             definition(conversion={"strategy": "Webhook"}),
             [
                 "spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook",
@@ -299,3 +310,70 @@ def test_table_cells():
     crd = created(definition(version(), version("v2", storage=False)))
     cells = [column.cell(crd) for column in DefinitionStrategy.columns if column.name != "Created At"]
     assert cells == ["boxes.example.com", "Namespaced", "v1(storage),v2", "example.com", "Box", "", False]
+
+
+def changing(map_type):
+    field = {"type": "string", "maxLength": 9, "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}
+    a = {"type": "object", "x-kubernetes-map-type": map_type, "properties": {"b": field}}
+    return definition(version(schema={"type": "object", "properties": {"a": a}}))
+
+
+def test_parts_of_atomic_maps_have_old_values_too():
+    assert faults(changing("atomic")) == faults(changing("granular")) == []
+    where = f"{TOP}.properties[a]"
+    assert faults(changing("other")) == [
+        f'{where}.x-kubernetes-map-type: Unsupported value: "other": supported values: "atomic", "granular"',
+        f'{where}.properties[b].x-kubernetes-validations[0].rule: Invalid value: "self == oldSelf": oldSelf cannot be '
+        f"used on the uncorrelatable portion of the schema within {where}",
+    ]
+
+
+def test_only_the_first_storage_version_is_taken_down():
+    new = definition(version(storage=False), version("v2"), version("v3"))
+    DefinitionStrategy().prepare_for_update(CTX, new, created(definition(version())))
+    assert new["status"]["storedVersions"] == ["v1", "v2"]
+
+
+def test_faults_of_metadata_come_in_their_place():
+    crd = definition(names={"plural": "others", "kind": "Box"})
+    crd["metadata"].update(generateName="box-", labels={"a b": "c"})
+    wanted = 'must be spec.names.plural+"."+spec.group'
+    assert [error.partition(":")[0] for error in faults(crd)] == [
+        "metadata.generateName",
+        "metadata.name",
+        "metadata.labels",
+    ]
+    assert faults(crd)[0] == f'metadata.generateName: Invalid value: "box-": {wanted}'
+
+
+def test_large_definitions_are_heavy():
+    few = {"type": "object", "properties": {f"a{number}": {"type": "string"} for number in range(10)}}
+    many = {"type": "object", "properties": {f"a{number}": {"type": "string"} for number in range(3000)}}
+    strategy = DefinitionStrategy()
+    assert not strategy.is_heavy(definition(version(schema=few)))
+    assert strategy.is_heavy(definition(version(schema=few), version("v2", schema=many)))
+
+
+@pytest.mark.parametrize(
+    ("bundle", "why"),
+    [
+        (b"x", "unable to parse bytes as PEM block"),
+        (b"-----BEGIN A-----\nAAAA\n-----END A-----\n", "no valid certificate authority data seen"),
+        (b"-----BEGIN A-----\nAAAA\n-----END A-----\n more", "unable to parse bytes as PEM block"),
+        (
+            b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            "failed to parse certificate: x509: malformed certificate",
+        ),
+    ],
+)
+def test_authorities_of_a_conversion_webhook(bundle, why):
+    text = base64.b64encode(bundle).decode()
+    client = {"url": "https://a.b/c", "caBundle": text}
+    webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
+    crd, old = definition(conversion={"strategy": "Webhook", "webhook": webhook}), created(definition())
+    assert faults(crd) == []
+    old["status"]["conditions"] = [{"type": "Established", "status": "True"}]
+    assert [str(error) for error in DefinitionStrategy().validate_update(CTX, crd, old)] == [
+        f'spec.conversion.webhookClientConfig.caBundle: Invalid value: "{text}": '
+        f"unable to load root certificates: {why}"
+    ]

@@ -7,6 +7,7 @@ again, slowly, to say why.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
@@ -231,7 +232,7 @@ class TooMuchWork(Exception):
     """An object and its schema's alternatives multiply to more than one request may cost."""
 
 
-class Work:
+class Work(threading.local):
     """What is left of the work that one validation may do on alternatives. All else is linear in the object."""
 
     LIMIT: ClassVar[int] = 1_000_000
@@ -247,7 +248,7 @@ class Work:
 
 
 WORK: Final = Work()
-"""Validation never waits for anything, so all of it can share this. ``ObjectSchema`` fills it up before each object."""
+"""Validation never waits for anything, so all of it in a thread can share this. It is filled up before each object."""
 
 
 def _all_of(branches: list[Check]) -> Check:

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 Schema = dict[str, Any]
 _MAPS: Final = frozenset({"properties", "patternProperties", "definitions", "dependencies"})
 _HOLDERS: Final = _MAPS | {"items", "not", "additionalProperties", "additionalItems", "allOf", "anyOf", "oneOf"}
+_SIMPLE_TYPES: Final = frozenset({"boolean", "integer", "number", "object", "string"})
+_PLAIN: Final = frozenset(
+    {
+        "type", "description", "format", "title", "nullable", "enum", "required", "maximum", "exclusiveMaximum",
+        "minimum", "exclusiveMinimum", "multipleOf", "maxLength", "minLength", "maxItems", "minItems",
+        "maxProperties", "minProperties", "externalDocs", "example",
+    }
+)  # fmt: skip
 
 
 def subschemas(schema: Any) -> Iterator[Schema]:
     """The schema itself and every one below it."""
     return (each for each, _ in _walk(schema))
+
+
+def is_plain(schema: Schema) -> bool:
+    """Whether a schema says no more than a type, limits and words, as most do: no rule for schemas can refuse it."""
+    return schema.get("type") in _SIMPLE_TYPES and schema.keys() <= _PLAIN
+
+
+def has_more_than(schema: Any, count: int) -> bool:
+    """Whether there are more schemas than this in one, itself included."""
+    return next(islice(_walk(schema), count, None), None) is not None
 
 
 def depth_of(schema: Any) -> int:
