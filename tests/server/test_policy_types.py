@@ -40,7 +40,7 @@ def test_reports_in_the_status() -> None:
         assert ("validatingadmissionpolicy-status-controller", "status") in managers
         found["spec"]["validations"] = [{"expression": "object.data.size() > 1"}]
         assert server.call("PUT", f"{POLICIES}/p", found).status == 200
-        assert observed(server, 2)["status"] == {"observedGeneration": 2, "typeChecking": {}}
+        assert not observed(server, 2)["status"].get("typeChecking")
 
 
 def test_nothing_unless_asked_for() -> None:
