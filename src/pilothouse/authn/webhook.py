@@ -37,10 +37,10 @@ class TokenWebhook:
         review = {"kind": "TokenReview", "apiVersion": self._version, "metadata": {}, "spec": spec}
         review["status"] = {"user": {}}
         try:
-            answer = await call(self._post, review, self._sleep)
+            status = await call(self._post, review, self._sleep)
         except WebhookFailed as failure:
             raise InvalidCredentials(str(failure)) from None
-        return self._read(answer.get("status") or {}, audiences)
+        return self._read(status, audiences)
 
     def _read(self, status: Mapping[str, Any], audiences: tuple[str, ...]) -> Authenticated | None:
         held = tuple(status.get("audiences") or ()) or self._api_audiences

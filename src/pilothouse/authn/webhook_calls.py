@@ -11,6 +11,9 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.machinery.schema.decoding import DecodeError, decode
+
 Post = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 Sleep = Callable[[float], Awaitable[object]]
 
@@ -34,12 +37,35 @@ async def call(
     sleep: Sleep = asyncio.sleep,
     jitter: Callable[[], float] = random.random,
 ) -> Mapping[str, Any]:
-    """Send and wait for the answer, up to five times with growing pauses. Raises WebhookFailed."""
+    """Send and wait for the status of the answer, up to five times with growing pauses. Raises WebhookFailed."""
     for attempt in range(ATTEMPTS - 1):
         try:
-            return await post(body)
+            return read_status(await post(body), body)
         except WebhookFailed as failure:
             if not failure.retry:
                 raise
         await sleep(FIRST_DELAY * FACTOR**attempt * (1 + JITTER * jitter()))
-    return await post(body)
+    return read_status(await post(body), body)
+
+
+def read_status(answer: Mapping[str, Any], question: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The status of an answer, every field of the type it should have. Raises WebhookFailed.
+
+    A text where a boolean belongs must not count as a yes.
+    """
+    from pilothouse.apis import types
+
+    kind, version = question["kind"], question["apiVersion"]
+    if answer.get("kind", kind) != kind or answer.get("apiVersion", version) != version:
+        raise WebhookFailed(
+            f"the webhook's answer is a {answer.get('kind')} of {answer.get('apiVersion')}, not a {kind} of {version}"
+        )
+    # The beta versions look the same.
+    struct = types.find_kind(GroupVersionKind(version.partition("/")[0], "v1", kind))
+    assert struct is not None
+    try:
+        decoded, _ = decode(struct, {"status": answer.get("status")})
+    except DecodeError as error:
+        raise WebhookFailed(f"the webhook's answer cannot be used: {error}") from None
+    status: Mapping[str, Any] = decoded.get("status") or {}
+    return status

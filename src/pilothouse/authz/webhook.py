@@ -84,7 +84,7 @@ class WebhookAuthorizer:
             "status": {"allowed": False},
         }
         try:
-            status = (await call(self._counted_post, body, self._sleep)).get("status") or {}
+            status = await call(self._counted_post, body, self._sleep)
         except WebhookFailed as failure:
             if self._decision_on_error is Decision.NO_OPINION:
                 self._metrics.ignored(self._name, "timeout" if failure.timed_out else "error")

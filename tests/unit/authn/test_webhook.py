@@ -21,6 +21,7 @@ class Service:
         return answer
 
 
+REVIEW = {"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1"}
 ALICE = {"username": "alice", "uid": "1", "groups": ["a"], "extra": {"k": ["v"]}}
 
 
@@ -67,7 +68,10 @@ async def test_retries_with_growing_pauses():
         pauses.append(round(seconds, 4))
 
     busy = WebhookFailed("busy", retry=True)
-    assert await call(Service(busy, busy, {"ok": 1}), {}, sleep, lambda: 0.5) == {"ok": 1}
+    assert await call(Service(busy, busy, {"status": {"error": "e"}}), REVIEW, sleep, lambda: 0.5) == {
+        "error": "e",
+        "user": {},
+    }
     assert pauses == [0.55, 0.825]
     with pytest.raises(WebhookFailed, match="busy"):
         await call(Service(*[busy] * 5), {}, sleep, lambda: 0.0)
@@ -75,3 +79,23 @@ async def test_retries_with_growing_pauses():
     with pytest.raises(WebhookFailed, match="no"):
         await call(service, {}, sleep)
     assert len(service.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"status": {"authenticated": "true", "user": ALICE}},
+        {"status": {"authenticated": 1, "user": ALICE}},
+        {"status": {"authenticated": True, "user": {"username": 5}}},
+        {"status": {"authenticated": True, "user": {"username": "a", "groups": "system:masters"}}},
+        {"status": {"authenticated": True, "user": {"username": "a", "groups": [["system:masters"]]}}},
+        {"status": {"authenticated": True, "user": {"username": "a", "extra": {"k": "v"}}}},
+        {"status": {"authenticated": True, "user": ALICE, "audiences": "api"}},
+        {"status": [True]},
+        {"kind": "SubjectAccessReview", "status": {"authenticated": True, "user": ALICE}},
+        {"apiVersion": "authentication.k8s.io/v1beta1", "status": {"authenticated": True, "user": ALICE}},
+    ],
+)
+async def test_answers_of_another_shape_prove_nothing(answer):
+    with pytest.raises(InvalidCredentials, match="the webhook's answer"):
+        await TokenWebhook(Service(answer), "v1", ["api"]).authenticate_token("t", ("api",))

@@ -1,11 +1,15 @@
+import contextlib
+
 import pytest
 
 from pilothouse.authn.user import User
 from pilothouse.authn.webhook_calls import WebhookFailed
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Decision
+from pilothouse.authz.metrics import WebhookMetrics
 from pilothouse.authz.webhook import WebhookAuthorizer
 from pilothouse.machinery import fields, labels
+from pilothouse.machinery.metrics import render
 
 ALICE = User("alice", "1", ("a",), {"k": ("v",)})
 
@@ -101,3 +105,24 @@ def test_versions_and_rules():
         WebhookAuthorizer(Service({}), "v3")
     rules = WebhookAuthorizer(Service({}), "v1").rules_for(ALICE, "ns")
     assert (rules.incomplete, rules.error) == (True, "webhook authorizer does not support user rule resolution")
+
+
+@pytest.mark.parametrize("status", [{"allowed": "true"}, {"allowed": 1}, {"allowed": True, "reason": 5}, [True]])
+async def test_answers_of_another_shape_allow_nothing(status):
+    with pytest.raises(AuthorizationFailed, match="cannot be used") as failure:
+        await WebhookAuthorizer(Service(status), "v1", decision_on_error=Decision.DENY).authorize(question())
+    assert failure.value.decision is Decision.DENY
+
+
+async def test_calls_are_counted():
+    metrics = WebhookMetrics()
+    late = WebhookFailed("late", timed_out=True)
+    for answer in ({"allowed": True}, WebhookFailed("down"), late):
+        authorizer = WebhookAuthorizer(Service(answer), "v1", name="hook", metrics=metrics)
+        with contextlib.suppress(AuthorizationFailed):
+            await authorizer.authorize(question())
+    page = render(metrics.instruments()).decode().splitlines()
+    for result in ("success", "error", "timeout"):
+        assert f'apiserver_authorization_webhook_evaluations_total{{name="hook",result="{result}"}} 1' in page
+        assert f'apiserver_authorization_webhook_duration_seconds_count{{name="hook",result="{result}"}} 1' in page
+    assert 'apiserver_authorization_webhook_evaluations_fail_open_total{name="hook",result="timeout"} 1' in page
