@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pilothouse.admission.versions import ServedVersions
 from pilothouse.apis.core.pod_spec.security import allow_privileged
+from pilothouse.apis.gates import enabled_gates
 from pilothouse.app.admission import build_admission
 from pilothouse.app.auditing import build_auditing
 from pilothouse.app.authentication import Authentication
@@ -62,6 +63,7 @@ class Assembly:
         self.encryption = Encryption(options, self.backend) if options.etcd.encryption_provider_config else None
         self.cacher = Cacher(self.backend if self.encryption is None else self.encryption.backend)
         self.storage = StorageFactory(self.cacher, options.etcd.etcd_prefix, int(options.control_plane.event_ttl))
+        self.storage.gates = gates = enabled_gates(read_gates(options.generic.feature_gates))
         if self.encryption is not None:
             self.storage.is_stale = self.encryption.backend.is_stale
         allow_privileged(options.control_plane.allow_privileged)
@@ -72,13 +74,13 @@ class Assembly:
         self.auditing = build_auditing(options, self.outgoing, self.audit_metrics)
         self.authentication = Authentication(options, self.storage, self.outgoing)
         self.authorization = Authorization(options, self.storage, self.outgoing)
-        runtime_config = dict(options.api_enablement.runtime_config)
+        enabled = enabled_versions(dict(options.api_enablement.runtime_config), gates)
         definitions = CustomDefinitions()
-        served = ServedVersions({each.group_version for each in enabled_versions(runtime_config)}, definitions)
+        served = ServedVersions({each.group_version for each in enabled}, definitions)
         self.admission = build_admission(options, self.storage, self.authorization.authorizer, served)
         self.chain: Chain = build_chain(
             self.storage,
-            runtime_config,
+            enabled,
             address,
             self.admission,
             review_verbs(self.authentication, self.authorization.authorizer),
@@ -120,7 +122,7 @@ class Assembly:
             auditing=self.auditing,
             authentication_metrics=self.authentication.metrics,
             authorization_metrics=self.authorization.metrics,
-            streams_need_create=read_gates(generic.feature_gates).get(_STREAMS_NEED_CREATE, True),
+            streams_need_create=_STREAMS_NEED_CREATE in self.storage.gates,
         )
 
     def _instruments(self) -> list[Instrument]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pilothouse.aggregator.server import build_aggregator
 from pilothouse.apiextensions.custom_resources import CustomResources
 from pilothouse.apiextensions.server import build_extensions
+from pilothouse.apis.gated import is_served
+from pilothouse.apis.gates import default_gates
 from pilothouse.apis.resources import Version, table
 from pilothouse.controlplane.server import build_control_plane
 from pilothouse.endpoints.admission import Admission
@@ -36,7 +38,7 @@ class Chain:
 
 def build_chain(
     storage: StorageFactory,
-    runtime_config: dict[str, str],
+    enabled: list[Version],
     address: str,
     admission: Admission | None = None,
     own_verbs: OwnVerbs | None = None,
@@ -47,7 +49,6 @@ def build_chain(
     ``guards`` take the place of ``admission`` for single groups.
     """
     guards = guards or {}
-    enabled = enabled_versions(runtime_config)
     extensions = build_extensions(_own(enabled, _EXTENSIONS, storage, admission))
     built_in = [v for v in enabled if v.group not in (_EXTENSIONS, _AGGREGATION)]
     installed = [install_version(v, storage.store_for, own_verbs, guards.get(v.group, admission)) for v in built_in]
@@ -67,12 +68,21 @@ def _own(
     return [install_version(version, storage.store_for, admission=admission) for version in own]
 
 
-def enabled_versions(runtime_config: dict[str, str]) -> list[Version]:
+def enabled_versions(runtime_config: dict[str, str], gates: frozenset[str] | None = None) -> list[Version]:
     """The versions to serve: those on by default, as changed by ``--runtime-config``.
 
     Keys are ``api/all``, ``api/ga``, ``api/beta``, ``api/alpha``, or a group version; the more specific one wins.
+    Resources of features that are off are left out, and versions in which none is left.
     """
-    return [v for gv, v in table().items() if _is_enabled(gv, v.priority is not None, runtime_config)]
+    gates = default_gates() if gates is None else gates
+    enabled = [v for gv, v in table().items() if _is_enabled(gv, v.priority is not None, runtime_config)]
+    served = [_gated(version, gates) for version in enabled]
+    return [version for version in served if version.resources]
+
+
+def _gated(version: Version, gates: frozenset[str]) -> Version:
+    rows = [row for row in version.resources if is_served(row.group, row.name, gates)]
+    return version if len(rows) == len(version.resources) else replace(version, resources=rows)
 
 
 def _is_enabled(gv: GroupVersion, default: bool, runtime_config: dict[str, str]) -> bool:

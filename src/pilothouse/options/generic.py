@@ -59,7 +59,11 @@ class GenericOptions(FlagGroup):
         "external-hostname", STRING, "", "Host name in URLs that this server hands out.", effective=True
     )
     feature_gates: Multimap = flag(
-        "feature-gates", MULTIMAP, {}, "Features to switch, as Gate=true,Other=false or component:Gate=true."
+        "feature-gates",
+        MULTIMAP,
+        {},
+        "Features to switch, as Gate=true,Other=false or component:Gate=true.",
+        effective=True,
     )
     goaway_chance: float = flag(
         "goaway-chance", FLOAT, 0.0, "Share of HTTP/2 requests answered with GOAWAY, at most 0.02; 0 is off."

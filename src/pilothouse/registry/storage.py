@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from pilothouse.apis import types
+from pilothouse.apis.gates import default_gates
 from pilothouse.apis.resources import Resource, table
 from pilothouse.apis.strategies import strategy_for
 from pilothouse.machinery.gvk import GroupVersion
@@ -23,6 +24,8 @@ class StorageFactory:
         self._stores: dict[str, Store] = {}
         self.is_stale: Callable[[str], Awaitable[bool]] | None = None
         """Tells whether a stored value should be written anew even if nothing changed; for stores made from now on."""
+        self.gates: frozenset[str] = default_gates()
+        """The feature gates that are on; for stores made from now on."""
 
     def store_for(self, resource: Resource) -> Store:
         """The store of a resource, whichever version asks for it.
@@ -36,7 +39,7 @@ class StorageFactory:
         if store is None:
             hub = hub_resource(resource)
             store = self._share(resource, self.store_for(hub)) if foreign else self._make(hub)
-            store.is_stale = self.is_stale
+            store.is_stale, store.gates = self.is_stale, self.gates
             self._stores[name] = store
         return store
 

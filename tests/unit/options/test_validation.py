@@ -34,6 +34,7 @@ CASES = [
     ("--feature-gates=A", "missing bool value for A"),
     ("--feature-gates=A=x", 'invalid value of A=x, err: strconv.ParseBool: parsing "x": invalid syntax'),
     ("--feature-gates=other:A=true", "component not registered: other"),
+    ("--feature-gates=A=true", "unrecognized feature gate: A"),
     (
         "--feature-gates=A=true,kube:B=true",
         "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use",
@@ -167,7 +168,7 @@ def test_all_faults_are_reported_together():
         ["--cors-allowed-origins=//example\\.com(:|$),^https://x$"],
         ["--strict-transport-security-directives=max-age=31536000,includeSubDomains,preload"],
         ["--emulated-version=1.36", "--emulation-forward-compatible"],
-        ["--feature-gates=kube:A=true", "--feature-gates=kube:B=false"],
+        ["--feature-gates=kube:EmptyDirVolumeMode=true", "--feature-gates=kube:HPAScaleToZero=false"],
         ["--feature-gates=LoggingAlphaOptions=true", "--log-json-split-stream"],
         ["--tls-cipher-suites=TLS_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"],
         ["--enable-admission-plugins=NodeRestriction", "--disable-admission-plugins=PodSecurity"],

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from pilothouse.apis.core.internal_form import internal_form
+from pilothouse.apis.core.pod_spec.annotations import drop_legacy_annotations
 from pilothouse.apis.core.pod_spec.cautions import template_warnings
-from pilothouse.apis.core.pod_spec.dropping import drop_disabled_template_fields
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
 from pilothouse.apis.selectors import validate_label_selector, validate_selector_matches_template
@@ -122,11 +122,11 @@ class WorkloadStrategy(StatusKeeper):
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         super().prepare_for_create(ctx, obj)
-        drop_disabled_template_fields(self.template_of(obj), None)
+        drop_legacy_annotations(self.template_of(obj)["metadata"])
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         super().prepare_for_update(ctx, obj, old)
-        drop_disabled_template_fields(self.template_of(obj), self.template_of(old))
+        drop_legacy_annotations(self.template_of(obj)["metadata"])
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
         warnings = []

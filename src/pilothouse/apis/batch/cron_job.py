@@ -9,7 +9,7 @@ from pilothouse.apis.apps.workload import WorkloadStrategy, shown_selector
 from pilothouse.apis.batch.columns import CRON_JOB_COLUMNS
 from pilothouse.apis.batch.cron import ScheduleError, check_schedule
 from pilothouse.apis.batch.defaults import default_cron_job
-from pilothouse.apis.batch.job import drop_disabled_job_fields, warn_about_job_spec
+from pilothouse.apis.batch.job import warn_about_job_spec
 from pilothouse.apis.batch.job_validation import validate_job_spec
 from pilothouse.apis.batch.time_zones import find_time_zone, is_well_formed
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_for_template
@@ -107,14 +107,6 @@ class CronJobStrategy(WorkloadStrategy):
 
     def default(self, obj: Object) -> None:
         default_cron_job(obj)
-
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        super().prepare_for_create(ctx, obj)
-        drop_disabled_job_fields(obj["spec"]["jobTemplate"]["spec"], None)
-
-    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
-        super().prepare_for_update(ctx, obj, old)
-        drop_disabled_job_fields(obj["spec"]["jobTemplate"]["spec"], old["spec"]["jobTemplate"]["spec"])
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         faults = validate_cron_job_spec(obj["spec"], None, options_for_template())

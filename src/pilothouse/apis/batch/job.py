@@ -25,12 +25,6 @@ _MANY_WARNING: Final = (
 )
 
 
-def drop_disabled_job_fields(spec: Object, old: Object | None) -> None:
-    """Scheduling of whole jobs is a feature that is off."""
-    if "scheduling" in spec and (old or {}).get("scheduling") is None:
-        del spec["scheduling"]
-
-
 def warn_about_job_spec(spec: Object, path: str) -> list[str]:
     """What a job of this size cannot rely on."""
     if spec.get("completionMode") != "Indexed":
@@ -83,11 +77,6 @@ class JobStrategy(WorkloadStrategy):
         if shares_labels:
             own["labels"] = dict(pods["labels"])
         super().prepare_for_create(ctx, obj)
-        drop_disabled_job_fields(obj["spec"], None)
-
-    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
-        super().prepare_for_update(ctx, obj, old)
-        drop_disabled_job_fields(obj["spec"], old["spec"])
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return validate_job(obj)

@@ -48,12 +48,6 @@ class LeaseStrategy(Strategy):
         AGE,
     )
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        _drop_unused(obj, {})
-
-    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
-        _drop_unused(obj, old)
-
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         spec = _spec(obj)
         errs: list[FieldError] = []
@@ -70,12 +64,6 @@ class LeaseStrategy(Strategy):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         return self.validate(ctx, obj)
-
-
-def _drop_unused(obj: Object, old: Object) -> None:
-    for key in ("strategy", "preferredHolder"):
-        if _spec(old).get(key) is None:
-            _spec(obj).pop(key, None)
 
 
 def name_is_candidate(name: str, prefix: bool) -> list[str]:

@@ -125,14 +125,12 @@ class NodeStrategy(Strategy):
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         obj["spec"].pop("configSource", None)
-        obj["spec"].pop("podPreemptionPolicy", None)
         (obj.get("status") or {}).pop("config", None)
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         obj["status"] = old.get("status", {})
-        for key in ("configSource", "podPreemptionPolicy"):
-            if (old.get("spec") or {}).get(key) is None:
-                obj["spec"].pop(key, None)
+        if (old.get("spec") or {}).get("configSource") is None:
+            obj["spec"].pop("configSource", None)
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return validate_node(obj)

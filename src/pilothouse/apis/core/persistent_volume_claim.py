@@ -132,15 +132,10 @@ COLUMNS: Final = (
 
 
 class PersistentVolumeClaimStatusStrategy(StatusStrategy):
-    """``/status``: volume health is a feature that is off."""
+    """``/status``."""
 
     def default(self, obj: Object) -> None:
         default_claim(obj)
-
-    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
-        super().prepare_for_update(ctx, obj, old)
-        if (old.get("status") or {}).get("healthStatus") is None:
-            (obj.get("status") or {}).pop("healthStatus", None)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         return validate_claim_status(obj)

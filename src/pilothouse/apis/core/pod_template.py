@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from pilothouse.apis.columns import NAME
+from pilothouse.apis.core.pod_spec.annotations import drop_legacy_annotations
 from pilothouse.apis.core.pod_spec.cautions import template_warnings
 from pilothouse.apis.core.pod_spec.defaults import default_pod_template
-from pilothouse.apis.core.pod_spec.dropping import drop_disabled_template_fields
 from pilothouse.apis.core.pod_spec.options import options_for_template
 from pilothouse.apis.core.pod_spec.showing import container_images, container_names, format_labels
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
@@ -48,10 +48,10 @@ class PodTemplateStrategy(Strategy):
         default_pod_template(obj["template"])
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        drop_disabled_template_fields(obj["template"], None)
+        drop_legacy_annotations(obj["template"]["metadata"])
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
-        drop_disabled_template_fields(obj["template"], old["template"])
+        drop_legacy_annotations(obj["template"]["metadata"])
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs: list[FieldError] = []

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from pilothouse.apis.columns import AGE, NAME
+from pilothouse.apis.core.pod_spec.annotations import drop_legacy_annotations
 from pilothouse.apis.core.pod_spec.cautions import template_warnings
 from pilothouse.apis.core.pod_spec.defaults import default_pod_template
-from pilothouse.apis.core.pod_spec.dropping import drop_disabled_template_fields
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_for_template
 from pilothouse.apis.core.pod_spec.showing import container_images, container_names, format_labels
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
@@ -148,12 +148,12 @@ class ReplicationControllerStrategy(PlainStrategy):
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         obj["status"] = {"replicas": 0}
         if obj["spec"].get("template"):
-            drop_disabled_template_fields(obj["spec"]["template"], None)
+            drop_legacy_annotations(obj["spec"]["template"]["metadata"])
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         super().prepare_for_update(ctx, obj, old)
         if obj["spec"].get("template"):
-            drop_disabled_template_fields(obj["spec"]["template"], old["spec"].get("template"))
+            drop_legacy_annotations(obj["spec"]["template"]["metadata"])
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs: list[FieldError] = []

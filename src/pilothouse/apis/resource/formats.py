@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 from pilothouse.apis import types
@@ -175,10 +175,3 @@ def shorten(key: str, limit: int) -> str:
         return key
     rest = limit - 3
     return key[: (rest + 1) // 2] + "..." + key[len(key) - rest // 2 :]
-
-
-def drop(structs: Iterable[Object], *fields: str) -> None:
-    """Remove fields whose features are off."""
-    for struct in structs:
-        for field in fields:
-            struct.pop(field, None)

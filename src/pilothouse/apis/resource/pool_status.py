@@ -174,15 +174,6 @@ class PoolStatusRequestStrategy(StatusKeeper):
     def default(self, obj: Object) -> None:
         obj["spec"].setdefault("limit", 100)
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        super().prepare_for_create(ctx, obj)
-        obj["spec"].pop("defaultPartitionTypeAttribute", None)
-
-    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
-        super().prepare_for_update(ctx, obj, old)
-        if old["spec"].get("defaultPartitionTypeAttribute") is None:
-            obj["spec"].pop("defaultPartitionTypeAttribute", None)
-
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return validate_request(obj["spec"])
 

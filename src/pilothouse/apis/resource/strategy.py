@@ -1,7 +1,7 @@
 """Device classes, resource claims and their templates, resource slices and taint rules.
 
 Whether a namespace may use devices as an administrator, and who may write which part of a claim's status, is decided by
-authorization, not here. Fields of features that are off by default are dropped unless the stored object has them.
+authorization, not here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from pilothouse.apis.resource.formats import (
     check_label,
     check_pool,
     declare_limit,
-    drop,
 )
 from pilothouse.apis.resource.pool_status import PoolStatusRequestStrategy
 from pilothouse.apis.resource.slice_validation import validate_slice, validate_taint
@@ -57,11 +56,6 @@ def _requests(spec: Object) -> list[Object]:
     return exact + [one for request in requests for one in request.get("firstAvailable") or ()]
 
 
-def _drop_derived(spec: Object, old: Object | None) -> None:
-    if not any(one.get("derivedAttributes") for one in _requests(old or {})):
-        drop(_requests(spec), "derivedAttributes")
-
-
 class ClaimStatusStrategy(ResettingStatusStrategy):
     """Allocation, use and state of a claim's devices. Devices that are given back lose their state."""
 
@@ -71,8 +65,6 @@ class ClaimStatusStrategy(ResettingStatusStrategy):
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         super().prepare_for_update(ctx, obj, old)
         status, before = obj.get("status") or {}, old.get("status") or {}
-        if not any(result.get("skipNodeOperations") for result in _results(before)):
-            drop(_results(status), "skipNodeOperations")
         lost = allocated_devices(before) - allocated_devices(status)
         devices = [device for device in status.get("devices") or () if device_key(device) not in lost]
         if devices:
@@ -118,14 +110,6 @@ class ClaimStrategy(StatusKeeper):
     def default(self, obj: Object) -> None:
         default_claim(obj["spec"], obj.get("status"))
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        super().prepare_for_create(ctx, obj)
-        _drop_derived(obj["spec"], None)
-
-    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
-        super().prepare_for_update(ctx, obj, old)
-        _drop_derived(obj["spec"], old["spec"])
-
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         faults = Faults()
         validate_claim_spec(obj["spec"], _SPEC, faults)
@@ -145,12 +129,6 @@ class ClaimTemplateStrategy(Strategy):
 
     def default(self, obj: Object) -> None:
         default_claim(obj["spec"]["spec"])
-
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        _drop_derived(obj["spec"]["spec"], None)
-
-    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
-        _drop_derived(obj["spec"]["spec"], old["spec"]["spec"])
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return self._faults(obj).listed()
@@ -257,12 +235,6 @@ class SliceStrategy(Strategy):
         for device in obj["spec"].get("devices") or ():
             _stamp(device.get("taints"))
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        _drop_slice_fields(obj["spec"], {})
-
-    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
-        _drop_slice_fields(obj["spec"], old["spec"])
-
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return validate_slice(obj)
 
@@ -277,28 +249,6 @@ class SliceStrategy(Strategy):
 
     def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:
         return self.warnings_on_create(ctx, obj)
-
-
-def _drop_slice_fields(spec: Object, old: Object) -> None:
-    for name in ("partitionTypeAttribute", "skipNodeOperations"):
-        if not old.get(name):
-            spec.pop(name, None)
-    devices, before = spec.get("devices") or (), old.get("devices") or ()
-    if not any(device.get("nodeAllocatableResources") for device in before):
-        drop(devices, "nodeAllocatableResources")
-    if not any(one.get("compatibilityGroups") for one in _each(before, "consumesCounters")):
-        drop(_each(devices, "consumesCounters"), "compatibilityGroups")
-    lists = ("ints", "bools", "strings", "versions")
-    if not any(attribute.get(name) for attribute in _attributes(before) for name in lists):
-        drop(_attributes(devices), *lists)
-
-
-def _each(devices: Any, name: str) -> list[Object]:
-    return [item for device in devices for item in device.get(name) or ()]
-
-
-def _attributes(devices: Any) -> list[Object]:
-    return [attribute for device in devices for attribute in (device.get("attributes") or {}).values()]
 
 
 class TaintRuleStatusStrategy(ResettingStatusStrategy):

@@ -1,7 +1,6 @@
 """Workloads and the groups of pods in them, scheduled together or not at all.
 
-Parts that belong to features which are off by default (topology, claims shared by a group, groups of groups,
-preemption) are dropped unless the stored object has them. All rules are declared ones; most fields never change.
+All rules are declared ones; most fields never change.
 """
 
 from __future__ import annotations
@@ -20,17 +19,7 @@ from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbi
 _SPEC: Final = Path("spec")
 _HIGHEST: Final = 1_000_000_000
 _TEMPLATES_LIMIT: Final = 8
-_GATED: Final = ("schedulingConstraints", "resourceClaims", "preemptionPolicy", "parentCompositePodGroupName")
 _KEPT: Final = ("workloadRef", "disruptionMode", "priorityClassName", "priority")
-
-
-def _drop_gated(group: Object, old: Object | None, *keep: str) -> None:
-    for name in _GATED:
-        if not (old or {}).get(name):
-            if name in keep:
-                group[name] = None
-            else:
-                group.pop(name, None)
 
 
 def _validate_union(value: Object, members: tuple[str, ...], path: Path, errs: list[FieldError]) -> None:
@@ -211,14 +200,6 @@ class PodGroupStrategy(StatusKeeper):
     def default(self, obj: Object) -> None:
         obj["spec"].setdefault("disruptionMode", {"single": {}})
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        super().prepare_for_create(ctx, obj)
-        _drop_gated(obj["spec"], None)
-
-    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
-        super().prepare_for_update(ctx, obj, old)
-        _drop_gated(obj["spec"], old["spec"])
-
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return validate_group(obj, None, self.count)
 
@@ -250,22 +231,8 @@ class WorkloadStrategy(Strategy):
     allow_unconditional_update = False
     columns = (NAME, AGE)
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        _drop_templates(obj["spec"], {})
-
-    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
-        _drop_templates(obj["spec"], old["spec"])
-
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return validate_workload(obj)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         return validate_workload(obj, old)
-
-
-def _drop_templates(spec: Object, old: Object) -> None:
-    if not old.get("compositePodGroupTemplates"):
-        spec.pop("compositePodGroupTemplates", None)
-    before = old.get("podGroupTemplates") or ()
-    for position, template in enumerate(spec.get("podGroupTemplates") or ()):
-        _drop_gated(template, before[position] if position < len(before) else None, "schedulingConstraints")

@@ -100,20 +100,10 @@ _DRIVER_DEFAULTS = (
 )
 
 
-def _drop_health(obj: Object, old: Object | None) -> None:
-    """Health is kept only where it already is: reporting it is switched off by default."""
-    if old is None or not (old.get("status") or {}).get("storageHealth"):
-        (obj.get("status") or {}).pop("storageHealth", None)
-
-
 class CSINodeStatusStrategy(ResettingStatusStrategy):
     """The health that a CSI node reports."""
 
     allow_unconditional_update = False
-
-    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
-        super().prepare_for_update(ctx, obj, old)
-        _drop_health(obj, old)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         return csi_validation.validate_node_status(obj)
@@ -127,10 +117,6 @@ class CSINodeStrategy(StatusKeeper):
     returns_deleted = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": CSINodeStatusStrategy}
     columns = columns.CSI_NODE
-
-    def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
-        super().prepare_for_update(ctx, obj, old)
-        _drop_health(obj, old)
 
     def canonicalize(self, obj: Object) -> None:
         # An empty list is stored as none at all.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pilothouse.apis.core.pod_spec.dropping import drop_legacy_annotations
+from pilothouse.apis.core.pod_spec.annotations import drop_legacy_annotations
 from pilothouse.apis.core.pods.validation import validate_binding
 from pilothouse.apis.resources import Resource, Subresource
 from pilothouse.apis.strategy import Object, Strategy

@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property
 from typing import Any, Final, Protocol
 
 import orjson
 
 from pilothouse.apis.explicit import take_explicit
+from pilothouse.apis.gated import Places, drop_gated, find_gated
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Object, Strategy
 from pilothouse.machinery import errors
@@ -96,6 +98,13 @@ class Store:
         self.reservations: Reservations | None = None
         self.is_stale: Callable[[str], Awaitable[bool]] | None = None
         """Whether a value should be written anew although nothing changed: its encryption is out of date."""
+        self.gates: frozenset[str] | None = None
+        """The feature gates that are on; None where no fields depend on any."""
+
+    @cached_property
+    def _gated(self) -> Places | None:
+        """Where fields of features that are off can be."""
+        return None if self.gates is None else find_gated(self.resource.type_name, self.gates)
 
     # Reading
 
@@ -185,6 +194,8 @@ class Store:
         return entry
 
     async def _check_new(self, ctx: Context, obj: Object, admit: Admit | None) -> None:
+        if self._gated is not None:
+            drop_gated(self._gated, obj, None)
         if self.strategy.is_heavy(obj):
             await asyncio.to_thread(before_create, self.resource, self.strategy, ctx, obj)
         else:
@@ -282,6 +293,8 @@ class Store:
         if self.reservations is not None and strategy is self.strategy:
             reservation = await self.reservations.allocate_update(ctx, obj, old)
         try:
+            if self._gated is not None:
+                drop_gated(self._gated, obj, old)
             if strategy.is_heavy(obj):
                 await asyncio.to_thread(before_update, self.resource, strategy, ctx, obj, old)
             else:

@@ -103,12 +103,6 @@ def test_a_time_zone_that_became_unknown_may_stay() -> None:
     assert STRATEGY.validate_update(CTX, made({"timeZone": "Atlantis/Old", "suspend": True}), old) == []
 
 
-def test_scheduling_of_whole_jobs_is_dropped() -> None:
-    obj = made(job={"scheduling": {}})
-    STRATEGY.prepare_for_create(CTX, obj)
-    assert "scheduling" not in obj["spec"]["jobTemplate"]["spec"]
-
-
 def test_columns() -> None:
     obj = made()
     obj["status"] = {"active": [{}, {}]}

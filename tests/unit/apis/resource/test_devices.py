@@ -117,14 +117,6 @@ def test_driver_pool_and_node_of_a_slice_never_change() -> None:
     ]
 
 
-def test_fields_of_features_that_are_off_are_dropped() -> None:
-    strategy = STRATEGIES["resourceslices"]()
-    device = {"name": "x", "attributes": {"a": {"int": 1, "ints": [2]}}, "nodeAllocatableResources": {"cpu": {}}}
-    obj = made("resourceslices", {**SLICE, "devices": [device], "skipNodeOperations": ["All"]})
-    strategy.prepare_for_create(Context(), obj)
-    assert obj == made("resourceslices", {**SLICE, "devices": [{"name": "x", "attributes": {"a": {"int": 1}}}]})
-
-
 def test_selectors_of_slices() -> None:
     strategy = STRATEGIES["resourceslices"]()
     assert strategy.fields(made("resourceslices", SLICE)) == {

@@ -218,17 +218,6 @@ def test_a_driver_counts_changes_of_its_spec() -> None:
     assert obj["metadata"]["generation"] == 1
 
 
-def test_health_of_a_node_is_dropped_unless_it_was_there() -> None:
-    strategy = STRATEGIES["csinodes"].subresources["status"]()
-    health = {"storageHealth": [{"name": "d", "healthConditions": None}]}
-    old, obj = made("csinodes", {"spec": {}}), made("csinodes", {"spec": {}, "status": health})
-    strategy.prepare_for_update(Context(), obj, old)
-    assert obj == old
-    had = made("csinodes", {"spec": {}, "status": health})
-    strategy.prepare_for_update(Context(), had, had)
-    assert had["status"]["storageHealth"]
-
-
 def test_status_writes_leave_labels_alone() -> None:
     strategy = STRATEGIES["volumeattachments"].subresources["status"]()
     old = made("volumeattachments", {**ATTACHMENT, "metadata": {"labels": {"a": "b"}}})

@@ -8,7 +8,7 @@ A *template* is ``{"metadata": …, "spec": …}``. Paths are those of the struc
                   validate_template_metadata(metadata, path, errs): where only labels and annotations may be set
     validation    validate_pod_spec(spec, metadata, path, errs, options): metadata is the pod's, None for templates
     annotations   validate_pod_annotations(annotations, spec, path, errs, options): path is that of the annotations
-    dropping      drop_disabled_template_fields(template, old): fields of features that are off
+                  drop_legacy_annotations(metadata)
     cautions      template_warnings(template, path): the Warning headers for a template
     claims        validate_claim_spec(spec, path, errs) · validate_claim_template(template, path, errs): volume claims
 

@@ -25,7 +25,20 @@ SECCOMP_PREFIX: Final = "container.seccomp.security.alpha.kubernetes.io/"
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"
 _CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
+_LEGACY: Final = tuple(
+    f"pod.{stage}.kubernetes.io/init-container{what}" for what in ("s", "-statuses") for stage in ("beta", "alpha")
+)
 _is_cost = re.compile(r"-[0-9]+|0|[1-9][0-9]*").fullmatch
+
+
+def drop_legacy_annotations(metadata: Struct) -> None:
+    """Annotations from before init containers had fields go."""
+    annotations = metadata.get("annotations")
+    if annotations:
+        for key in _LEGACY:
+            annotations.pop(key, None)
+        if not annotations:
+            del metadata["annotations"]
 
 
 def has_valid_deletion_cost(annotations: Annotations) -> bool:

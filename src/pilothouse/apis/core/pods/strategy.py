@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
+from pilothouse.apis.core.pod_spec.annotations import drop_legacy_annotations
 from pilothouse.apis.core.pod_spec.cautions import pod_warnings
 from pilothouse.apis.core.pod_spec.defaults import default_pod
-from pilothouse.apis.core.pod_spec.dropping import (
-    drop_disabled_pod_fields,
-    drop_disabled_status_fields,
-    drop_legacy_annotations,
-)
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_for
 from pilothouse.apis.core.pods.columns import COLUMNS
 from pilothouse.apis.core.pods.comparing import same
@@ -39,13 +35,6 @@ _RESET_METADATA: Final = (
 
 def _options(old: Object) -> PodValidationOptions:
     return options_for(old["spec"], old["metadata"], is_pod=True)
-
-
-def _drop_disabled(pod: Object, old: Object | None) -> None:
-    drop_disabled_pod_fields(pod["spec"], old["spec"] if old else None)
-    drop_legacy_annotations(pod["metadata"])
-    if pod.get("status"):
-        drop_disabled_status_fields(pod["status"], old.get("status") if old else None)
 
 
 def _count_generation(pod: Object, old: Object) -> None:
@@ -86,7 +75,6 @@ class PodStatusStrategy(_AnyPodStrategy):
             metadata.pop("ownerReferences", None)
         keep_reported_fields(obj.setdefault("status", {}), old.get("status") or {})
         drop_legacy_annotations(metadata)
-        drop_disabled_status_fields(obj["status"], old.get("status"))
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
@@ -111,7 +99,6 @@ class PodEphemeralContainersStrategy(_AnyPodStrategy):
         if added:
             obj["spec"]["ephemeralContainers"] = added
         _reset_metadata(obj, old)
-        drop_disabled_pod_fields(obj["spec"], old["spec"])
         _count_generation(obj, old)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
@@ -130,7 +117,7 @@ class PodResizeStrategy(_AnyPodStrategy):
             _reset_metadata(obj, old)
         if obj["spec"].get("resources") is not None:
             complete_pod_resources(obj["spec"])
-        _drop_disabled(obj, old)
+        drop_legacy_annotations(obj["metadata"])
         _count_generation(obj, old)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
@@ -174,7 +161,7 @@ class PodStrategy(_AnyPodStrategy):
         metadata, spec = obj["metadata"], obj["spec"]
         metadata["generation"] = 1
         obj["status"] = {"phase": "Pending"}
-        _drop_disabled(obj, None)
+        drop_legacy_annotations(metadata)
         gate_scheduling(obj, ctx.now)
         extend_selectors(spec, metadata.get("labels") or {})
         adopt_app_armor(obj, ctx.warnings)
@@ -197,7 +184,7 @@ class PodStrategy(_AnyPodStrategy):
             # Clients that do not know resources of the whole pod must not clear them.
             spec["resources"] = before["resources"]
         take_explicit(obj, self.explicit)
-        _drop_disabled(obj, old)
+        drop_legacy_annotations(obj["metadata"])
         _count_generation(obj, old)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:

@@ -136,37 +136,6 @@ def test_quality_of_the_whole_pod_wins() -> None:
     assert compute_quality(spec) == "Guaranteed"
 
 
-def test_fields_of_features_that_are_off_are_dropped() -> None:
-    hook = {"stopSignal": "SIGTERM"}
-    pod = created(
-        {
-            "schedulingGroup": {"podGroupName": "g"},
-            "volumes": [
-                {"name": "v", "emptyDir": {"mode": 448}},
-                {"name": "s", "secret": {"secretName": "s", "defaultUser": 1}},
-            ],
-            "containers": [
-                {
-                    "name": "c",
-                    "image": "a:1",
-                    "lifecycle": hook,
-                    "volumeMounts": [{"name": "v", "mountPath": "/v", "bindMountOptions": ["noexec"]}],
-                    "livenessProbe": {"httpGet": {"port": 1, "protocol": "HTTP2"}},
-                }
-            ],
-        }
-    )
-    spec = pod["spec"]
-    assert "schedulingGroup" not in spec
-    assert spec["volumes"] == [
-        {"name": "v", "emptyDir": {}},
-        {"name": "s", "secret": {"secretName": "s", "defaultMode": 420}},
-    ]
-    assert "lifecycle" not in spec["containers"][0]
-    assert spec["containers"][0]["volumeMounts"] == [{"name": "v", "mountPath": "/v"}]
-    assert "protocol" not in spec["containers"][0]["livenessProbe"]["httpGet"]
-
-
 def test_images_may_change_and_count_generations() -> None:
     pod, errs = update(created(), lambda pod: pod["spec"]["containers"][0].update(image="a:2"))
     assert (pod["metadata"]["generation"], errs) == (2, [])

@@ -1,0 +1,148 @@
+"""Fields and resources of features that are off.
+
+``gated.txt`` has a line for fields that come and go together: their gate, then the fields by type and path. A field of
+a feature that is off is dropped as if it were unknown, unless the stored object uses one of the same line. ``!`` drops
+the struct around the field as well when nothing else is in it. A name that begins with ``/`` is a resource, which is
+served only with its gate.
+
+From the lines that are off and the schema of a kind, ``find_gated`` makes a map of the places to look at. It is None
+where there are none, and small where there are: an object without any such field costs a few lookups.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+from pilothouse.apis import types
+from pilothouse.machinery.schema.types import Field, ListOf, MapOf, Struct, Type
+
+Object = dict[str, Any]
+
+
+class Rule(NamedTuple):
+    """Where a gated field is, from the type that the rule is written for."""
+
+    path: tuple[str, ...]
+    line: int
+    prunes: bool
+
+
+class Places:
+    """What to look at in a struct, or in each item of a list or map."""
+
+    __slots__ = ("each", "fields")
+
+    def __init__(self) -> None:
+        self.fields: list[tuple[str, Rule | None, Places | None, bool]] = []
+        """A field's name, the rule it falls under, what is gated below it, whether it is written even when empty."""
+        self.each: Places | None = None
+
+
+class Found(NamedTuple):
+    """A field of a feature that is off."""
+
+    rule: Rule
+    holder: Object
+    name: str
+    always: bool
+    around: tuple[Object, str] | None
+
+
+@cache
+def _lines() -> list[tuple[str, list[str]]]:
+    text = resources.files("pilothouse.apis.catalogue").joinpath("gated.txt").read_text()
+    return [(gate, places) for gate, *places in (line.split() for line in text.splitlines())]
+
+
+def is_served(group: str, resource: str, enabled: frozenset[str]) -> bool:
+    """Whether the gate of a resource, if it has one, is on."""
+    name = f"/{group}/{resource}"
+    return all(gate in enabled for gate, places in _lines() if name in places)
+
+
+@lru_cache(maxsize=8)
+def _rules(enabled: frozenset[str]) -> dict[str, list[Rule]]:
+    """The rules in force by the type they are written for."""
+    rules: dict[str, list[Rule]] = {}
+    for number, (gate, places) in enumerate(_lines()):
+        if gate in enabled:
+            continue
+        for place in places:
+            if not place.startswith("/"):
+                package, version, name, *path = place.removesuffix("!").split(".")
+                rule = Rule(tuple(path), number, place.endswith("!"))
+                rules.setdefault(f"{package}.{version}.{name}", []).append(rule)
+    return rules
+
+
+def find_gated(type_name: str, enabled: frozenset[str]) -> Places | None:
+    """What to look at in objects of a type; None where everything in them is on."""
+    rules = _rules(enabled)
+    return _places(types.struct(type_name), [], rules, frozenset()) if rules else None
+
+
+def _places(kind: Type, above: list[Rule], rules: dict[str, list[Rule]], within: frozenset[str]) -> Places | None:
+    places = Places()
+    if isinstance(kind, ListOf | MapOf):
+        item = kind.item if isinstance(kind, ListOf) else kind.value
+        places.each = _places(item, _below(above, "*"), rules, within)
+        return places if places.each is not None else None
+    if not isinstance(kind, Struct) or kind.name in within:
+        return None
+    here = above + rules.get(kind.name, [])
+    for name, field in kind.fields.items():
+        rule = next((rule for rule in here if rule.path == (name,)), None)
+        below = _places(field.type, _below(here, name), rules, within | {kind.name})
+        if rule is not None or below is not None:
+            places.fields.append((name, rule, below, _is_always_written(field)))
+    return places if places.fields else None
+
+
+def _below(rules: list[Rule], step: str) -> list[Rule]:
+    return [rule._replace(path=rule.path[1:]) for rule in rules if len(rule.path) > 1 and rule.path[0] == step]
+
+
+def _is_always_written(field: Field) -> bool:
+    return not (field.omit_empty or field.omit_zero)
+
+
+def drop_gated(places: Places, obj: Object, old: Object | None) -> None:
+    """Drop fields of features that are off and that the stored object does not use."""
+    found: list[Found] = []
+    _look(places, obj, None, found)
+    if not found:
+        return
+    used: list[Found] = []
+    if old is not None:
+        _look(places, old, None, used)
+    kept = {each.rule.line for each in used}
+    for each in found:
+        if each.rule.line not in kept:
+            _drop(each)
+
+
+def _look(places: Places, value: Any, around: tuple[Object, str] | None, found: list[Found]) -> None:
+    each = places.each
+    if each is not None:
+        for item in value if value.__class__ is list else value.values():
+            _look(each, item, None, found)
+        return
+    for name, rule, below, always in places.fields:
+        item = value.get(name)
+        if item is None:
+            continue
+        if rule is not None and item != []:
+            found.append(Found(rule, value, name, always, around))
+        if below is not None:
+            _look(below, item, (value, name), found)
+
+
+def _drop(found: Found) -> None:
+    if found.always:
+        found.holder[found.name] = None
+        return
+    found.holder.pop(found.name, None)
+    if found.rule.prunes and found.around is not None and not found.holder:
+        found.around[0].pop(found.around[1], None)
