@@ -23,6 +23,7 @@ from pilothouse.cel.macros import Macros
 from pilothouse.cel.nodes import Node
 from pilothouse.cel.parser import parse
 from pilothouse.cel.planning import InstantiationError, Planner
+from pilothouse.cel.stack import is_deep, room_for
 from pilothouse.cel.steps import Run, Tracker
 from pilothouse.cel.types import Type
 from pilothouse.cel.values import CostLimitExceeded, EvaluationError
@@ -89,19 +90,23 @@ class Environment:
     def compile(self, text: str) -> Program:
         """Parse, check and plan an expression; CompileError tells what is wrong with it."""
         source = Source(text)
+        with room_for(text):
+            return self._compile(source)
+
+    def _compile(self, source: Source) -> Program:
         root = parse(source, self._macros)
         faults, names = check(root, self)
         if not faults:
             faults = check_literals(root)
         if faults:
             raise CompileError(source, [source.issue(offset, message) for offset, message in faults])
-        return Program(self, text, root, names)
+        return Program(self, source.text, root, names)
 
 
 class Program:
     """A compiled expression. Planning waits for the first evaluation or `plan()`."""
 
-    __slots__ = ("_cost", "_run", "_size", "environment", "names", "root", "text", "variables")
+    __slots__ = ("_cost", "_deep", "_room", "_run", "_size", "environment", "names", "root", "text", "variables")
 
     def __init__(self, environment: Environment, text: str, root: Node, names: set[str]) -> None:
         self.environment = environment
@@ -109,6 +114,7 @@ class Program:
         self.root = root
         self.names = names
         self.variables = tuple(name for name in environment.variables if name in names)
+        self._deep, self._room = is_deep(text), room_for(text)
         self._run: Run | None = None
         self._cost = 0
         self._size = 0
@@ -119,12 +125,14 @@ class Program:
 
     def estimate(self, sizes: SizeOfPath) -> Cost:
         """Return the least and the most that evaluation may cost, given the sizes of values by their paths."""
-        return estimate(self.root, sizes)
+        with self._room:
+            return estimate(self.root, sizes)
 
     def plan(self) -> None:
         """Make the program ready to run; InstantiationError if a constant part of it cannot be computed."""
         planner = Planner(self.environment, self.variables)
-        step = planner.plan(self.root)
+        with self._room:
+            step = planner.plan(self.root)
         self._cost, self._size = step.cost, planner.size
         self._run = step.run
 
@@ -150,7 +158,11 @@ class Program:
             frame[slot] = bindings[name]
         tracker.cost += self._cost
         try:
-            value = run(frame)
+            if self._deep:
+                with self._room:
+                    value = run(frame)
+            else:
+                value = run(frame)
         except (TypeError, AttributeError, KeyError, IndexError) as error:
             # Only a value that contradicts its declared type leads here.
             raise EvaluationError("no such overload") from error

@@ -8,10 +8,10 @@ alternatives stay in conflict, with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 EPSILON = "<EPSILON>"
 EOF = "<EOF>"
@@ -58,105 +58,77 @@ class Node:
         self.back: State | None = None
 
 
-def _rules() -> dict[str, Element]:
-    relations = frozenset({"==", "!=", "in", "<", "<=", ">=", ">"})
-    comma = ("opt", ("tok", ","))
+def _seq(*parts: Element) -> Element:
+    return ("seq", parts)
 
-    def seq(*parts: Element) -> Element:
-        return ("seq", parts)
 
-    def rule(name: str, tightness: int = 0) -> Element:
-        return ("rule", name, tightness)
+def _rule(name: str, tightness: int = 0) -> Element:
+    return ("rule", name, tightness)
 
-    def tok(kind: str) -> Element:
-        return ("tok", kind)
 
-    def opt(part: Element) -> Element:
-        return ("opt", part)
+def _tok(kind: str) -> Element:
+    return ("tok", kind)
 
-    dotted = (opt(tok(".")), tok("IDENTIFIER"))
-    call = (tok("("), opt(rule("exprList")), tok(")"))
-    return {
-        "start": seq(rule("expr"), tok(EOF)),
-        "expr": seq(rule("conditionalOr"), opt(seq(tok("?"), rule("conditionalOr"), tok(":"), rule("expr")))),
-        "conditionalOr": seq(rule("conditionalAnd"), ("star", seq(tok("||"), rule("conditionalAnd")))),
-        "conditionalAnd": seq(rule("relation"), ("star", seq(tok("&&"), rule("relation")))),
-        "relation": seq(rule("calc"), ("loop", (seq(("prec", 1), ("set", relations), rule("relation", 2)),))),
-        "calc": seq(
-            rule("unary"),
-            (
-                "loop",
-                (
-                    seq(("prec", 2), ("set", frozenset("*/%")), rule("calc", 3)),
-                    seq(("prec", 1), ("set", frozenset("-+")), rule("calc", 2)),
-                ),
-            ),
-        ),
-        "unary": (
-            "choice",
-            (
-                rule("member"),
-                seq(("plus", tok("!"), False), rule("member")),
-                seq(("plus", tok("-"), True), rule("member")),
-            ),
-        ),
-        "member": seq(
-            rule("primary"),
-            (
-                "loop",
-                (
-                    seq(("prec", 3), tok("."), opt(tok("?")), rule("escapeIdent")),
-                    seq(("prec", 2), tok("."), tok("IDENTIFIER"), *call),
-                    seq(("prec", 1), tok("["), opt(tok("?")), rule("expr"), tok("]")),
-                ),
-            ),
-        ),
-        "primary": (
-            "choice",
-            (
-                seq(*dotted),
-                seq(*dotted, *call),
-                seq(tok("("), rule("expr"), tok(")")),
-                seq(tok("["), opt(rule("listInit")), comma, tok("]")),
-                seq(tok("{"), opt(rule("mapInitializerList")), comma, tok("}")),
-                seq(
-                    *dotted,
-                    ("star", seq(tok("."), tok("IDENTIFIER"))),
-                    tok("{"),
-                    opt(rule("fieldInitializerList")),
-                    comma,
-                    tok("}"),
-                ),
-                rule("literal"),
-            ),
-        ),
-        "exprList": seq(rule("expr"), ("star", seq(tok(","), rule("expr")))),
-        "listInit": seq(rule("optExpr"), ("loop", (seq(tok(","), rule("optExpr")),))),
-        "fieldInitializerList": seq(
-            rule("optField"),
-            tok(":"),
-            rule("expr"),
-            ("loop", (seq(tok(","), rule("optField"), tok(":"), rule("expr")),)),
-        ),
-        "optField": seq(opt(tok("?")), rule("escapeIdent")),
-        "mapInitializerList": seq(
-            rule("optExpr"),
-            tok(":"),
-            rule("expr"),
-            ("loop", (seq(tok(","), rule("optExpr"), tok(":"), rule("expr")),)),
-        ),
-        "escapeIdent": ("switch", (tok("IDENTIFIER"), tok("ESC_IDENTIFIER"))),
-        "optExpr": seq(opt(tok("?")), rule("expr")),
-        "literal": (
-            "choice",
-            (
-                seq(opt(tok("-")), tok("NUM_INT")),
-                tok("NUM_UINT"),
-                seq(opt(tok("-")), tok("NUM_FLOAT")),
-                *map(tok, ("STRING", "BYTES", "true", "false", "null")),
-            ),
-        ),
-    }
+
+def _opt(part: Element) -> Element:
+    return ("opt", part)
+
+
+_RELATIONS: Final = frozenset({"==", "!=", "in", "<", "<=", ">=", ">"})
+_COMMA: Final = _opt(_tok(","))
+_DOTTED: Final = (_opt(_tok(".")), _tok("IDENTIFIER"))
+_CALL: Final = (_tok("("), _opt(_rule("exprList")), _tok(")"))
+_OPERATORS: Final = (
+    _seq(("prec", 2), ("set", frozenset("*/%")), _rule("calc", 3)),
+    _seq(("prec", 1), ("set", frozenset("-+")), _rule("calc", 2)),
+)
+_STEPS: Final = (
+    _seq(("prec", 3), _tok("."), _opt(_tok("?")), _rule("escapeIdent")),
+    _seq(("prec", 2), _tok("."), _tok("IDENTIFIER"), *_CALL),
+    _seq(("prec", 1), _tok("["), _opt(_tok("?")), _rule("expr"), _tok("]")),
+)
+_FIELD: Final = (_rule("optField"), _tok(":"), _rule("expr"))
+_ENTRY: Final = (_rule("optExpr"), _tok(":"), _rule("expr"))
+_PATH: Final = (*_DOTTED, ("star", _seq(_tok("."), _tok("IDENTIFIER"))))
+_PRIMARIES: Final = (
+    _seq(*_DOTTED),
+    _seq(*_DOTTED, *_CALL),
+    _seq(_tok("("), _rule("expr"), _tok(")")),
+    _seq(_tok("["), _opt(_rule("listInit")), _COMMA, _tok("]")),
+    _seq(_tok("{"), _opt(_rule("mapInitializerList")), _COMMA, _tok("}")),
+    _seq(*_PATH, _tok("{"), _opt(_rule("fieldInitializerList")), _COMMA, _tok("}")),
+    _rule("literal"),
+)
+_UNARIES: Final = (
+    _rule("member"),
+    _seq(("plus", _tok("!"), False), _rule("member")),
+    _seq(("plus", _tok("-"), True), _rule("member")),
+)
+_LITERALS: Final = (
+    _seq(_opt(_tok("-")), _tok("NUM_INT")),
+    _tok("NUM_UINT"),
+    _seq(_opt(_tok("-")), _tok("NUM_FLOAT")),
+    *map(_tok, ("STRING", "BYTES", "true", "false", "null")),
+)
+RULES: Final[Mapping[str, Element]] = {
+    "start": _seq(_rule("expr"), _tok(EOF)),
+    "expr": _seq(_rule("conditionalOr"), _opt(_seq(_tok("?"), _rule("conditionalOr"), _tok(":"), _rule("expr")))),
+    "conditionalOr": _seq(_rule("conditionalAnd"), ("star", _seq(_tok("||"), _rule("conditionalAnd")))),
+    "conditionalAnd": _seq(_rule("relation"), ("star", _seq(_tok("&&"), _rule("relation")))),
+    "relation": _seq(_rule("calc"), ("loop", (_seq(("prec", 1), ("set", _RELATIONS), _rule("relation", 2)),))),
+    "calc": _seq(_rule("unary"), ("loop", _OPERATORS)),
+    "unary": ("choice", _UNARIES),
+    "member": _seq(_rule("primary"), ("loop", _STEPS)),
+    "primary": ("choice", _PRIMARIES),
+    "exprList": _seq(_rule("expr"), ("star", _seq(_tok(","), _rule("expr")))),
+    "listInit": _seq(_rule("optExpr"), ("loop", (_seq(_tok(","), _rule("optExpr")),))),
+    "fieldInitializerList": _seq(*_FIELD, ("loop", (_seq(_tok(","), *_FIELD),))),
+    "optField": _seq(_opt(_tok("?")), _rule("escapeIdent")),
+    "mapInitializerList": _seq(*_ENTRY, ("loop", (_seq(_tok(","), *_ENTRY),))),
+    "escapeIdent": ("switch", (_tok("IDENTIFIER"), _tok("ESC_IDENTIFIER"))),
+    "optExpr": _seq(_opt(_tok("?")), _rule("expr")),
+    "literal": ("choice", _LITERALS),
+}
 
 
 class Automaton:
@@ -164,7 +136,7 @@ class Automaton:
 
     def __init__(self) -> None:
         self._count = 0
-        rules = _rules()
+        rules = RULES
         self.starts = {name: self._state("start", name) for name in rules}
         self.stops = {name: self._state("stop", name) for name in rules}
         self.follows: dict[str, list[tuple[State, int]]] = {name: [] for name in rules}

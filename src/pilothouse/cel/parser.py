@@ -8,12 +8,12 @@ rule as in the original, so a hostile text costs a bounded stack.
 from __future__ import annotations
 
 import math
-import sys
 
 from pilothouse.cel.issues import CompileError, Issue, Source
 from pilothouse.cel.lexer import Tokens, tokenize
 from pilothouse.cel.macros import MacroError, Macros
 from pilothouse.cel.nodes import Call, Entry, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
+from pilothouse.cel.stack import room_for
 from pilothouse.cel.string_literals import unquote, unquote_bytes
 from pilothouse.cel.syntax_errors import explain
 from pilothouse.cel.values import UInt
@@ -31,7 +31,6 @@ _RELATIONS = {
 }  # fmt: skip
 _SUMS = {"+": "_+_", "-": "_-_"}
 _PRODUCTS = {"*": "_*_", "/": "_/_", "%": "_%_"}
-_FRAMES_NEEDED = 12_000
 
 
 class _NotInGrammar(Exception):
@@ -48,9 +47,11 @@ def parse(source: Source, macros: Macros) -> Node:
         size = len(source.text)
         message = f"expression code point size exceeds limit: size: {size}, limit {MAX_CODE_POINTS}"
         raise CompileError(source, [Issue(-1, -1, message)])
-    if sys.getrecursionlimit() < _FRAMES_NEEDED:
-        # Frames of Python functions live on the heap: the limit of the nesting above is what bounds them.
-        sys.setrecursionlimit(_FRAMES_NEEDED)
+    with room_for(source.text):
+        return _parse(source, macros)
+
+
+def _parse(source: Source, macros: Macros) -> Node:
     tokens = tokenize(source.text)
     parser = _Parser(tokens, macros)
     try:
