@@ -17,6 +17,7 @@ import orjson
 from pilothouse.apis import types
 from pilothouse.apis.explicit import Places, keep_explicit
 from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, NO_PROTOBUF, PROTOBUF
+from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery import errors, go_json
 from pilothouse.machinery.field_errors import Path, not_supported
@@ -123,16 +124,16 @@ async def read_object(request: APIRequest, expected: Expected, validation: str) 
         if places := raw_places(expected.struct):
             request.raw = compacted(places)
         return obj
-    value, repeated = _parse(data, format, expected)
+    value, repeated = await _parse(data, format, expected)
     request.given = value
     places = raw_places(expected.struct)
     if places:
         request.raw = as_sent(read_texts(data, places)) if format == JSON else written_anew(places)
-    # Decoding may work in place: what is said about repeated fields needs the body as it was sent.
-    keys = _count_keys(value) if format == JSON else 0
+    # Decoding may work in place: whether fields stand twice is told by the body as it was sent.
+    twice = await repeated_fields(data, value) if format == JSON else []
     obj, unknown = _decode(value, expected, data)
     keep_reset(value, obj, expected.explicit)
-    report(request, validation, expected, unknown, _twice(data, keys) if keys else [], repeated)
+    report(request, validation, expected, unknown, twice, repeated)
     return obj
 
 
@@ -145,40 +146,32 @@ def keep_reset(value: Any, obj: dict[str, Any], explicit: Places) -> None:
         keep_explicit(value, obj, explicit)
 
 
-def _count_keys(value: Any) -> int:
-    """How many keys the value has, as its encoded form shows them; -1 where it is too deep to encode."""
-    try:
-        return orjson.dumps(value).count(b'":')
-    except orjson.JSONEncodeError:
-        return -1
+async def repeated_fields(data: bytes, value: Any) -> list[str]:
+    """The paths of fields that stand twice in a JSON body, which was read as this value."""
+    return await offload(go_json.duplicate_fields, data) if go_json.may_repeat_fields(data, value) else []
 
 
-def _twice(data: bytes, keys: int) -> list[str]:
-    """Fields that stand twice in a JSON body which came out with this many keys."""
-    return list(go_json.duplicate_fields(data)) if data.count(b'":') != keys else []
-
-
-def _parse(data: bytes, format: str, expected: Expected) -> tuple[Any, str]:
+async def _parse(data: bytes, format: str, expected: Expected) -> tuple[Any, str]:
     """The value, and what YAML says about keys that stand twice."""
     if format == JSON:
-        value = parse_json(data, lambda why: unrecognized(expected, why, data))
+        value = await parse_json(data, lambda why: unrecognized(expected, why, data))
         return {} if value is None else value, ""
     from pilothouse.machinery import yaml_codec
 
     try:
-        value, repeated = yaml_codec.load_reporting(data)
+        value, repeated = await offload(yaml_codec.load_reporting, data)
     except ValueError as error:
         raise unrecognized(expected, str(error), data) from None
     return {} if value is None else value, repeated
 
 
-def parse_json(data: bytes, refuse: Callable[[str], errors.StatusError]) -> Any:
+async def parse_json(data: bytes, refuse: Callable[[str], errors.StatusError]) -> Any:
     """A JSON value; ``refuse`` makes the Status for what is none."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
         pass
-    why = go_json.explain(data)
+    why = await offload(go_json.explain, data)
     if why == "invalid character in string literal":
         try:
             return orjson.loads(data.decode("utf-8", "replace"))
@@ -315,5 +308,3 @@ def _from_protobuf(data: bytes, expected: Expected) -> dict[str, Any]:
         raise cannot_handle(gvk, expected, str(error)) from None
     obj["kind"], obj["apiVersion"] = gvk.kind, str(gvk.group_version)
     return obj
-
-

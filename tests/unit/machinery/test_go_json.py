@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.machinery.go_json import MAX_DEPTH, SyntaxFault, duplicate_fields, explain
+from pilothouse.machinery.go_json import MAX_DEPTH, SyntaxFault, duplicate_fields, explain, may_repeat_fields
 
 END = "unexpected end of JSON input"
 VALUE = "looking for beginning of value"
@@ -107,9 +107,39 @@ def test_faults_are_value_errors() -> None:
     ],
 )
 def test_duplicate_fields(text: str, paths: list[str]) -> None:
-    assert list(duplicate_fields(text.encode())) == paths
+    assert duplicate_fields(text.encode()) == paths
 
 
 @given(st.recursive(st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=3), inner)))
 def test_what_an_encoder_writes_has_no_duplicates(value: object) -> None:
-    assert list(duplicate_fields(json.dumps(value).encode())) == []
+    assert duplicate_fields(json.dumps(value).encode()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "may"),
+    [
+        ('{"a":1,"b":{"c":[{"d":1}]}}', False),
+        ('{"a": 1,\n  "b": "x"}', False),
+        ('{"a":"\\":\\":"}', False),
+        ('{"a":1,"a":2}', True),
+        ('{"a" :1,"a":2}', True),
+        ('{"a"\n\t:1,"a":2}', True),
+        ('{"a":"\\u0022:","b":1}', True),
+        ('{"a":"\\u0022:","a":1,"b":1}', True),
+    ],
+)
+def test_suspicion_of_repeated_fields(text: str, may: bool) -> None:
+    assert may_repeat_fields(text.encode(), json.loads(text)) is may
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", 'x"', "b:"]), st.sampled_from([1, '":', "y"])), max_size=4),
+    st.sampled_from([":", " :", ": ", "\n:"]),
+    st.booleans(),
+)
+def test_repeated_fields_are_never_overlooked(pairs: list[tuple[str, object]], colon: str, numbered: bool) -> None:
+    text = "{" + ",".join(f"{json.dumps(key)}{colon}{json.dumps(item)}" for key, item in pairs) + "}"
+    if numbered:
+        text = text.replace('\\"', "\\u0022")
+    if duplicate_fields(text.encode()):
+        assert may_repeat_fields(text.encode(), json.loads(text))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilothouse.machinery.yaml_codec import YamlError, dump, load, load_reporting
+from pilothouse.machinery.yaml_codec import YamlError, _read_json, _read_yaml, dump, load, load_reporting
 
 
 @pytest.mark.parametrize(
@@ -180,3 +180,46 @@ def test_any_text_loads_or_says_why(text: str) -> None:
         load(text.encode())
     except YamlError as error:
         assert str(error)
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8) | st.sampled_from(["<<", "=", "yes", "017", "1:30", "a\"b", "/", "\\", "<&>"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(
+    st.dictionaries(st.text(max_size=6) | st.sampled_from(["<<", "n", "1", "~"]), JSON_VALUES, max_size=4),
+    st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : ")]),
+    st.booleans(),
+)
+def test_json_reads_as_yaml_does(value: dict[str, Any], separators: tuple[str, str], escaped: bool) -> None:
+    text = json.dumps(value, separators=separators, ensure_ascii=escaped).encode()
+    quick = _read_json(text)
+    if quick is not None:
+        assert (quick, "") == _read_yaml(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "quick"),
+    [
+        ('{"a":"nginx:1.27","b":[1,-2],"c":{"d":null,"e":true}}', True),
+        ('{"a":"\\u003c"}\n', True),
+        ('{"a":1.5}', False),
+        ('{"a":[1,2e3]}', False),
+        ('{"a":123456789012345678901}', False),
+        ('{"a":1,"a":2}', False),
+        ('{"a":\t1}', False),
+        ('{"a":\n1}', False),
+        ('{"a":"ä"}', False),
+        ('{"a":"\\ud83d\\ude00"}', False),
+        ("[1]", False),
+        ("{a: 1}", False),
+        ("", False),
+        (json.dumps({"k" * 2000: 1}), False),
+    ],
+)
+def test_which_texts_are_read_as_json(text: str, quick: bool) -> None:
+    assert (_read_json(text.encode()) is not None) is quick

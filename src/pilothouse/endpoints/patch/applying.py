@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pilothouse.endpoints.identity import check_identity
 from pilothouse.endpoints.input import repeated_lines
+from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.patch.patchers import Patcher
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
     from pilothouse.endpoints.writing import Write
 
 
-def applier_for(
+async def applier_for(
     scope: ResourceScope, request: APIRequest, body: bytes, options: WriteOptions, write: Write
 ) -> Patcher:
     """The patcher of an apply: it merges, settles ownership, and notes it in managedFields."""
     if not options.field_manager:
         errs = [required(Path("fieldManager"), "is required for apply patch")]
         raise errors.invalid(GroupKind("meta.k8s.io", "PatchOptions"), "", errs)
-    patch = _read(request, body, options)
+    patch = await _read(request, body, options)
     force = request.options.boolean("force")
     fields = scope.field_manager
     if fields is None:
@@ -55,9 +56,9 @@ def applier_for(
     return apply
 
 
-def _read(request: APIRequest, body: bytes, options: WriteOptions) -> dict[str, Any]:
+async def _read(request: APIRequest, body: bytes, options: WriteOptions) -> dict[str, Any]:
     try:
-        value, repeated = yaml_codec.load_reporting(body)
+        value, repeated = await offload(yaml_codec.load_reporting, body)
     except ValueError as error:
         raise errors.bad_request(f"error encoding patch: {error}") from None
     if repeated and options.validation == "Strict":

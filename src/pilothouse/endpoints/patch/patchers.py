@@ -13,12 +13,12 @@ import orjson
 
 from pilothouse.apis import types
 from pilothouse.endpoints.identity import check_identity
-from pilothouse.endpoints.input import SCHEME, keep_reset
+from pilothouse.endpoints.input import SCHEME, keep_reset, repeated_fields
 from pilothouse.endpoints.patch.patch_schema import patch_schema
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
-from pilothouse.machinery import errors, go_json, go_quote, json_patch, merge_patch
+from pilothouse.machinery import errors, go_quote, json_patch, merge_patch
 from pilothouse.machinery.field_errors import Path, forbidden, invalid
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.merge import strategic
@@ -33,12 +33,14 @@ Show = Callable[[Any], str]
 _REJECTED = "the server rejected our request due to an error in our request"
 
 
-def patcher_for(scope: ResourceScope, request: APIRequest, kind: str, body: bytes, options: WriteOptions) -> Patcher:
+async def patcher_for(
+    scope: ResourceScope, request: APIRequest, kind: str, body: bytes, options: WriteOptions
+) -> Patcher:
     """The patcher for a media type that the endpoint takes."""
     if request.options.first("force") is not None:
         errs = [forbidden(Path("force"), "may not be specified for non-apply patch")]
         raise errors.invalid(GroupKind("meta.k8s.io", "PatchOptions"), "", errs)
-    reading = _read(scope, request, kind, body, options)
+    reading = await _read(scope, request, kind, body, options)
 
     def patcher(old: dict[str, Any] | None) -> dict[str, Any]:
         assert old is not None
@@ -59,31 +61,25 @@ class Reading(NamedTuple):
     """Strategic merge keeps to the type it patches, and its result is decoded by another decoder with its own words."""
 
 
-def _read(scope: ResourceScope, request: APIRequest, kind: str, body: bytes, options: WriteOptions) -> Reading:
+async def _read(scope: ResourceScope, request: APIRequest, kind: str, body: bytes, options: WriteOptions) -> Reading:
     if kind == "application/json-patch+json":
         operations = json_patch.decode(_parse(body, list, "[]handlers.jsonPatchOp"))
-        _report_operations(request, options, body, operations)
+        await _report_operations(request, options, body, operations)
         touched = [str(operation.get("path", "")).split("/")[1:] for operation in operations]
         return Reading(_json_patch(operations), _shower(scope, touched))
     if kind == "application/merge-patch+json":
         patch = _parse(body, dict, "map[string]interface {}")
         show = _shower(scope, list(_paths(patch)))
-        return Reading(lambda document: merge_patch.apply(document, patch), show, _repeated(body, patch))
+        repeated = [f"duplicate field {go_quote.quote(path)}" for path in await repeated_fields(body, patch)]
+        return Reading(lambda document: merge_patch.apply(document, patch), show, repeated)
     patch = _parse(body, dict, "map[string]interface {}", prefix="")
     return Reading(_strategic(scope, patch), lambda result: go_quote.show(patch), strategic=True)
-
-
-def _repeated(body: bytes, patch: dict[str, Any]) -> list[str]:
-    """Faults of fields that stand twice in the patch."""
-    if body.count(b'":') == orjson.dumps(patch).count(b'":'):
-        return []
-    return [f"duplicate field {go_quote.quote(path)}" for path in go_json.duplicate_fields(body)]
 
 
 _OPERATION_FIELDS = frozenset({"op", "from", "path", "value"})
 
 
-def _report_operations(
+async def _report_operations(
     request: APIRequest, options: WriteOptions, body: bytes, operations: list[dict[str, Any]]
 ) -> None:
     """Operations with fields that mean nothing, or that stand twice, are warned about or refused."""
@@ -95,8 +91,9 @@ def _report_operations(
         for name in operation
         if name not in _OPERATION_FIELDS
     ]
-    if body.count(b'":') != orjson.dumps(operations).count(b'":'):
-        faults += (f"json patch duplicate field {go_quote.quote(path)}" for path in go_json.duplicate_fields(body))
+    faults += [
+        f"json patch duplicate field {go_quote.quote(path)}" for path in await repeated_fields(body, operations)
+    ]
     if faults and options.validation == "Strict":
         raise errors.bad_request("strict decoding error: " + ", ".join(faults))
     for fault in faults:

@@ -9,6 +9,7 @@ from pilothouse.apis.strategy import Context, Object
 from pilothouse.endpoints.admission import DELETE
 from pilothouse.endpoints.input import content_format, parse_json, read_body
 from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PROTOBUF, negotiate
+from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.output.objects import entry_response, served_object
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import object_response
@@ -93,7 +94,7 @@ async def read_delete_options(request: APIRequest) -> DeleteOptions:
     """Read DeleteOptions; a body wins over the query."""
     body = await read_body(request)
     if body:
-        return _from_body(request, body)
+        return await _from_body(request, body)
     if not request.query:
         return DeleteOptions()
     query = request.options
@@ -106,7 +107,7 @@ async def read_delete_options(request: APIRequest) -> DeleteOptions:
     )
 
 
-def _from_body(request: APIRequest, body: bytes) -> DeleteOptions:
+async def _from_body(request: APIRequest, body: bytes) -> DeleteOptions:
     format = content_format(request, ALL_FORMATS)
     struct = types.struct("meta.v1.DeleteOptions")
     if format == PROTOBUF:
@@ -117,12 +118,12 @@ def _from_body(request: APIRequest, body: bytes) -> DeleteOptions:
         except ValueError as error:
             raise errors.bad_request(str(error)) from None
     elif format == JSON:
-        value = parse_json(body, errors.bad_request)
+        value = await parse_json(body, errors.bad_request)
     else:
         from pilothouse.machinery import yaml_codec
 
         try:
-            value = yaml_codec.load(body)
+            value = await offload(yaml_codec.load, body)
         except ValueError as error:
             raise errors.bad_request(str(error)) from None
     if value is None:

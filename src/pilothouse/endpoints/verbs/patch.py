@@ -34,9 +34,9 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
     write = Write(scope, request, options)
     options.applied = kind in APPLY_TYPES
     if options.applied:
-        patcher = applier_for(scope, request, body, options, write)
+        patcher = await applier_for(scope, request, body, options, write)
     else:
-        patcher = patcher_for(scope, request, kind, body, options)
+        patcher = await patcher_for(scope, request, kind, body, options)
 
     async def change(old: dict[str, Any] | None) -> dict[str, Any]:
         if old is None and not options.applied:
