@@ -27,9 +27,9 @@ EXTRA_SPACE_WARNING: Final = (
 class InvalidCredentials(Exception):
     """Credentials were offered and are wrong. The text is for the log: it never holds the credentials themselves."""
 
-    def __init__(self, *messages: str) -> None:
+    def __init__(self, *messages: str, annotations: tuple[tuple[str, str], ...] = ()) -> None:
         super().__init__(*messages)
-        self.messages = messages
+        self.messages, self.annotations = messages, annotations
 
     def __str__(self) -> str:
         return aggregate(self.messages)
@@ -96,17 +96,17 @@ class Union:
         return found
 
     async def _ask_all(self, request: Request) -> Authenticated | None:
-        refusals: list[str] = []
+        refusals: list[InvalidCredentials] = []
         for authenticator in self._authenticators:
             try:
                 found = await authenticator.authenticate(request)
             except InvalidCredentials as refusal:
-                refusals.extend(refusal.messages)
+                refusals.append(refusal)
                 continue
             if found is not None:
                 return add_authenticated_group(found)
         if refusals:
-            raise InvalidCredentials(*refusals)
+            raise _join(refusals)
         return None
 
     def _clear_proxy_headers(self, headers: dict[bytes, bytes]) -> None:
@@ -128,20 +128,27 @@ class TokenUnion:
 
     async def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> Authenticated | None:
         """The first identity found; raises InvalidCredentials when there are only refusals."""
-        refusals: list[str] = []
+        refusals: list[InvalidCredentials] = []
         for authenticator in self._authenticators:
             try:
                 found = await authenticator.authenticate_token(token, audiences)
             except InvalidCredentials as refusal:
                 if self._fail_on_error:
                     raise
-                refusals.extend(refusal.messages)
+                refusals.append(refusal)
                 continue
             if found is not None:
                 return found
         if refusals:
-            raise InvalidCredentials(*refusals)
+            raise _join(refusals)
         return None
+
+
+def _join(refusals: Sequence[InvalidCredentials]) -> InvalidCredentials:
+    return InvalidCredentials(
+        *(message for refusal in refusals for message in refusal.messages),
+        annotations=tuple(note for refusal in refusals for note in refusal.annotations),
+    )
 
 
 class AudienceAgnostic:

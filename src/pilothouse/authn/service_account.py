@@ -267,7 +267,8 @@ class LegacyTokens(Verifier):
             raise InvalidCredentials(
                 f"the token in secret {namespace}/{secret_name} for service account {namespace}/{name} has been marked "
                 "invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the "
-                f"'{INVALID_SINCE_LABEL}' label from the secret to temporarily allow use of this token"
+                f"'{INVALID_SINCE_LABEL}' label from the secret to temporarily allow use of this token",
+                annotations=(("authentication.k8s.io/legacy-token-invalidated", f"{secret_name}/{namespace}"),),
             )
         if any(reference.get("name") == secret_name for reference in account.get("secrets") or ()):
             self._metrics.generated.value += 1

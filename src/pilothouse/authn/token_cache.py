@@ -68,7 +68,7 @@ class TokenCache:
         else:
             self.metrics.hit()
         if record.error is not None:
-            raise InvalidCredentials(*record.error.messages)
+            raise InvalidCredentials(*record.error.messages, annotations=record.error.annotations)
         return record.found, record.until
 
     def forget_all(self) -> None:

@@ -18,6 +18,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupKind, GroupResource, GroupVersionKind, parse_group_version
+from pilothouse.machinery.names import check_dns1123_subdomain
 
 KIND: Final = GroupKind("authentication.k8s.io", "TokenRequest")
 MIN_SECONDS: Final = 10 * 60
@@ -236,9 +237,11 @@ def _validate_attestations(attestations: Mapping[str, Any], path: Path) -> list[
         return [not_supported(path.key(key), key, [_ATTESTATION])]
     if len(values) != 1:
         return [invalid(path.key(key), values, "must specify a single value")]
-    if not values[0]:
-        return [invalid(path.key(key).index(0), "", "may not be an empty string")]
-    return []
+    where, group = path.key(key).index(0), values[0]
+    if not group:
+        return [invalid(where, "", "may not be an empty string")]
+    faults = [] if group == "*" else check_dns1123_subdomain(group)
+    return [invalid(where, group, f"must specify a valid API Group: {fault}") for fault in faults]
 
 
 def _kind_of(reference: Mapping[str, Any]) -> GroupVersionKind:

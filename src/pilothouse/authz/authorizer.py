@@ -86,9 +86,9 @@ class Union:
     def __init__(
         self,
         authorizers: Sequence[tuple[str, Authorizer]],
-        counted: Mapping[str, Mapping[Decision, Value]] | None = None,
+        counted: Mapping[str, tuple[Value, Value]] | None = None,
     ) -> None:
-        """``counted`` has, by name of an authorizer, what to count its opinions with."""
+        """``counted`` has, by name of an authorizer, what to count its permissions and its denials with."""
         names = [name for name, _ in authorizers]
         if len(set(names)) != len(names):
             raise ValueError("authorizers of a union need different names")
@@ -112,7 +112,7 @@ class Union:
                 continue
             if decision is not Decision.NO_OPINION:
                 if opinions is not None:
-                    opinions[decision].value += 1
+                    opinions[0 if decision is Decision.ALLOW else 1].value += 1
                 return decision, reason
             if reason:
                 reasons.append(f"{name}: {reason}")

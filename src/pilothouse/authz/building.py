@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pilothouse.authz.abac import ABACAuthorizer
 from pilothouse.authz.always import SUPERUSERS, AlwaysAllow, AlwaysDeny, PrivilegedGroups
 from pilothouse.authz.authorization_configuration import ConfiguredAuthorizer
-from pilothouse.authz.authorizer import Authorizer, Decision, Union
+from pilothouse.authz.authorizer import Authorizer, Union
 from pilothouse.authz.metrics import AuthorizationMetrics
 from pilothouse.authz.node.authorizer import NodeAuthorizer
 from pilothouse.authz.node.graph import Graph
@@ -33,11 +33,9 @@ def build(
     return Union([(SUPERUSERS, PrivilegedGroups()), *configured], counted)
 
 
-def _opinions(entry: ConfiguredAuthorizer, metrics: AuthorizationMetrics) -> dict[Decision, Value]:
-    return {
-        Decision.ALLOW: metrics.decisions_of(entry.type, entry.name, "allowed"),
-        Decision.DENY: metrics.decisions_of(entry.type, entry.name, "denied"),
-    }
+def _opinions(entry: ConfiguredAuthorizer, metrics: AuthorizationMetrics) -> tuple[Value, Value]:
+    kind, name = entry.type, entry.name
+    return metrics.decisions_of(kind, name, "allowed"), metrics.decisions_of(kind, name, "denied")
 
 
 def _one(

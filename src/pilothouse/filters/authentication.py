@@ -39,6 +39,7 @@ def with_authentication(
         except InvalidCredentials as error:
             logger.info("%s %s: unable to authenticate the request: %s", request.method, request.path, error)
             found, result = None, "error"
+            request.credential_notes = error.annotations
         if found is None:
             note(result, clock() - started)
             refusal = error_response(request, errors.unauthorized("Unauthorized"))

@@ -18,7 +18,6 @@ from pilothouse.net.messages import Response
 DECISION: Final = "authorization.k8s.io/decision"
 REASON: Final = "authorization.k8s.io/reason"
 _SELECTING: Final = frozenset({"list", "watch", "deletecollection"})
-_RESULTS: Final = {Decision.ALLOW: "allowed", Decision.DENY: "denied", Decision.NO_OPINION: "no-opinion"}
 _INTO_CONTAINERS: Final = frozenset({"attach", "exec", "portforward"})
 
 
@@ -47,8 +46,8 @@ def with_authorization(
             if audit is not None:
                 audit.annotate(REASON, "internal error")
             return error_response(request, errors.internal_error(str(failure)))
-        note(_RESULTS[decision], clock() - started)
         if decision is Decision.ALLOW:
+            note("allowed", clock() - started)
             if audit is not None:
                 audit.annotate(DECISION, "allow")
                 audit.annotate(REASON, reason)
@@ -58,6 +57,7 @@ def with_authorization(
                 if refusal is not None:
                     return error_response(request, refusal)
             return await following(request)
+        note("denied" if decision is Decision.DENY else "no-opinion", clock() - started)
         if audit is not None:
             audit.annotate(DECISION, "forbid")
             audit.annotate(REASON, reason)

@@ -6,9 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilothouse.authn import jose, openid_metadata
-from pilothouse.authn.authenticator import InvalidCredentials
+from pilothouse.authn.authenticator import InvalidCredentials, TokenUnion
+from pilothouse.authn.bearer import Bearer
 from pilothouse.authn.service_account import BoundTokens, LegacyTokens, last_used_label
-from pilothouse.authn.token_request import TokenRequests
+from pilothouse.authn.token_cache import TokenCache
+from pilothouse.authn.token_request import TokenRequests, validate
 from pilothouse.machinery.errors import StatusError
 
 ISSUER = "https://kubernetes.default.svc"
@@ -51,9 +53,7 @@ def objects():
 
 
 def requests(objects, **options):
-    return TokenRequests(
-        ISSUER, jose.Signer(KEY), [ISSUER], objects, lambda: NOW, new_id=lambda: "id-1", **options
-    )
+    return TokenRequests(ISSUER, jose.Signer(KEY), [ISSUER], objects, lambda: NOW, new_id=lambda: "id-1", **options)
 
 
 def verifier(objects, now=NOW, keys=PUBLIC, audiences=(ISSUER,)):
@@ -400,8 +400,14 @@ async def test_legacy_secret_must_hold_the_token(objects):
     with pytest.raises(InvalidCredentials, match="Token has been invalidated"):
         await tokens.authenticate_token(token, ())
     keep(objects, token, labels={"kubernetes.io/legacy-token-invalid-since": "2026-01-01"})
-    with pytest.raises(InvalidCredentials, match="has been marked invalid"):
+    with pytest.raises(InvalidCredentials, match="has been marked invalid") as refusal:
         await tokens.authenticate_token(token, ())
+    note = ("authentication.k8s.io/legacy-token-invalidated", "t/ns")
+    assert refusal.value.annotations == (note,)
+    # Audit learns of it through everything that stands in between.
+    with pytest.raises(InvalidCredentials) as refusal:
+        await Bearer(TokenCache(TokenUnion([tokens]))).authenticate_header(f"Bearer {token}".encode(), ())
+    assert refusal.value.annotations == (note,)
     assert await LegacyTokens(lambda: PUBLIC, [ISSUER], None).authenticate_token(token, ())
 
 
@@ -438,3 +444,23 @@ def test_openid_documents():
 def test_issuers_without_discovery(issuer, error):
     with pytest.raises(ValueError, match=error):
         openid_metadata.build_configuration(issuer, "", "x", PUBLIC)
+
+
+@pytest.mark.parametrize(
+    ("attestations", "fault"),
+    [
+        ({"admissionReviewAPIGroups": ["*"]}, ""),
+        ({"admissionReviewAPIGroups": ["apps"]}, ""),
+        ({}, "webhook bound requests require exactly one admissionReviewAPIGroups attestation"),
+        ({"a": ["x"], "b": ["y"]}, "webhook bound requests require exactly one admissionReviewAPIGroups attestation"),
+        ({"other": ["x"]}, 'supported values: "admissionReviewAPIGroups"'),
+        ({"admissionReviewAPIGroups": ["a", "b"]}, "must specify a single value"),
+        ({"admissionReviewAPIGroups": [""]}, "may not be an empty string"),
+        ({"admissionReviewAPIGroups": ["A_b"]}, "must specify a valid API Group: a lowercase RFC 1123 subdomain"),
+    ],
+)
+def test_attestations_of_webhook_tokens(attestations, fault):
+    bound = {"kind": "MutatingWebhookConfiguration", "apiVersion": "admissionregistration.k8s.io/v1", "name": "w"}
+    spec = {"expirationSeconds": 600, "audiences": ["a"], "boundObjectRef": bound, "attestations": attestations}
+    faults = [str(each) for each in validate({"spec": spec})]
+    assert (not faults) if not fault else fault in faults[0]
