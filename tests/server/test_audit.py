@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import orjson
+from websocket import create_connection
 
 POLICY = """
 apiVersion: audit.k8s.io/v1
@@ -79,6 +80,31 @@ def test_watches_have_a_start_and_an_end(launch, tmp_path):
         return [event["stage"] for event in events_of(log) if event["verb"] == "watch"]
 
     wait_for(lambda: stages() == ["ResponseStarted", "ResponseComplete"])
+
+
+def test_watches_over_websockets_end_with_their_connection(launch, tmp_path):
+    server, log = start(launch, tmp_path)
+
+    def stages():
+        return [event["stage"] for event in events_of(log) if event["verb"] == "watch"]
+
+    url = server.url.replace("https", "wss") + f"{MAPS}?watch=1"
+    socket = create_connection(url, sslopt={"context": server.tls()}, timeout=20)
+    assert stages() == ["ResponseStarted"]
+    socket.close()
+    wait_for(lambda: stages() == ["ResponseStarted", "ResponseComplete"])
+    assert {event["responseStatus"]["code"] for event in events_of(log) if event["verb"] == "watch"} == {101}
+
+
+def test_large_compressed_answers_are_written_down(launch, tmp_path):
+    server, log = start(launch, tmp_path)
+    for number in range(2):
+        server.call("POST", MAPS, {"metadata": {"name": f"large-{number}"}, "data": {"a": "x" * 100_000}})
+    code, headers, _ = server.call("GET", MAPS, headers={"Accept-Encoding": "gzip", "Accept": "application/yaml"})
+    assert (code, headers["content-encoding"]) == (200, "gzip")
+    listed = [event for event in events_of(log) if event["verb"] == "list" and event["objectRef"]["namespace"]]
+    names = {item["metadata"]["name"] for item in listed[-1]["responseObject"]["items"]}
+    assert {"large-0", "large-1"} <= names
 
 
 def test_refused_tokens_are_written_down_without_the_token(launch, tmp_path):

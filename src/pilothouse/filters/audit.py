@@ -12,6 +12,7 @@ fail to authenticate never come here: ``Auditing.note_refusal`` is for them.
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 from pilothouse.net.messages import BodyWriter, ClientDisconnected, MalformedBody, Response, Upgraded
 
+_LARGE: Final = 128 * 1024
 _CLOSED_EARLY: Final = {"status": "Success", "message": "Connection closed early", "code": 200}
 
 
@@ -58,7 +60,7 @@ class Auditing:
         verdict = self.judge(request, None)
         if verdict.level != NONE:
             event = Event(request, verdict, None)
-            event.note_response(response.status, _object_of(response))
+            event.note_response(response.status, await _object_of(response))
             await self.store(event, RESPONSE_STARTED)
 
     def store_soon(self, event: Event, stage: str) -> None:
@@ -99,7 +101,7 @@ async def _note_answer(auditing: Auditing, event: Event, request: APIRequest, re
     streamed = response.stream is not None or response.upgrade is not None
     known = None
     if not streamed and (event.wants_response or (event.status is None and request.method == "DELETE")):
-        known = _object_of(response)
+        known = await _object_of(response)
     event.note_response(response.status, known)
     if is_long_running(request):
         await auditing.store(event, RESPONSE_STARTED)
@@ -179,14 +181,20 @@ async def _note_failure(auditing: Auditing, event: Event, request: APIRequest, e
     await auditing.store(event, stage)
 
 
-def _object_of(response: Response) -> Any:
-    """The object that an answer carries; None where it carries none that can be told."""
+async def _object_of(response: Response) -> Any:
+    """The object that an answer carries; None where it carries none that can be told. Large ones are read aside."""
+    size = len(response.body)
     if response.parts is not None:
-        parts = list(response.parts)
-        response.parts = parts
-        data = b"".join(parts)
-    else:
-        data = response.body
+        response.parts, size = list(response.parts), response.length
+    if size < _LARGE:
+        return _read(response)
+    return await asyncio.get_running_loop().run_in_executor(None, _read, response)
+
+
+def _read(response: Response) -> Any:
+    data = response.body if response.parts is None else b"".join(response.parts)
+    if (b"content-encoding", b"gzip") in response.headers:
+        data = gzip.decompress(data)
     if response.content_type.startswith(b"application/json"):
         try:
             return orjson.loads(data)

@@ -1,4 +1,5 @@
 import asyncio
+import gzip
 from types import SimpleNamespace
 
 import orjson
@@ -96,6 +97,16 @@ async def test_parts_are_joined_and_still_sent():
 async def test_answers_in_other_forms(content, body, known):
     _, events = await run(answering(Response(200, body, content)))
     assert events[1].get("responseObject") == known
+
+
+async def test_compressed_answers_are_read():
+    body = orjson.dumps({"items": ["x" * 200_000]})
+    for answer in (
+        Response(200, gzip.compress(body), headers=[(b"content-encoding", b"gzip")]),
+        Response(200, parts=iter([body[:9], body[9:]]), length=len(body)),
+    ):
+        _, events = await run(answering(answer))
+        assert events[1]["responseObject"] == orjson.loads(body)
 
 
 async def test_a_watch_ends_when_its_stream_does():
