@@ -17,6 +17,7 @@ SUBRESOURCE_LIMIT = 256
 ORPHAN_DEPENDENTS = "orphan"
 DELETE_DEPENDENTS = "foregroundDeletion"
 _OPERATIONS = ("Apply", "Update")
+_OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 _METADATA = Path("metadata")
 _IMMUTABLE_TEXTS = ("name", "namespace", "uid")
 _IMMUTABLE_TIMES = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -131,7 +132,7 @@ def validate_owners(owners: list[dict[str, Any]], path: Path, errs: list[FieldEr
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {controller} and {this}'
                 )
-                errs.append(invalid(path, owners, why))
+                errs.append(invalid(path, [_shown_owner(each) for each in owners], why))
             else:
                 controller = this
 
@@ -149,7 +150,12 @@ def _validate_owner(owner: dict[str, Any], path: Path, errs: list[FieldError]) -
     errs += (required(path.child(key), "must not be empty") for key in ("kind", "name", "uid") if not owner.get(key))
     if gv is not None and (version, owner.get("kind")) == ("v1", "Event"):
         gvk = GroupVersionKind(gv.group, gv.version, "Event")
-        errs.append(invalid(path, owner, f"{gvk} is disallowed from being an owner"))
+        errs.append(invalid(path, _shown_owner(owner), f"{gvk} is disallowed from being an owner"))
+
+
+def _shown_owner(owner: dict[str, Any]) -> dict[str, Any]:
+    """A reference with its fields in the original's order."""
+    return {key: owner[key] for key in _OWNER_FIELDS if key in owner}
 
 
 def validate_finalizers(finalizers: Any, path: Path, errs: list[FieldError]) -> None:

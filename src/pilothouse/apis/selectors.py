@@ -27,15 +27,6 @@ def has_invalid_value(selector: Struct | None) -> bool:
     return False
 
 
-def parse_label_selector(selector: Struct | None, path: Path, errs: list[FieldError]) -> labels.Selector | None:
-    """The selector to match with; None and one error where it cannot be understood."""
-    try:
-        return labels.from_object(selector)
-    except labels.SelectorError:
-        errs.append(invalid(path, selector, "invalid label selector"))
-        return None
-
-
 def validate_selector_matches_template(
     selector: labels.Selector, template: Struct, path: Path, errs: list[FieldError]
 ) -> None:

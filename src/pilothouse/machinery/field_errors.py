@@ -10,6 +10,7 @@ cheap linked list that becomes text only when an error is printed, so a valid ob
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -44,6 +45,8 @@ _TITLES: Final = {
     INTERNAL: "Internal error",
     TYPE_INVALID: "Invalid value",
 }
+_ESCAPED: Final = re.compile("[<>&\u2028\u2029]")
+"""What Go escapes in JSON, so that it may stand in a web page."""
 _WITHOUT_VALUE: Final = frozenset({REQUIRED, FORBIDDEN, TOO_LONG, TOO_SHORT, INTERNAL})
 
 
@@ -142,7 +145,7 @@ def show_value(value: Any) -> str:
         return format_float(value)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    return orjson.dumps(value).decode()
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", orjson.dumps(value).decode())
 
 
 def invalid(path: Path | None, value: Any, detail: str) -> FieldError:

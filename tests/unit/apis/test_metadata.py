@@ -64,7 +64,7 @@ def test_good_metadata() -> None:
         ),
         (
             {"ownerReferences": [{**OWNER, "controller": True}, {**OWNER, "name": "b", "controller": True}]},
-            "metadata.ownerReferences: Invalid value:",
+            'metadata.ownerReferences: Invalid value: [{"apiVersion":',
         ),
         ({"finalizers": ["a b"]}, 'metadata.finalizers: Invalid value: "a b"'),
         ({"finalizers": ["orphan", "foregroundDeletion"]}, "metadata.finalizers: Invalid value:"),

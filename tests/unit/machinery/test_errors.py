@@ -152,6 +152,7 @@ def test_field_errors(fault: FieldError, text: str) -> None:
     [
         ("a\n", '"a\\n"'), (True, "true"), (3, "3"), (3.0, "3"), (3.14159265, "3.14159265"), (float("inf"), "+Inf"),
         (None, "null"), ([1], "[1]"), (b"raw", "raw"),
+        ({"a": "<b>&\u2028"}, '{"a":"\\u003cb\\u003e\\u0026\\u2028"}'),
     ],
 )  # fmt: skip
 def test_refused_values(value: Any, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pilothouse.apis.core.internal_form import internal_form
 from pilothouse.apis.core.persistent_volume_validation import validate_volume_spec
 from pilothouse.apis.faults import Faults
 from pilothouse.apis.metadata import IMMUTABLE
@@ -127,7 +128,8 @@ def validate_capacity(obj: Object, old: Object | None = None) -> list[FieldError
         non_negative_quantity(obj["capacity"], Path("capacity"), errs)
     if old is not None:
         if topology != old.get("nodeTopology"):
-            errs.append(invalid(Path("nodeTopology"), topology, IMMUTABLE))
+            shown = internal_form("meta.v1.LabelSelector", topology)
+            errs.append(invalid(Path("nodeTopology"), shown, IMMUTABLE))
         if name != old.get("storageClassName", ""):
             errs.append(invalid(Path("storageClassName"), name, IMMUTABLE))
     return errs
