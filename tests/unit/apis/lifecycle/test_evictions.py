@@ -66,8 +66,8 @@ def test_targets_never_change(evictions: Any) -> None:
             [
                 'spec.requester: Invalid value: "x.K8s.io/a": domain names *.k8s.io, *.kubernetes.io are reserved',
                 'spec.requester: Invalid value: "x.K8s.io/a": prefix part a lowercase RFC 1123 subdomain must consist '
-                "of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character"
-                " (e.g. 'example.com', regex used for validation is"
+                "of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric "
+                "character (e.g. 'example.com', regex used for validation is"
                 " '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
             ],
         ),
