@@ -61,7 +61,8 @@ def read_status(answer: Mapping[str, Any], question: Mapping[str, Any]) -> Mappi
             f"the webhook's answer is a {answer.get('kind')} of {answer.get('apiVersion')}, not a {kind} of {version}"
         )
     # The beta versions look the same.
-    struct = types.find_kind(GroupVersionKind(version.partition("/")[0], "v1", kind))
+    group, _, own = version.partition("/")
+    struct = types.find_kind(GroupVersionKind(group, "v1", kind)) or types.find_kind(GroupVersionKind(group, own, kind))
     assert struct is not None
     try:
         decoded, _ = decode(struct, {"status": answer.get("status")})

@@ -78,7 +78,7 @@ class EventRateLimit(Plugin):
             return
         faults = [why for limit in self._limits if (why := limit.refuse(attributes))]
         if faults:
-            raise errors.StatusError(429, "TooManyRequests", aggregate(faults))
+            raise errors.StatusError(429, "TooManyRequests", f"Too many requests: {aggregate(faults)}")
 
 
 def _source_and_object(attributes: Attributes) -> str:

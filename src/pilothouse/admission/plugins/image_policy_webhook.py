@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -15,10 +16,11 @@ from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.refusals import forbidden
 from pilothouse.admission.webhooks.credentials import CredentialBook
-from pilothouse.authn.webhook_calls import WebhookFailed, call
+from pilothouse.authn.webhook_calls import FIRST_DELAY, WebhookFailed, call
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery import yaml_codec
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.times import format_duration
 from pilothouse.net.outgoing import OutgoingClient, OutgoingError, Tls
 
 _PREFIX: Final = "imagepolicywebhook.image-policy.k8s.io/"
@@ -43,9 +45,10 @@ class ImagePolicyWebhook(Plugin):
         if raw is None:
             raise ConfigurationError("no config specified")
         self._ttls = {
-            True: _seconds(raw.get("allowTTL", 0), "allow cache", 300.0),
-            False: _seconds(raw.get("denyTTL", 0), "deny cache", 30.0),
+            True: _seconds(raw.get("allowTTL", 0), 300.0),
+            False: _seconds(raw.get("denyTTL", 0), 30.0),
         }
+        self._slower = _delay(raw.get("retryBackoff", 0)) / FIRST_DELAY
         self._opens = bool(raw.get("defaultAllow"))
         path = raw.get("kubeConfigFile") or ""
         self._credentials = CredentialBook(path)
@@ -93,9 +96,7 @@ class ImagePolicyWebhook(Plugin):
             self._answers.move_to_end(key)
             return known[1]
         review = {"kind": "ImageReview", "apiVersion": _VERSION, "spec": question, "status": {"allowed": False}}
-        answer = await call(self._post, review)
-        status = answer.get("status")
-        found: dict[str, Any] = status if isinstance(status, dict) else {}
+        found = dict(await call(self._post, review, lambda seconds: asyncio.sleep(seconds * self._slower)))
         self._answers[key] = (now + self._ttls[bool(found.get("allowed"))], found)
         if len(self._answers) > _CACHE_SIZE:
             self._answers.popitem(last=False)
@@ -123,12 +124,21 @@ class ImagePolicyWebhook(Plugin):
         self._credentials.close()
 
 
-def _seconds(value: int, name: str, default: float) -> float:
+def _delay(value: int) -> float:
+    """The configured seconds before the second attempt, given in thousandths: 0 for the default, -1 for none."""
+    if value in (0, -1):
+        return FIRST_DELAY if value == 0 else 0.0
+    if not 1 <= value <= 300_000:
+        raise ConfigurationError(f"valid value is between 1ns and 5m0s, got {format_duration(value * 10**6)}")
+    return value / 1000
+
+
+def _seconds(value: int, default: float) -> float:
     """A configured time to live: 0 for the default, -1 for none."""
     if value in (0, -1):
         return default if value == 0 else 0.0
     if not 1 <= value <= 1800:
-        raise ConfigurationError(f"valid value is between 1s and 30m0s, got {value}s")
+        raise ConfigurationError(f"valid value is between 1s and 30m0s, got {format_duration(value * 10**9)}")
     return float(value)
 
 

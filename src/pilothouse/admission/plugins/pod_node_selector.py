@@ -8,7 +8,9 @@ from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
 from pilothouse.endpoints.admission import CREATE, Attributes
 from pilothouse.machinery import errors
+from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.names import check_label_key, check_label_value
 
 _ANNOTATIONS: Final = ("scheduler.alpha.kubernetes.io/node-selector",)
 _DEFAULT: Final = "clusterDefaultNodeSelector"
@@ -69,12 +71,20 @@ def _refusal(attributes: Attributes, why: str) -> errors.StatusError:
     return errors.forbidden(attributes.resource.group_resource, name, why)
 
 
+def _require(path: Path | None, value: str, faults: list[str]) -> None:
+    if faults:
+        raise errors.generic(str(invalid(path, value, "; ".join(faults))))
+
+
 def parse_labels(text: str) -> dict[str, str]:
     """Read ``a=b,c=d``; anything else is a 500, as in the original."""
     labels = {}
     for part in text.split(",") if text else ():
-        key, equals, value = part.partition("=")
-        if not equals or "=" in value:
-            raise errors.generic(f"invalid selector: {part}")
-        labels[key.strip()] = value.strip()
+        steps = part.split("=")
+        if len(steps) != 2:
+            raise errors.generic(f"invalid selector: [{' '.join(steps)}]")
+        key, value = steps[0].strip(), steps[1].strip()
+        _require(None, key, check_label_key(key))
+        _require(Path().key(key), value, check_label_value(value))
+        labels[key] = value
     return labels

@@ -12,7 +12,7 @@ from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.tolerations import Toleration, merge_tolerations, within
 from pilothouse.apis.core.pods.quality import BEST_EFFORT, quality_of
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, go_json
 from pilothouse.machinery.gvk import GroupResource
 
 _DEFAULTS: Final = "scheduler.alpha.kubernetes.io/defaultTolerations"
@@ -73,8 +73,8 @@ class PodTolerationRestriction(Plugin):
             return None if text is None else []
         try:
             value = orjson.loads(text)
-        except orjson.JSONDecodeError as error:
-            raise errors.generic(str(error)) from None
+        except orjson.JSONDecodeError:
+            raise errors.generic(go_json.explain(text.encode())) from None
         if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
             raise errors.generic("json: cannot unmarshal into Go value of type []v1.Toleration")
         return value

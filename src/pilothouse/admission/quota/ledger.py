@@ -32,6 +32,7 @@ _USER: Final = "system:apiserver"
 _ATTEMPTS: Final = 4
 _SECONDS: Final = 10.0
 _READ: Final = "quota"
+_CHANGED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 
 
 class _Outdated(Exception):
@@ -114,14 +115,17 @@ class Ledger:
                     continue
                 try:
                     await self._write(entry, after)
-                except (_Outdated, errors.StatusError) as error:
-                    failure = error if isinstance(error, errors.StatusError) else failure
+                except _Outdated:
+                    failure = errors.conflict(self._quotas.store.resource.group_resource, entry.name, _CHANGED)
+                    wanted.add(entry.name)
+                except errors.StatusError as error:
+                    failure = error
                     wanted.add(entry.name)
             if not wanted:
                 failure = None
                 break
         for waiter in waiters:
-            waiter.settle(failure if not wanted else failure or errors.internal_error("quota status changed too often"))
+            waiter.settle(failure)
 
     def _read(self, entry: Entry) -> Quota:
         return Quota.read(self._quotas.store.decode(entry))

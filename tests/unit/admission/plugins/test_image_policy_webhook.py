@@ -126,5 +126,7 @@ async def test_failures(backend: Backend, make: Any, make_request: Any, make_pod
 def test_faulty_configuration(environment: Environment, make: Any, backend: Backend) -> None:
     with pytest.raises(ConfigurationError, match="no config specified"):
         ImagePolicyWebhook(environment)
-    with pytest.raises(ConfigurationError, match="valid value is between 1s and 30m0s, got 5000s"):
+    with pytest.raises(ConfigurationError, match="valid value is between 1s and 30m0s, got 1h23m20s"):
         make(denyTTL=5000)
+    with pytest.raises(ConfigurationError, match="valid value is between 1ns and 5m0s, got 10m0s"):
+        make(retryBackoff=600_000)

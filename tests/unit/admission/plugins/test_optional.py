@@ -142,7 +142,9 @@ SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
             {"disk": "ssd"},
             "pod node label selector labels conflict with its namespace whitelist",
         ),
-        ({SELECTOR: "nonsense"}, {}, None, "invalid selector: nonsense"),
+        ({SELECTOR: "nonsense"}, {}, None, "invalid selector: [nonsense]"),
+        ({SELECTOR: "a=b=c"}, {}, None, "invalid selector: [a b c]"),
+        ({SELECTOR: "a=b!"}, {}, None, "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"),
     ],
 )
 async def test_node_selectors_of_namespaces(
@@ -238,7 +240,7 @@ async def test_events_are_limited(storage: StorageFactory, make_request: Any, re
     assert (error.code, error.reason, error.message) == (
         429,
         "TooManyRequests",
-        "limit reached on type Namespace for key ns",
+        "Too many requests: limit reached on type Namespace for key ns",
     )
     await plugin.validate(make_request("/v1/events", {"metadata": {}}, dry_run=True))
     now = 1.0

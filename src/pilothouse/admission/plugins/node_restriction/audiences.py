@@ -13,6 +13,16 @@ from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_quote import quote
 
 _VERB: Final = "request-serviceaccounts-token-audience"
+# Volumes of old kinds are the business of these drivers by now.
+_MIGRATED: Final = {
+    "gcePersistentDisk": "pd.csi.storage.gke.io",
+    "awsElasticBlockStore": "ebs.csi.aws.com",
+    "cinder": "cinder.csi.openstack.org",
+    "azureDisk": "disk.csi.azure.com",
+    "azureFile": "file.csi.azure.com",
+    "vsphereVolume": "csi.vsphere.vmware.com",
+    "portworxVolume": "pxd.portworx.com",
+}
 
 
 class AudienceCheck:
@@ -63,18 +73,23 @@ class AudienceCheck:
         return any(each.get("audience", "") == audience for each in requests)
 
     def _driver(self, volume: dict[str, Any], pod: dict[str, Any]) -> str:
-        if volume.get("csi") is not None:
-            return str(volume["csi"].get("driver", ""))
-        if volume.get("ephemeral") is not None:
+        if (volume.get("ephemeral") or {}).get("volumeClaimTemplate") is not None:
             claim = f"{pod['metadata']['name']}-{volume.get('name', '')}"
         elif volume.get("persistentVolumeClaim") is not None:
             claim = volume["persistentVolumeClaim"].get("claimName", "")
         else:
-            return ""
+            return _driver_of(volume)
         found = _find(self._claims, pod["metadata"].get("namespace", ""), claim, "persistentvolumeclaim")
         name = (found.get("spec") or {}).get("volumeName", "")
         bound = _find(self._volumes, "", name, "persistentvolume")
-        return str(((bound.get("spec") or {}).get("csi") or {}).get("driver", ""))
+        return _driver_of(bound.get("spec") or {})
+
+
+def _driver_of(source: dict[str, Any]) -> str:
+    """The driver behind a volume, its own or that of an old kind."""
+    if source.get("csi") is not None:
+        return str(source["csi"].get("driver", ""))
+    return next((driver for kind, driver in _MIGRATED.items() if source.get(kind) is not None), "")
 
 
 class _Missing(Exception):
