@@ -105,6 +105,9 @@ class Strategy:
     def default(self, obj: Object) -> None:
         """Fill in what the user left open. Must be idempotent."""
 
+    def default_older(self, obj: Object, api_version: str) -> None:
+        """Fill in what only an older version of the kind, which a patch may name, fills in."""
+
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         """Drop what a creator may not set (status …)."""
 

@@ -105,6 +105,12 @@ def validate_collisions_kept(status: Object, old: Object, errs: list[FieldError]
 BLANK_SCALABLE: Final[Mapping[str, Any]] = {"spec": {"replicas": 0}}
 
 
+_LABELLED: Final = {
+    "apps/v1beta1": ("apps.v1.Deployment", "apps.v1.StatefulSet"),
+    "extensions/v1beta1": ("apps.v1.DaemonSet", "apps.v1.Deployment", "apps.v1.ReplicaSet"),
+}
+
+
 class WorkloadStrategy(StatusKeeper):
     """A kind whose spec holds a pod template."""
 
@@ -119,6 +125,12 @@ class WorkloadStrategy(StatusKeeper):
         for step in self.template_path:
             obj = obj[step]
         return obj
+
+    def default_older(self, obj: Object, api_version: str) -> None:
+        """The first versions labelled workloads like their pods."""
+        labels = self.template_of(obj)["metadata"].get("labels")
+        if self.type_name in _LABELLED.get(api_version, ()) and labels and not obj["metadata"].get("labels"):
+            obj["metadata"]["labels"] = dict(labels)
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         super().prepare_for_create(ctx, obj)

@@ -122,7 +122,10 @@ def _finish(
             request.warn(fault)
     check_identity(obj, request.info.name, request.info.namespace)
     keep_reset(result, obj, scope.expected.explicit)
+    version = obj.get("apiVersion", scope.api_version)
     obj = scope.hub_object(obj)
+    if version != scope.api_version:
+        scope.strategy.default_older(obj, version)
     scope.strategy.default(obj)
     return obj
 

@@ -93,3 +93,20 @@ def test_reported_claims_can_be_cleared(pilothouse_server: InProcessServer, pilo
     assert answer.status == 200, answer.body
     assert "resourceClaimStatuses" not in answer.json["status"]
     assert b"resourceClaimStatuses" not in answer.body
+
+
+@pytest.mark.parametrize(
+    ("version", "labels"),
+    [("apps/v1beta1", {"app": "a"}), ("apps/v1beta2", None), ("extensions/v1beta1", {"app": "a"})],
+)
+def test_a_patch_may_name_an_older_version(
+    version: str, labels: Any, pilothouse_server: InProcessServer, pilothouse_namespace: str
+) -> None:
+    path = f"/apis/apps/v1/namespaces/{pilothouse_namespace}/deployments"
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "template": template}
+    body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}
+    assert "labels" not in pilothouse_server.call("POST", path, body).json["metadata"]
+    answer = pilothouse_server.call("PATCH", f"{path}/d", {"apiVersion": version}, MERGE)
+    assert (answer.status, answer.json["apiVersion"]) == (200, "apps/v1"), answer.body
+    assert answer.json["metadata"].get("labels") == labels
