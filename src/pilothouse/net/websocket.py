@@ -126,11 +126,9 @@ class WebSocket(Upgraded):
 
     # For the one who serves
 
-    def way_out(self) -> Callable[[bytes], object] | None:
-        """How to write frames right now; None when something has to be waited for: then `write_frames` and `drain`."""
-        if self._gate.paused or self._closing or self.transport.is_closing():
-            return None
-        return self.transport.write
+    def open_gate(self) -> WriteGate:
+        """For writing frames to the transport directly, as `write_frames` does."""
+        return self._gate
 
     def write_frames(self, frames: bytes) -> None:
         """Send whole frames; a no-op once the connection is ending."""

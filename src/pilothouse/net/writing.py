@@ -38,6 +38,11 @@ class WriteGate:
         self.closed = True
         self._notify()
 
+    def way_out(self) -> asyncio.Transport | None:
+        """The transport, if it accepts more right now."""
+        transport = self.transport
+        return None if self.paused or self.closed or transport.is_closing() else transport
+
     async def wait(self, patience: float | None = None) -> bool:
         """Return once the transport accepts more; ClientDisconnected when it never will.
 
@@ -179,12 +184,10 @@ class BodyWriter:
         """What `write_frames` wants done to pieces of the body."""
         return chunk if self._chunked else unframed
 
-    def way_out(self) -> Callable[[bytes], object] | None:
-        """How to write frames right now; None when something has to be waited for: then `write_frames` and `drain`."""
-        gate = self._gate
-        if gate.paused or self._pieces or self.closed or gate.transport.is_closing():
-            return None
-        return gate.transport.write
+    def open_gate(self) -> WriteGate:
+        """Hand everything to the transport now, so that frames may be written to it directly from here on."""
+        self.flush()
+        return self._gate
 
     def write_frames(self, frames: bytes) -> None:
         """Hand to the transport, now and in one piece, what is framed already. A no-op once the client has gone."""

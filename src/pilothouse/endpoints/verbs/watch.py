@@ -11,36 +11,28 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 from pilothouse.endpoints.list_options import WatchOptions, read_list_options
-from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, YAML, Media, negotiate
-from pilothouse.endpoints.output.objects import metadata_of, served_bytes, served_object
-from pilothouse.endpoints.output.table import include_object, partial_metadata, table_of
+from pilothouse.endpoints.negotiation import JSON, METADATA_LIST, PROTOBUF, TABLE, YAML, Media, negotiate
+from pilothouse.endpoints.output.table import include_object
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import encode_protobuf
 from pilothouse.endpoints.scope import Prepare, ResourceScope
+from pilothouse.endpoints.verbs.watch_encoding import EncodeError, EventEncoder, Framing, encoder_for, error_encoder
 from pilothouse.machinery import errors
 from pilothouse.net.messages import BodyWriter, ClientDisconnected, Response
+from pilothouse.net.writing import WriteGate
 from pilothouse.registry.store.listing import ListOptions, predicate_of
 from pilothouse.registry.store.versions import parse_version, too_large_version
 from pilothouse.storage.backends.contract import Compacted, FutureRevision
-from pilothouse.storage.cacher import BOOKMARK, Entry, Outgoing, Sink, Watcher, WatchEvent
+from pilothouse.storage.cacher import BOOKMARK, Outgoing, Watcher, WatchEvent
 
 if TYPE_CHECKING:
     from pilothouse.net.websocket import WebSocket
 
 _STREAM_TYPES: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
-INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 PIECE: Final = 60 * 1024
 PATIENCE: Final = 5.0
-Encode = Callable[[WatchEvent], bytes]
-EncodeError = Callable[[dict[str, Any]], bytes]
-Framing = Callable[[bytes], bytes]
-"""What the connection wants done to an encoded event: a function with a name of its own."""
 
 
 async def watch(scope: ResourceScope, request: APIRequest) -> Response:
@@ -154,7 +146,7 @@ def _parse(version: str) -> int:
 
 async def run_watch(
     watcher: Watcher,
-    encode: Encode,
+    encode: EventEncoder,
     encode_error: EncodeError,
     writer: BodyWriter | WebSocket,
     seconds: float,
@@ -165,7 +157,7 @@ async def run_watch(
     """Write events until the watch ends; the end of the initial ones is ``marked`` for those who asked for them."""
     timer = asyncio.get_running_loop().call_later(seconds, watcher.end)
     if prepare is None:
-        watcher.pass_to(_sender(encode, writer))
+        watcher.pass_to(_Sender(encode, writer.open_gate()))
     try:
         while True:
             batch = await watcher.next_batch()
@@ -186,7 +178,7 @@ async def run_watch(
 
 
 async def _write_events(
-    watcher: Watcher, batch: list[WatchEvent], encode: Encode, writer: BodyWriter | WebSocket
+    watcher: Watcher, batch: list[WatchEvent], encode: EventEncoder, writer: BodyWriter | WebSocket
 ) -> None:
     pieces, size = [], 0
     for event in batch:
@@ -202,29 +194,31 @@ async def _write_events(
     await _let_client_read(watcher, writer)
 
 
-def _sender(encode: Encode, writer: BodyWriter | WebSocket) -> Sink:
-    """Writes a piece of output to a client that reads; what is more, or to one that does not, waits its turn."""
-    way_out = writer.way_out
+class _Sender:
+    """Sends a piece of output to a client that reads; what is more, or to one that does not, waits its turn."""
 
-    def send(events: list[WatchEvent]) -> Outgoing | None:
-        write = way_out()
-        if write is None:
+    __slots__ = ("_encode", "_form", "_gate")
+
+    def __init__(self, encode: EventEncoder, gate: WriteGate) -> None:
+        self._encode, self._form, self._gate = encode, encode.form, gate
+
+    def take(self, events: list[WatchEvent]) -> Outgoing | None:
+        transport = self._gate.way_out()
+        if transport is None:
             return None
         if len(events) == 1:
-            data = encode(events[0])
+            data = events[0].memo.get(self._form) or self._encode(events[0])
             events.clear()
-            return write, data
+            return transport, data
         pieces, size = [], 0
         for event in events:
-            piece = encode(event)
+            piece = self._encode(event)
             pieces.append(piece)
             size += len(piece)
             if size >= PIECE:
                 break
         del events[: len(pieces)]
-        return write, b"".join(pieces)
-
-    return send
+        return transport, b"".join(pieces)
 
 
 async def _let_client_read(watcher: Watcher, writer: BodyWriter | WebSocket) -> None:
@@ -234,100 +228,3 @@ async def _let_client_read(watcher: Watcher, writer: BodyWriter | WebSocket) -> 
         if ended:
             raise ClientDisconnected("client does not read")
         ended = watcher.ended
-
-
-def encoder_for(scope: ResourceScope, request: APIRequest, media: Media, framing: Framing) -> Encode:
-    """How this watch's events become bytes: shared by all watches that want the same ones."""
-    make: Encode
-    if media.format == JSON and not media.transform:
-        make = partial(_plain_event, scope)
-    else:
-        make = _other_event(_object_maker(scope, request, media), media)
-    if media.transform == TABLE:
-        return lambda event: framing(make(event))  # a watch's first table differs from the others
-    form = f"{scope.form} {media.format} {media.transform} {media.version} {framing.__qualname__}"
-
-    def encode(event: WatchEvent) -> bytes:
-        memo = event.memo
-        data: bytes | None = memo.get(form)
-        if data is None:
-            data = memo[form] = framing(make(event))
-        return data
-
-    return encode
-
-
-def error_encoder(media: Media, framing: Framing) -> EncodeError:
-    """How a failure in the middle of this watch becomes bytes."""
-    encode = _ENCODINGS[media.format]
-    return lambda status: framing(encode("ERROR", status))
-
-
-def _plain_event(scope: ResourceScope, event: WatchEvent) -> bytes:
-    body = bookmark_bytes(scope, event) if event.type == BOOKMARK else served_bytes(scope, event.entry)
-    return b'{"type":"%b","object":%b}\n' % (event.type.encode(), body)
-
-
-def _other_event(make: Callable[[WatchEvent], dict[str, Any]], media: Media) -> Encode:
-    encode = _ENCODINGS[media.format]
-    return lambda event: encode(event.type, make(event))
-
-
-def bookmark_bytes(scope: ResourceScope, event: WatchEvent) -> bytes:
-    """An otherwise empty object that carries the version the watch has reached."""
-    return orjson.dumps(bookmark_object(scope, event))
-
-
-def bookmark_object(scope: ResourceScope, event: WatchEvent) -> dict[str, Any]:
-    empty = scope.empty
-    metadata = {**empty["metadata"], "resourceVersion": str(event.revision)}
-    if event.initial_end:
-        metadata["annotations"] = {**metadata.get("annotations", {}), INITIAL_EVENTS_END: "true"}
-    return {"kind": scope.kind.kind, "apiVersion": scope.api_version, **empty, "metadata": metadata}
-
-
-def _bookmark_entry(scope: ResourceScope, event: WatchEvent) -> Entry:
-    """A bookmark as a row of a table needs it."""
-    return Entry("", orjson.dumps(bookmark_object(scope, event)), event.revision)
-
-
-def _object_maker(
-    scope: ResourceScope, request: APIRequest, media: Media
-) -> Callable[[WatchEvent], dict[str, Any]]:
-    """What the event's object looks like in a form other than plain JSON."""
-    version = f"meta.k8s.io/{media.version}"
-    first = True
-
-    def make(event: WatchEvent) -> dict[str, Any]:
-        nonlocal first
-        if media.transform == TABLE:
-            entry = _bookmark_entry(scope, event) if event.type == BOOKMARK else event.entry
-            table = table_of(scope, request, media, [entry], str(event.revision))
-            if not first:
-                table["columnDefinitions"] = None
-            first = False
-            return table
-        if media.transform in (METADATA, METADATA_LIST):
-            if event.type == BOOKMARK:
-                metadata = partial_metadata(scope, bookmark_object(scope, event)["metadata"])
-                return {"kind": METADATA, "apiVersion": version, "metadata": metadata}
-            return metadata_of(scope, event.entry, media)
-        return bookmark_object(scope, event) if event.type == BOOKMARK else served_object(scope, event.entry)
-
-    return make
-
-
-def _json_event(type: str, obj: dict[str, Any]) -> bytes:
-    return orjson.dumps({"type": type, "object": obj}) + b"\n"
-
-
-def _protobuf_event(type: str, obj: dict[str, Any]) -> bytes:
-    from pilothouse.machinery import protobuf
-
-    return protobuf.encode_watch_event(type, encode_protobuf(obj))
-
-
-_ENCODINGS: Final[dict[str, Callable[[str, dict[str, Any]], bytes]]] = {
-    JSON: _json_event,
-    PROTOBUF: _protobuf_event,
-}

@@ -12,15 +12,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
 from typing import Final, Protocol
 
 logger = logging.getLogger(__name__)
 
-Outgoing = tuple[Callable[[bytes], object], bytes]
-"""How to write, and what."""
 _WATCHERS_A_TURN: Final = 64  # about a millisecond over TLS
 _BYTES_A_TURN: Final = 512 * 1024
+
+
+class Writable(Protocol):
+    """Where to write: a transport."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+Outgoing = tuple[Writable, bytes]
 
 
 class Due(Protocol):
@@ -37,7 +43,7 @@ class Deliveries:
         self._due: deque[Due] = deque()
 
     def add(self, due: Due) -> None:
-        """Serve in one of the next turns; for callers who add nobody twice."""
+        """Serve in one of the next turns."""
         if not self._due:
             asyncio.get_running_loop().call_soon(self._turn)
         self._due.append(due)
@@ -54,8 +60,8 @@ class Deliveries:
                     break
         if due:
             asyncio.get_running_loop().call_soon(self._turn)
-        for write, data in all_outgoing:
+        for transport, data in all_outgoing:
             try:
-                write(data)
+                transport.write(data)
             except Exception:
                 logger.exception("an event could not be written")

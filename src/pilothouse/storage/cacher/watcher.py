@@ -7,15 +7,21 @@ client costs the others nothing. The consumer calls `next_batch` until it gets a
 `overflowed` and `error` for the reason.
 
 A consumer that would do no more than pass live events on gives a *sink*. While it waits in `next_batch` its events are
-handed to the sink instead, by call; what the sink leaves, and the end, wake the consumer as ever. So there is one
-order of events: the sink is never called while the consumer has some in hand.
+handed to the sink instead, by call; what the sink leaves, and the end, wake the consumer as ever:
+
+    AWAY --next_batch finds nothing--> WAITING --event--> DUE --the sink took all--> WAITING
+                                       WAITING --event, no sink--> AWAY, awake
+                                       DUE --the sink left some--> AWAY, awake; any --end--> AWAY, awake
+
+So there is one order of events: the sink is never called while the consumer has some in hand. With a thousand watchers
+what an event costs is the memory it touches, so `offer` and `deliver` look at little else than the watcher itself.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Final, Protocol
 
 from pilothouse.storage.backends.contract import StorageError
 from pilothouse.storage.cacher.changes import ADDED, Change, Matches, WatchEvent, bookmark
@@ -23,8 +29,16 @@ from pilothouse.storage.cacher.delivering import Deliveries, Outgoing
 from pilothouse.storage.cacher.entries import Entry
 
 PAGE = 500
-Sink = Callable[[list[WatchEvent]], Outgoing | None]
-"""Takes events off the front of the list, as many as can leave at once, and says what to write."""
+_AWAY: Final = 0
+_WAITING: Final = 1
+_DUE: Final = 2
+
+
+class Sink(Protocol):
+    """Where live events go while their consumer waits."""
+
+    def take(self, events: list[WatchEvent]) -> Outgoing | None:
+        """Take events off the front of the list, as many as can leave at once, and say what to write."""
 
 
 class WatchSource(Protocol):
@@ -48,14 +62,15 @@ class Watcher:
     """See the module's docstring. For one consumer."""
 
     __slots__ = (
+        "_ahead",
         "_buffer",
         "_deliveries",
-        "_due",
         "_initial",
         "_initial_end",
         "_live",
         "_sink",
         "_source",
+        "_state",
         "_waiter",
         "bookmarks",
         "deadline",
@@ -89,12 +104,15 @@ class Watcher:
         self.error: StorageError | None = None
         self._initial = initial
         self._initial_end = initial is not None and bookmarks
-        self._buffer: list[WatchEvent] = []
+        self._buffer: list[WatchEvent] | None = None
+        """What has not been taken yet, in order; None rather than an empty list."""
         self._live = False
+        self._ahead = True
+        """No live event has come yet: the first ones may be of before the position, which may be in the future."""
+        self._state = _AWAY
         self._waiter: asyncio.Future[None] | None = None
         self._sink: Sink | None = None
         self._deliveries: Deliveries | None = None
-        self._due = False
 
     def pass_to(self, sink: Sink) -> None:
         """Hand live events to a sink while the consumer waits."""
@@ -103,15 +121,15 @@ class Watcher:
 
     async def next_batch(self) -> list[WatchEvent]:
         """Wait for events and return all there are; an empty list means that the watch has ended."""
-        while not self._buffer and not self.ended:
+        while self._buffer is None and not self.ended:
             if self._initial is not None:
                 self._take_initial()
             elif self._live:
                 await self._wait()
             else:
                 await self.catch_up()
-        batch, self._buffer = self._buffer, []
-        return batch
+        batch, self._buffer = self._buffer, None
+        return batch or []
 
     async def catch_up(self) -> None:
         """Get one page closer to the present, or go live. Raises nothing: a failure ends the watch."""
@@ -135,22 +153,29 @@ class Watcher:
 
     def offer(self, event: WatchEvent) -> None:
         """Take a live event, or end when there is no room."""
-        if event.entry.revision <= self.position:
-            return
+        if self._ahead:
+            if event.entry.revision <= self.position:
+                return
+            self._ahead = False
         buffer = self._buffer
-        if len(buffer) >= self.limit:
+        if buffer is None:
+            self._buffer = [event]
+        elif len(buffer) < self.limit:
+            buffer.append(event)
+        else:
             self.overflowed = True
             self.end()
             return
-        buffer.append(event)
-        if self._waiter is not None and not self._due:
-            self._wake()
+        if self._state == _WAITING:
+            self._rouse()
 
     def offer_bookmark(self, revision: int) -> None:
         """Take a mark of progress; while catching up there is none to make."""
-        if self._live and not self.ended and len(self._buffer) < self.limit and revision >= self.position:
-            self._buffer.append(bookmark(revision))
-            self._wake()
+        full = self._buffer is not None and len(self._buffer) >= self.limit
+        if self._live and not self.ended and not full and revision >= self.position:
+            self._keep(bookmark(revision))
+            if self._state == _WAITING:
+                self._rouse()
 
     def end(self, error: StorageError | None = None) -> None:
         """End the watch from the server's side; what is in the buffer can still be taken."""
@@ -162,53 +187,66 @@ class Watcher:
     def stop(self) -> None:
         """The consumer is gone."""
         self.end()
-        self._buffer = []
+        self._buffer = None
         self._initial = None
 
     def _take_initial(self) -> None:
         pending = self._initial or []
         page = pending[-PAGE:]
         del pending[-PAGE:]
-        self._buffer.extend(WatchEvent(ADDED, entry) for entry in reversed(page))
+        for entry in reversed(page):
+            self._keep(WatchEvent(ADDED, entry))
         if pending:
             return
         self._initial = None
         if self._initial_end:
-            self._buffer.append(bookmark(self.position, initial_end=True))
+            self._keep(bookmark(self.position, initial_end=True))
 
     def _collect(self, change: Change) -> None:
         if change.revision > self.position and change.key.startswith(self.prefix):
             event = change.seen_by_all() if self.matches is None else change.seen_through(self.matches)
             if event is not None:
-                self._buffer.append(event)
+                self._keep(event)
+
+    def _keep(self, event: WatchEvent) -> None:
+        if self._buffer is None:
+            self._buffer = [event]
+        else:
+            self._buffer.append(event)
 
     async def _wait(self) -> None:
         self._waiter = asyncio.get_running_loop().create_future()
+        self._state = _WAITING
         try:
             await self._waiter
         finally:
+            self._state = _AWAY
             self._waiter = None
 
     def deliver(self) -> Outgoing | None:
         """Called when the watcher is due: give what waits to the sink, unless the consumer is up already."""
-        self._due = False
-        waiter, sink = self._waiter, self._sink
-        if waiter is None or waiter.done() or sink is None:
+        sink, buffer = self._sink, self._buffer
+        if self._state != _DUE or sink is None or buffer is None:
             return None
         try:
-            outgoing = sink(self._buffer)
+            outgoing = sink.take(buffer)
         except Exception:
             outgoing = None  # the consumer will meet the failure itself
-        if self._buffer:
-            waiter.set_result(None)
+        if buffer:
+            self._wake()
+        else:
+            self._buffer = None
+            self._state = _WAITING
         return outgoing
 
-    def _wake(self) -> None:
-        waiter = self._waiter
-        if waiter is None or waiter.done():
-            return
-        if self._deliveries is None or self.ended:
-            waiter.set_result(None)
-        elif not self._due:
-            self._due = True
+    def _rouse(self) -> None:
+        if self._deliveries is None:
+            self._wake()
+        else:
+            self._state = _DUE
             self._deliveries.add(self)
+
+    def _wake(self) -> None:
+        self._state = _AWAY
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pilothouse.endpoints.negotiation import JSON, METADATA, PROTOBUF, TABLE, Media
-from pilothouse.endpoints.verbs import watch
+from pilothouse.endpoints.verbs import watch, watch_encoding
+from pilothouse.endpoints.verbs.watch_encoding import EventEncoder, Framing
 from pilothouse.endpoints.websocket_watch import message_framing
-from pilothouse.net.writing import chunk, unframed
+from pilothouse.net.writing import WriteGate, chunk, unframed
 from pilothouse.storage.cacher import Entry, WatchEvent
 
 DATA = b'{"metadata":{"name":"a"},"data":{"x":"y"}}'
@@ -28,14 +28,14 @@ def event_of(data: bytes = DATA) -> WatchEvent:
     return WatchEvent("ADDED", Entry("/a", data, 1))
 
 
-def encoder(scope: Any, framing: watch.Framing, format: str = JSON, transform: str = "") -> watch.Encode:
+def encoder(scope: Any, framing: Framing, format: str = JSON, transform: str = "") -> EventEncoder:
     media = Media(format, transform=transform, version="v1")
-    return watch.encoder_for(scope, None, media, framing)  # type: ignore[arg-type]
+    return watch_encoding.encoder_for(scope, None, media, framing)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("transform", ["", METADATA])
 @pytest.mark.parametrize("framing", [chunk, unframed, message_framing(JSON)])
-def test_equal_wishes_share_one_encoding(framing: watch.Framing, transform: str) -> None:
+def test_equal_wishes_share_one_encoding(framing: Framing, transform: str) -> None:
     scope, event = scope_of(), event_of()
     first = encoder(scope, framing, transform=transform)(event)
     assert encoder(scope, framing, transform=transform)(event) is first
@@ -59,40 +59,45 @@ def test_tables_are_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     def table_of(*_: Any) -> dict[str, Any]:
         return {"columnDefinitions": ["all"]}
 
-    monkeypatch.setattr(watch, "table_of", table_of)
+    monkeypatch.setattr(watch_encoding, "table_of", table_of)
     event, first = event_of(), encoder(scope_of(), unframed, transform=TABLE)
     assert b"all" in first(event) and b"all" not in first(event)
     assert b"all" in encoder(scope_of(), unframed, transform=TABLE)(event)
 
 
-class Writer:
-    def __init__(self) -> None:
-        self.open = True
-        self.written: list[bytes] = []
-
-    def way_out(self) -> Callable[[bytes], object] | None:
-        return self.written.append if self.open else None
+class Transport:
+    def is_closing(self) -> bool:
+        return False
 
 
-def sender_of(writer: Writer) -> Any:
-    return watch._sender(lambda event: event.entry.data, writer)  # type: ignore[arg-type]
+def sender_of(transport: Transport, *, slow: bool = False, form: str = "") -> watch._Sender:
+    gate = WriteGate(transport)  # type: ignore[arg-type]
+    gate.paused = slow
+    return watch._Sender(EventEncoder(lambda event: event.entry.data, unframed, form), gate)
 
 
 def test_a_piece_of_output_leaves_at_once_and_the_rest_is_left() -> None:
-    writer, events = Writer(), [event_of(b"x" * (watch.PIECE // 2)) for _ in range(5)]
-    write, data = sender_of(writer)(events)
-    assert len(data) == watch.PIECE and len(events) == 3
-    assert write == writer.written.append
+    transport, events = Transport(), [event_of(b"x" * (watch.PIECE // 2)) for _ in range(5)]
+    assert sender_of(transport).take(events) == (transport, b"x" * watch.PIECE)
+    assert len(events) == 3
 
 
 def test_one_event_leaves_whole_however_large() -> None:
-    writer, events = Writer(), [event_of(b"x" * (3 * watch.PIECE))]
-    assert sender_of(writer)(events)[1] == b"x" * (3 * watch.PIECE)
+    transport, events = Transport(), [event_of(b"x" * (3 * watch.PIECE))]
+    assert sender_of(transport).take(events) == (transport, b"x" * (3 * watch.PIECE))
     assert events == []
 
 
+def test_two_senders_of_one_form_send_the_same_bytes() -> None:
+    event, sent = event_of(b"abc"), []
+    for _ in range(2):
+        outgoing = sender_of(Transport(), form="f").take([event])
+        assert outgoing is not None
+        sent.append(outgoing[1])
+    assert sent[0] is sent[1] is event.memo["f"]
+
+
 def test_a_slow_client_is_left_everything() -> None:
-    writer, events = Writer(), [event_of(), event_of()]
-    writer.open = False
-    assert sender_of(writer)(events) is None
+    events = [event_of(), event_of()]
+    assert sender_of(Transport(), slow=True).take(events) is None
     assert len(events) == 2

@@ -41,10 +41,11 @@ class Consumer:
         self.watcher = Watcher(source, PODS, source.revision, limit=limit)
         self.seen, self.most, self.open, self.broken = [], 1000, True, False
         self.written = []
-        self.watcher.pass_to(self.sink)
+        self.write = self.written.append
+        self.watcher.pass_to(self)
         self.task = asyncio.create_task(self.consume())
 
-    def sink(self, events):
+    def take(self, events):
         if self.broken:
             raise ValueError("cannot encode")
         if not self.open:
@@ -52,7 +53,7 @@ class Consumer:
         taken = [event.revision for event in events[: self.most]]
         del events[: self.most]
         self.seen.append(("sink", taken))
-        return self.written.append, str(taken).encode()
+        return self, str(taken).encode()
 
     async def consume(self):
         while batch := await self.watcher.next_batch():
@@ -207,13 +208,12 @@ async def test_a_turn_is_also_bounded_in_bytes(monkeypatch):
 
 
 async def test_a_write_that_fails_costs_the_others_nothing(caplog: pytest.LogCaptureFixture):
-    class Unwritable:
-        def append(self, data):
-            raise RuntimeError("gone")
+    def fail(data):
+        raise RuntimeError("gone")
 
     source = Source()
     bad, good = await consumer_of(source), await consumer_of(source)
-    bad.written = Unwritable()
+    bad.write = fail
     source.happen()
     with caplog.at_level(logging.CRITICAL):
         await turns()

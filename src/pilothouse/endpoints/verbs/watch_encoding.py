@@ -1,0 +1,133 @@
+"""How the events of a watch become bytes.
+
+An event is encoded and framed once for all watches that want it in the same form; the bytes are kept with the event.
+Tables are the exception: the first one of a watch has column definitions, the others have none.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+import orjson
+
+from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, Media
+from pilothouse.endpoints.output.objects import metadata_of, served_bytes, served_object
+from pilothouse.endpoints.output.table import partial_metadata, table_of
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.responding import encode_protobuf
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.storage.cacher import BOOKMARK, Entry, WatchEvent
+
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+Encode = Callable[[WatchEvent], bytes]
+EncodeError = Callable[[dict[str, Any]], bytes]
+Framing = Callable[[bytes], bytes]
+"""What the connection wants done to an encoded event: a function with a name of its own."""
+
+
+class EventEncoder:
+    """Makes the bytes of events, or finds them with the event, under ``form`` if there is one."""
+
+    __slots__ = ("_framing", "_make", "form")
+
+    def __init__(self, make: Encode, framing: Framing, form: str = "") -> None:
+        self._make, self._framing, self.form = make, framing, form
+
+    def __call__(self, event: WatchEvent) -> bytes:
+        form = self.form
+        if not form:
+            return self._framing(self._make(event))
+        data: bytes | None = event.memo.get(form)
+        if data is None:
+            data = event.memo[form] = self._framing(self._make(event))
+        return data
+
+
+def encoder_for(scope: ResourceScope, request: APIRequest, media: Media, framing: Framing) -> EventEncoder:
+    """The encoder of a watch."""
+    if media.transform == TABLE:
+        return EventEncoder(_other_event(_object_maker(scope, request, media), media), framing)
+    # One string for all, so that looking it up needs no comparison.
+    form = sys.intern(f"{scope.form} {media.format} {media.transform} {media.version} {framing.__qualname__}")
+    if media.format == JSON and not media.transform:
+        return EventEncoder(partial(_plain_event, scope), framing, form)
+    return EventEncoder(_other_event(_object_maker(scope, request, media), media), framing, form)
+
+
+def error_encoder(media: Media, framing: Framing) -> EncodeError:
+    """How a failure in the middle of this watch becomes bytes."""
+    encode = _ENCODINGS[media.format]
+    return lambda status: framing(encode("ERROR", status))
+
+
+def _plain_event(scope: ResourceScope, event: WatchEvent) -> bytes:
+    body = bookmark_bytes(scope, event) if event.type == BOOKMARK else served_bytes(scope, event.entry)
+    return b'{"type":"%b","object":%b}\n' % (event.type.encode(), body)
+
+
+def _other_event(make: Callable[[WatchEvent], dict[str, Any]], media: Media) -> Encode:
+    encode = _ENCODINGS[media.format]
+    return lambda event: encode(event.type, make(event))
+
+
+def bookmark_bytes(scope: ResourceScope, event: WatchEvent) -> bytes:
+    """An otherwise empty object that carries the version the watch has reached."""
+    return orjson.dumps(bookmark_object(scope, event))
+
+
+def bookmark_object(scope: ResourceScope, event: WatchEvent) -> dict[str, Any]:
+    empty = scope.empty
+    metadata = {**empty["metadata"], "resourceVersion": str(event.revision)}
+    if event.initial_end:
+        metadata["annotations"] = {**metadata.get("annotations", {}), INITIAL_EVENTS_END: "true"}
+    return {"kind": scope.kind.kind, "apiVersion": scope.api_version, **empty, "metadata": metadata}
+
+
+def _bookmark_entry(scope: ResourceScope, event: WatchEvent) -> Entry:
+    """A bookmark as a row of a table needs it."""
+    return Entry("", orjson.dumps(bookmark_object(scope, event)), event.revision)
+
+
+def _object_maker(
+    scope: ResourceScope, request: APIRequest, media: Media
+) -> Callable[[WatchEvent], dict[str, Any]]:
+    """What the event's object looks like in a form other than plain JSON."""
+    version = f"meta.k8s.io/{media.version}"
+    first = True
+
+    def make(event: WatchEvent) -> dict[str, Any]:
+        nonlocal first
+        if media.transform == TABLE:
+            entry = _bookmark_entry(scope, event) if event.type == BOOKMARK else event.entry
+            table = table_of(scope, request, media, [entry], str(event.revision))
+            if not first:
+                table["columnDefinitions"] = None
+            first = False
+            return table
+        if media.transform in (METADATA, METADATA_LIST):
+            if event.type == BOOKMARK:
+                metadata = partial_metadata(scope, bookmark_object(scope, event)["metadata"])
+                return {"kind": METADATA, "apiVersion": version, "metadata": metadata}
+            return metadata_of(scope, event.entry, media)
+        return bookmark_object(scope, event) if event.type == BOOKMARK else served_object(scope, event.entry)
+
+    return make
+
+
+def _json_event(type: str, obj: dict[str, Any]) -> bytes:
+    return orjson.dumps({"type": type, "object": obj}) + b"\n"
+
+
+def _protobuf_event(type: str, obj: dict[str, Any]) -> bytes:
+    from pilothouse.machinery import protobuf
+
+    return protobuf.encode_watch_event(type, encode_protobuf(obj))
+
+
+_ENCODINGS: Final[dict[str, Callable[[str, dict[str, Any]], bytes]]] = {
+    JSON: _json_event,
+    PROTOBUF: _protobuf_event,
+}
