@@ -5,9 +5,13 @@ from __future__ import annotations
 import base64
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import orjson
 import pytest
+
+from pilothouse.machinery.protobuf import plain_messages as messages
 
 SECRETS = "/api/v1/namespaces/default/secrets"
 KEYS = {name: base64.b64encode(name.encode() * 32).decode() for name in "abc"}
@@ -164,3 +168,59 @@ def wait_for(holds):
     while not holds():
         assert time.monotonic() < deadline, "it never came true"
         time.sleep(0.02)
+
+
+@pytest.fixture
+def key_service(tmp_path):
+    """A key management service over gRPC on a Unix socket; it turns seeds around."""
+    grpc = pytest.importorskip("grpc")
+    state = SimpleNamespace(key="first", decrypted=0, socket=tmp_path / "kms.sock")
+
+    def status(request, context):
+        return messages.encode({1: "v2", 2: "ok", 3: state.key})
+
+    def encrypt(request, context):
+        return messages.encode({1: messages.data_of(messages.decode(request), 1)[::-1], 2: state.key})
+
+    def decrypt(request, context):
+        state.decrypted += 1
+        return messages.encode({1: messages.data_of(messages.decode(request), 1)[::-1]})
+
+    server = grpc.server(ThreadPoolExecutor(2))
+    methods = {"Status": status, "Encrypt": encrypt, "Decrypt": decrypt}
+    handlers = {name: grpc.unary_unary_rpc_method_handler(method) for name, method in methods.items()}
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("v2.KeyManagementService", handlers)])
+    server.add_insecure_port(f"unix:{state.socket}")
+    server.start()
+    yield state
+    server.stop(None).wait()
+
+
+def test_a_key_management_service_keeps_the_key(launch, tmp_path, key_service):
+    service = {"kms": {"apiVersion": "v2", "name": "vault", "endpoint": f"unix://{key_service.socket}"}}
+    config = configure(tmp_path / "encryption.json", service, {"identity": {}})
+    server = launch(tmp_path / "data", f"--encryption-provider-config={config}")
+    create(server, "s")
+    value = stored(server, "s")
+    assert value.startswith(b"k8s:enc:kms:v2:vault:")
+    assert b"hunter2" not in value
+    assert key_service.decrypted == 0, "what was encrypted here is known here"
+    code, _, page = server.call("GET", "/healthz?verbose")
+    assert (code, b"[+]kms-providers ok" in page) == (200, True)
+    server.process.terminate()
+    server.process.wait(20)
+    key_service.key = "second"
+    again = launch(tmp_path / "data", f"--encryption-provider-config={config}")
+    assert read(again, "s")["data"]["password"] == base64.b64encode(b"hunter2-hunter2").decode()
+    assert key_service.decrypted == 1
+    # Written unchanged, it goes under the service's new key.
+    assert again.call("PUT", f"{SECRETS}/s", read(again, "s"))[0] == 200
+    assert b"second" in stored(again, "s")
+    page = again.call("GET", "/metrics")[2].decode()
+    sealed = (
+        'resource="secrets",transformation_type="to_storage",transformer_prefix="k8s:enc:kms:v2:vault:",status="OK"'
+    )
+    assert f"apiserver_storage_transformation_operations_total{{{sealed}}} 1" in page
+    assert "apiserver_storage_envelope_transformation_cache_misses_total 1" in page
+    called = 'provider_name="vault",method_name="/v2.KeyManagementService/Decrypt",grpc_status_code="OK"'
+    assert f"apiserver_envelope_encryption_kms_operations_latency_seconds_count{{{called}}} 1" in page

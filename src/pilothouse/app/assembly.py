@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from pilothouse.app.services import install_allocation
 from pilothouse.audit.metrics import AuditMetrics
 from pilothouse.authn.outgoing import OutgoingCalls
 from pilothouse.cel.metrics import instruments as expression_instruments
+from pilothouse.controlplane.bootstrap.identity_lease import server_identity
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.audit import Auditing
 from pilothouse.filters.chain import ChainConfig
@@ -42,6 +44,7 @@ from pilothouse.server.openapi_routes import install_openapi
 from pilothouse.server.standard_routes import install_standard_routes
 from pilothouse.storage.backends.sqlite import Retention, SQLiteBackend
 from pilothouse.storage.cacher import Cacher
+from pilothouse.storage.encryption.metrics import EncryptionMetrics
 
 if TYPE_CHECKING:
     from pilothouse.options import ServerOptions
@@ -60,7 +63,11 @@ class Assembly:
         self.lifecycle = Lifecycle()
         path = str(Path(options.own.data_dir) / "store.db")
         self.backend = SQLiteBackend(path, retention=Retention(seconds=options.etcd.etcd_compaction_interval or 300.0))
-        self.encryption = Encryption(options, self.backend) if options.etcd.encryption_provider_config else None
+        identity = server_identity(socket.gethostname())
+        self.encryption_metrics = EncryptionMetrics(identity)
+        self.encryption: Encryption | None = None
+        if options.etcd.encryption_provider_config:
+            self.encryption = Encryption(options, self.backend, self.encryption_metrics, identity)
         self.cacher = Cacher(self.backend if self.encryption is None else self.encryption.backend)
         self.storage = StorageFactory(self.cacher, options.etcd.etcd_prefix, int(options.control_plane.event_ttl))
         self.storage.gates = gates = enabled_gates(read_gates(options.generic.feature_gates))
@@ -72,8 +79,8 @@ class Assembly:
         self.outgoing = OutgoingCalls()
         self.audit_metrics = AuditMetrics()
         self.auditing = build_auditing(options, self.outgoing, self.audit_metrics)
-        self.authentication = Authentication(options, self.storage, self.outgoing)
-        self.authorization = Authorization(options, self.storage, self.outgoing)
+        self.authentication = Authentication(options, self.storage, self.outgoing, identity)
+        self.authorization = Authorization(options, self.storage, self.outgoing, identity)
         enabled = enabled_versions(dict(options.api_enablement.runtime_config), gates)
         definitions = CustomDefinitions()
         served = ServedVersions({each.group_version for each in enabled}, definitions)
@@ -127,8 +134,16 @@ class Assembly:
 
     def _instruments(self) -> list[Instrument]:
         authentication, authorization = self.authentication.metrics, self.authorization.metrics
-        counting = (self.metrics, self.audit_metrics, authentication, authorization, self.admission.metrics)
-        return [*(each for part in counting for each in part.instruments()), *expression_instruments()]
+        counting = (
+            self.metrics,
+            self.audit_metrics,
+            authentication,
+            authorization,
+            self.admission.metrics,
+            self.encryption_metrics,
+        )
+        reloads = () if self.encryption is None else self.encryption.reloads.instruments()
+        return [*(each for part in counting for each in part.instruments()), *expression_instruments(), *reloads]
 
     def _install_checks(self) -> None:
         checks = self.chain.aggregator.checks

@@ -82,9 +82,11 @@ class Replaceable:
 class Authentication:
     """All ways of authenticating that the flags ask for, and the issuing of tokens."""
 
-    def __init__(self, options: ServerOptions, storage: StorageFactory, outgoing: OutgoingCalls) -> None:
+    def __init__(
+        self, options: ServerOptions, storage: StorageFactory, outgoing: OutgoingCalls, identity: str = ""
+    ) -> None:
         self._options, self._storage, self._outgoing = options, storage, outgoing
-        self.objects, self.metrics = StoredObjects(storage), AuthenticationMetrics()
+        self.objects, self.metrics = StoredObjects(storage), AuthenticationMetrics(identity)
         self._tasks: set[asyncio.Task[None]] = set()
         self._background: list[asyncio.Task[None]] = []
         flags, endpoint = options.authentication, options.control_plane.service_account_signing_endpoint

@@ -69,9 +69,11 @@ class Replaceable:
 class Authorization:
     """The authorizer and its sources."""
 
-    def __init__(self, options: ServerOptions, storage: StorageFactory, outgoing: OutgoingCalls) -> None:
+    def __init__(
+        self, options: ServerOptions, storage: StorageFactory, outgoing: OutgoingCalls, identity: str = ""
+    ) -> None:
         self._options, self._outgoing = options, outgoing
-        self.metrics = AuthorizationMetrics()
+        self.metrics = AuthorizationMetrics(identity)
         flags = options.authorization
         self.index, self._graph = Index(), graph.Graph()
         self.followers: list[Follower] = []

@@ -6,12 +6,14 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from pilothouse.authn.metrics import ReloadMetrics
 from pilothouse.authn.watched_file import WatchedFile
 from pilothouse.storage.backends.contract import Backend
 from pilothouse.storage.encryption.backend import EncryptedBackend
 from pilothouse.storage.encryption.configuration import KMS, parse_configuration
 from pilothouse.storage.encryption.kms import Envelope
 from pilothouse.storage.encryption.kms_client import KMSClient
+from pilothouse.storage.encryption.metrics import EncryptionMetrics
 from pilothouse.storage.encryption.transformers import Transformers
 
 if TYPE_CHECKING:
@@ -23,14 +25,16 @@ logger = logging.getLogger(__name__)
 class Encryption:
     """The encrypting backend and what keeps its keys fresh."""
 
-    def __init__(self, options: ServerOptions, backend: Backend) -> None:
+    def __init__(self, options: ServerOptions, backend: Backend, metrics: EncryptionMetrics, server: str = "") -> None:
         flags = options.etcd
+        self._metrics, self.reloads = metrics, ReloadMetrics("encryption", "encryption configuration", server)
         self._root, self._reload = flags.etcd_prefix, flags.encryption_provider_config_automatic_reload
         try:
             self._file = WatchedFile(flags.encryption_provider_config, parse_configuration)
         except ValueError as error:
             raise ValueError(f"error while parsing file {flags.encryption_provider_config}: {error}") from None
-        self.backend = EncryptedBackend(backend, Transformers(self._file.value, self._root, _make_envelope))
+        self.reloads.in_force(self._file.content)
+        self.backend = EncryptedBackend(backend, self._make())
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -41,13 +45,16 @@ class Encryption:
         """Look whether the file changed, where that is wanted."""
         if not self._reload or not await asyncio.to_thread(self._file.poll):
             if self._file.error is not None:
+                self.reloads.note("failure")
                 logger.error("%s cannot be used: %s", self._file.path, self._file.error)
             return
-        made = Transformers(self._file.value, self._root, _make_envelope)
+        made = self._make()
         old, tasks = self.backend.transformers, self._tasks
         self._tasks = []
         await self._begin(made)
         self.backend.transformers = made
+        self.reloads.note("success")
+        self.reloads.in_force(self._file.content)
         logger.info("%s changed and was read again", self._file.path)
         await _end(old, tasks)
 
@@ -65,14 +72,17 @@ class Encryption:
         tasks, self._tasks = self._tasks, []
         await _end(self.backend.transformers, tasks)
 
+    def _make(self) -> Transformers:
+        return Transformers(self._file.value, self._root, self._make_envelope, self._metrics)
+
+    def _make_envelope(self, settings: KMS) -> Envelope:
+        client = KMSClient(settings.endpoint, settings.timeout, settings.name, self._metrics)
+        return Envelope(settings.name, client, metrics=self._metrics)
+
     async def _begin(self, transformers: Transformers) -> None:
         for envelope in transformers.envelopes:
             await envelope.refresh()
             self._tasks.append(asyncio.get_running_loop().create_task(envelope.keep_fresh()))
-
-
-def _make_envelope(settings: KMS) -> Envelope:
-    return Envelope(settings.name, KMSClient(settings.endpoint, settings.timeout))
 
 
 async def _end(transformers: Transformers, tasks: list[asyncio.Task[None]]) -> None:

@@ -68,6 +68,18 @@ class AuthenticationMetrics:
         self.tokens = TokenMetrics()
         self.signer: SignerMetrics | None = None
         self.reloads = ReloadMetrics("authentication", "authentication configuration", server)
+        self._server = hashed(server)
+        self._fetches = Gauge(
+            "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds",
+            "[ALPHA] When the keys of an issuer were last fetched.",
+            ("result", "jwt_issuer_hash", "apiserver_id_hash"),
+        )
+        self._key_sets = Gauge(
+            "apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info",
+            "[ALPHA] The keys of an issuer that were fetched last.",
+            ("jwt_issuer_hash", "apiserver_id_hash", "hash"),
+        )
+        self._key_set_of: dict[str, str] = {}
         self._issuers = Histogram(
             "apiserver_authentication_jwt_authenticator_latency_seconds",
             "[ALPHA] Seconds to authenticate a token that was not remembered.",
@@ -95,9 +107,19 @@ class AuthenticationMetrics:
         """A token of an issuer was looked at: ``success`` or ``failure``."""
         self._issuers.labelled(result, issuer_hash).observe(seconds)
 
+    def note_keys(self, issuer_hash: str, keys: bytes | None) -> None:
+        """The keys of an issuer were fetched, or could not be."""
+        result = "failure" if keys is None else "success"
+        self._fetches.labelled(result, issuer_hash, self._server).value = time.time()
+        if keys is not None:
+            self._key_set_of[issuer_hash] = hashed(keys.decode("utf-8", "replace"))
+            self._key_sets.forget()
+            for issuer, digest in self._key_set_of.items():
+                self._key_sets.labelled(issuer, self._server, digest).value = 1
+
     def instruments(self) -> list[Instrument]:
         """All of them."""
-        own = (self._users, self._attempts, self._seconds, self._issuers)
+        own = (self._users, self._attempts, self._seconds, self._issuers, self._fetches, self._key_sets)
         signer = () if self.signer is None else self.signer.instruments()
         parts = (self.cache, self.tokens, self.reloads)
         return [*own, *signer, *(each for part in parts for each in part.instruments())]

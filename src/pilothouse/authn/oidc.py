@@ -50,8 +50,15 @@ class FetchFailed(Exception):
 class KeySet:
     """The keys of an issuer, found by discovery and fetched again when an unknown key appears."""
 
-    def __init__(self, issuer: TrustedIssuer, fetch: Fetch, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        issuer: TrustedIssuer,
+        fetch: Fetch,
+        clock: Callable[[], float] = time.monotonic,
+        note_keys: Callable[[bytes | None], object] = lambda keys: None,
+    ) -> None:
         self._issuer = issuer
+        self._note_keys = note_keys
         self._fetch = fetch
         self._clock = clock
         self._lock = asyncio.Lock()
@@ -95,8 +102,11 @@ class KeySet:
                 return
             self._next_fetch = now + _REFETCH_PAUSE
             try:
-                self._keys = _read_keys(await self._fetch(self._url))
+                data = await self._fetch(self._url)
+                self._keys = _read_keys(data)
+                self._note_keys(data)
             except (FetchFailed, ValueError) as error:
+                self._note_keys(None)
                 raise InvalidCredentials(
                     f"oidc: verify token: failed to verify signature: fetching keys oidc: get keys failed {error}"
                 ) from None
@@ -152,9 +162,9 @@ class OIDCAuthenticator:
         self._issuer = issuer
         self._algorithms = tuple(algorithms) or ("RS256",)
         self._clock = clock
-        self.keys = KeySet(issuer, fetch)
-        self._metrics = metrics or AuthenticationMetrics()
-        self._issuer_hash = hashed(issuer.url)
+        self._metrics = counted = metrics or AuthenticationMetrics()
+        self._issuer_hash = issuer_hash = hashed(issuer.url)
+        self.keys = KeySet(issuer, fetch, note_keys=lambda keys: counted.note_keys(issuer_hash, keys))
 
     async def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> Authenticated | None:
         """The user that the claims describe; None if another issuer made the token."""

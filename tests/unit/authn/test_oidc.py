@@ -6,8 +6,10 @@ import pytest
 from pilothouse.authn import jose
 from pilothouse.authn.authentication_configuration import TrustedIssuer
 from pilothouse.authn.authenticator import InvalidCredentials
+from pilothouse.authn.metrics import AuthenticationMetrics, hashed
 from pilothouse.authn.oidc import FetchFailed, OIDCAuthenticator
 from pilothouse.authn.user import User
+from pilothouse.machinery.metrics import render
 
 NOW = 1_800_000_000
 URL = "https://issuer.example"
@@ -172,3 +174,19 @@ async def test_discovery_must_name_the_issuer():
 def test_algorithms():
     with pytest.raises(ValueError, match='oidc: unsupported signing alg: "HS256"'):
         authenticator(Issuer(), algorithms=("HS256",))
+
+
+async def test_issuers_are_counted():
+    issuer, metrics = Issuer(), AuthenticationMetrics("server")
+    settings = TrustedIssuer(URL, audiences=("client",), username_claim="sub")
+    oidc = OIDCAuthenticator(settings, issuer.fetch, ("ES256",), lambda: NOW, metrics)
+    await oidc.authenticate_token(issuer.token(), ())
+    with pytest.raises(InvalidCredentials):
+        await oidc.authenticate_token(issuer.token(aud="other"), ())
+    named = f'jwt_issuer_hash="{hashed(URL)}"'
+    prefix = "apiserver_authentication_jwt_authenticator"
+    page = render(metrics.instruments()).decode()
+    assert f'{prefix}_latency_seconds_count{{result="success",{named}}} 1' in page
+    assert f'{prefix}_latency_seconds_count{{result="failure",{named}}} 1' in page
+    assert f'{prefix}_jwks_fetch_last_timestamp_seconds{{result="success",{named},' in page
+    assert page.count(f"{prefix}_jwks_fetch_last_key_set_info{{{named}") == 1

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple, Protocol
 
 from pilothouse.machinery.protobuf import plain_messages as messages
 from pilothouse.storage.encryption.aes import AESGCM, DerivedAESGCM
+from pilothouse.storage.encryption.metrics import EncryptionMetrics
 from pilothouse.storage.encryption.transforming import KeyMissing, Transformer, TransformFailed
 
 logger = logging.getLogger(__name__)
@@ -71,8 +72,15 @@ class _State:
 class Envelope:
     """The transformer of one service. ``refresh`` must have succeeded once before values can be written."""
 
-    def __init__(self, name: str, service: Service, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        name: str,
+        service: Service,
+        clock: Callable[[], float] = time.monotonic,
+        metrics: EncryptionMetrics | None = None,
+    ) -> None:
         self.name = name
+        self._metrics = metrics or EncryptionMetrics()
         self._service, self._clock = service, clock
         self._state: _State | None = None
         self._seeds: dict[bytes, Transformer] = {}
@@ -102,7 +110,12 @@ class Envelope:
                 "KMSv2 API version should not change after the initial status response version "
                 f"{self._version}, got {status.version}"
             )
-        _check_key_id(status.key_id)
+        try:
+            _check_key_id(status.key_id)
+        except TransformFailed:
+            self._metrics.services.misnamed(self.name, "empty" if not status.key_id else "too_long")
+            raise
+        self._metrics.services.named(self.name, status.key_id)
         until = self._clock() + WRITE_SECONDS
         if self._state is not None and self._state.encrypted.key_id == status.key_id:
             self._state = replace(self._state, until=until)
@@ -124,6 +137,7 @@ class Envelope:
             raise TransformFailed(f"encryptedDEKSource with keyID hash {_hash(state.encrypted.key_id)} expired")
         sealed = state.transformer.to_storage(data, context)
         encrypted = state.encrypted
+        self._metrics.services.sealed(self.name, encrypted.key_id)
         return messages.encode(
             {1: sealed, 2: encrypted.key_id, 3: encrypted.ciphertext, 4: encrypted.annotations, 5: _SEED_TYPE}
         )
@@ -134,8 +148,10 @@ class Envelope:
         fingerprint = _fingerprint(kind, encrypted)
         transformer = self._seeds.get(fingerprint)
         if transformer is None:
+            self._metrics.missed()
             raise KeyMissing(lambda: self._fetch(fingerprint, kind, encrypted))
         found, stale = transformer.from_storage(sealed, context)
+        self._metrics.services.opened(self.name, encrypted.key_id)
         state = self._state
         current = state is not None and state.encrypted.key_id == encrypted.key_id and kind == _SEED_TYPE
         return found, stale or not current
@@ -163,6 +179,7 @@ class Envelope:
         while len(self._seeds) >= _MAX_SEEDS:
             del self._seeds[next(iter(self._seeds))]
         self._seeds[fingerprint] = transformer
+        self._metrics.services.remember(self.name, len(self._seeds))
 
     async def keep_fresh(self) -> None:
         """Refresh for ever."""

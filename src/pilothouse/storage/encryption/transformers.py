@@ -7,12 +7,13 @@ What has no API of its own (leases of servers, allocation ledgers) is never encr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 
 from pilothouse.apis.resources import table
 from pilothouse.storage.encryption.aes import AESCBC, AESGCM
 from pilothouse.storage.encryption.configuration import KMS, GroupAndResource, Provider, Rule
 from pilothouse.storage.encryption.kms import Envelope
+from pilothouse.storage.encryption.metrics import EncryptionMetrics
 from pilothouse.storage.encryption.secretbox import Secretbox
 from pilothouse.storage.encryption.transforming import Identity, Prefixed, Transformer
 
@@ -24,7 +25,13 @@ _NO_SECRETBOX_KEY = "no matching key was found for the provided Secretbox transf
 class Transformers:
     """The transformers of one configuration, and the key management services they use."""
 
-    def __init__(self, rules: Sequence[Rule], root: str, make_envelope: MakeEnvelope) -> None:
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        root: str,
+        make_envelope: MakeEnvelope,
+        metrics: EncryptionMetrics | None = None,
+    ) -> None:
         self.envelopes: list[Envelope] = []
         self._start = len(root) + 1
         chains: dict[GroupAndResource, list[tuple[bytes, Transformer]]] = {}
@@ -32,7 +39,7 @@ class Transformers:
             made = [self._make(provider, make_envelope) for provider in rule.providers]
             for resource in rule.resources:
                 chains.setdefault(resource, []).extend(made)
-        self._chains = {resource: Prefixed(chain) for resource, chain in chains.items()}
+        self._chains, self._metrics = chains, metrics or EncryptionMetrics()
         self._found: dict[str, Prefixed | None] = {}
 
     def find(self, key: str) -> Transformer | None:
@@ -55,7 +62,12 @@ class Transformers:
         for wanted in (resource, (resource[0], "*"), ("*", "*")):
             found = self._chains.get(wanted)
             if found is not None:
-                return found
+                name = f"{resource[1]}.{resource[0]}" if resource[0] else resource[1]
+                return Prefixed(
+                    found,
+                    note_sealed=partial(self._metrics.sealed, name),
+                    note_opened=partial(self._metrics.opened, name),
+                )
         return None
 
     def _make(self, provider: Provider, make_envelope: MakeEnvelope) -> tuple[bytes, Transformer]:

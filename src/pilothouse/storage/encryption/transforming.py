@@ -6,14 +6,21 @@ old key, is stale: it is readable, and to be written anew at the next chance.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
+
+from pilothouse.storage.encryption.metrics import UNKNOWN_CODE
 
 _ENCRYPTED: Final = b"k8s:enc:"
 
 
 class TransformFailed(Exception):
-    """A value cannot be encrypted or decrypted. The text never holds any of it."""
+    """A value cannot be encrypted or decrypted. The text never holds any of it; ``code`` is that of a failed call."""
+
+    def __init__(self, message: str, code: str = UNKNOWN_CODE) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class KeyMissing(Exception):
@@ -50,19 +57,40 @@ class Identity:
         return data, False
 
 
+Note = Callable[[str, float, str], object]
+"""Is told the prefix of a transformer, the seconds it took, and the code of its failure or ``OK``."""
+
+
+def note_nothing(prefix: str, seconds: float, code: str) -> None:
+    """For chains that nobody counts."""
+
+
 class Prefixed:
     """A chain of transformers told apart by the prefix of what they write; an empty prefix takes everything."""
 
     def __init__(
-        self, transformers: Sequence[tuple[bytes, Transformer]], unknown: str = "no matching prefix found"
+        self,
+        transformers: Sequence[tuple[bytes, Transformer]],
+        unknown: str = "no matching prefix found",
+        *,
+        note_sealed: Note = note_nothing,
+        note_opened: Note = note_nothing,
     ) -> None:
         self._transformers = tuple(transformers)
         self._unknown = unknown
+        self._note_sealed, self._note_opened = note_sealed, note_opened
 
     def to_storage(self, data: bytes, context: bytes) -> bytes:
         """What the first makes of it, behind its prefix."""
         prefix, transformer = self._transformers[0]
-        return prefix + transformer.to_storage(data, context)
+        started, code = time.perf_counter(), "OK"
+        try:
+            return prefix + transformer.to_storage(data, context)
+        except TransformFailed as fault:
+            code = fault.code
+            raise
+        finally:
+            self._note_sealed(prefix.decode(), time.perf_counter() - started, code)
 
     def from_storage(self, data: bytes, context: bytes) -> tuple[bytes, bool]:
         """What the first that can read it makes of it."""
@@ -70,12 +98,15 @@ class Prefixed:
         for position, (prefix, transformer) in enumerate(self._transformers):
             if not data.startswith(prefix):
                 continue
+            started = time.perf_counter()
             try:
                 found, stale = transformer.from_storage(data[len(prefix) :], context)
             except TransformFailed as fault:
+                self._note_opened(prefix.decode(), time.perf_counter() - started, fault.code)
                 if prefix:
                     faults.append(str(fault))
                 continue
+            self._note_opened(prefix.decode(), time.perf_counter() - started, "OK")
             return found, stale or position > 0
         if faults:
             raise TransformFailed(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
