@@ -37,6 +37,8 @@ class Attributes:
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     """Audit annotations."""
+    request_annotations: dict[str, str] = field(default_factory=dict)
+    """Those that only events with the request in them have."""
     scope: Any = None
     """The endpoint, for plug-ins that convert or decode."""
     reinvocation: Any = None

@@ -158,6 +158,7 @@ def attributes_of(
     namespace = ctx.namespace
     if not namespace and resource.name == "namespaces" and not resource.group:
         namespace = name
+    audit = request.audit
     return Attributes(
         operation=operation,
         kind=scope.kind,
@@ -171,7 +172,8 @@ def attributes_of(
         options=options or {},
         dry_run=ctx.dry_run,
         warnings=ctx.warnings,
-        annotations={} if request.audit is None else request.audit.annotations,
+        annotations={} if audit is None else audit.annotations,
+        request_annotations={} if audit is None or not audit.wants_request else audit.annotations,
         scope=scope,
     )
 

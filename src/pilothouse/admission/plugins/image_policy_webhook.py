@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import orjson
 
+from pilothouse.admission.annotating import annotate
 from pilothouse.admission.configuration import ConfigurationError
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
@@ -74,7 +75,7 @@ class ImagePolicyWebhook(Plugin):
             self._fail(attributes, pod, failure)
             return
         for key, value in (status.get("auditAnnotations") or {}).items():
-            attributes.annotations[_PREFIX + key] = value
+            annotate(attributes.annotations, _PREFIX + key, value)
         if not status.get("allowed"):
             reason = status.get("reason")
             refused = "image policy webhook backend denied one or more images"

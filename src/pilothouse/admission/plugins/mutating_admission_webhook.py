@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import orjson
 
+from pilothouse.admission.annotating import annotate
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.manifests.source import find_source
 from pilothouse.admission.metrics import ADMIT
@@ -111,7 +112,7 @@ class MutatingAdmissionWebhook(Plugin):
         try:
             verdict = await self._caller.ask(invocation, attributes, obj, old, mutating=True)
             for key, value in verdict.annotations.items():
-                notes[f"{hook.name}/{key}"] = value
+                annotate(notes, f"{hook.name}/{key}", value)
             attributes.warnings += verdict.warnings
             if not verdict.allowed:
                 raise rejection(hook.name, verdict.result)
@@ -126,10 +127,10 @@ class MutatingAdmissionWebhook(Plugin):
                 logger.warning("%s; failing closed", failure)
                 raise failure.as_status() from None
             logger.warning("%s; failing open", failure)
-            notes[f"failed-open.{_MUTATION}{place}"] = hook.name
+            annotate(notes, f"failed-open.{_MUTATION}{place}", hook.name)
         finally:
             said = {"configuration": hook.configuration, "webhook": hook.name, "mutated": changed}
-            notes[_MUTATION + place] = escape_html(orjson.dumps(said)).decode()
+            annotate(notes, _MUTATION + place, escape_html(orjson.dumps(said)).decode())
         return changed
 
     async def _change(
@@ -148,7 +149,7 @@ class MutatingAdmissionWebhook(Plugin):
         patched = apply_patch(hook.name, verdict, obj, operations)
         said: dict[str, Any] = {"configuration": hook.configuration, "webhook": hook.name}
         said |= {"patch": operations, "patchType": "JSONPatch"}
-        attributes.annotations[_PATCH + place] = escape_html(orjson.dumps(said)).decode()
+        annotate(attributes.request_annotations, _PATCH + place, escape_html(orjson.dumps(said)).decode())
         attributes.object = await self.environment.served.from_version(attributes, invocation, patched)
         return bool(patched != obj)
 

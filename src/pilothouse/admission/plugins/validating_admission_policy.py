@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from pilothouse.admission.annotating import annotate
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.manifests.source import find_source
 from pilothouse.admission.metrics import VALIDATE, AdmissionMetrics, error_type
@@ -106,7 +107,8 @@ class _Outcome:
     def finish(self) -> None:
         """Raise the first refusal, if there is one."""
         if self.failures:
-            self.attributes.annotations[_FAILURES] = escape_html(orjson.dumps(self.failures[:_MOST_FAILURES])).decode()
+            shown = escape_html(orjson.dumps(self.failures[:_MOST_FAILURES])).decode()
+            annotate(self.attributes.annotations, _FAILURES, shown)
         if not self.refusals:
             return
         message, reason = self.refusals[0]
@@ -185,7 +187,7 @@ class ValidatingAdmissionPolicy(Plugin):
                     for verdict in await self._judge(definition, seen, found, outcome):
                         outcome.take(definition, binding, verdict, notes)
         for key, values in notes.items():
-            attributes.annotations[f"{definition.name}/{key}"] = ", ".join(values)
+            annotate(attributes.annotations, f"{definition.name}/{key}", ", ".join(values))
         return None
 
     async def _show(self, match: Match, outcome: _Outcome) -> _Seen:

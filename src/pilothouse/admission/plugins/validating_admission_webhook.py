@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import Any, Final
 
+from pilothouse.admission.annotating import annotate
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.manifests.source import find_source
 from pilothouse.admission.metrics import VALIDATING
@@ -100,10 +101,10 @@ class ValidatingAdmissionWebhook(Plugin):
                 logger.warning("%s; failing closed", failure)
                 raise failure.as_status() from None
             logger.warning("%s; failing open", failure)
-            attributes.annotations[f"{_FAILED_OPEN}{position}"] = hook.name
+            annotate(attributes.annotations, f"{_FAILED_OPEN}{position}", hook.name)
             return
         for key, value in verdict.annotations.items():
-            attributes.annotations[f"{hook.name}/{key}"] = value
+            annotate(attributes.annotations, f"{hook.name}/{key}", value)
         attributes.warnings += verdict.warnings
         if not verdict.allowed:
             denied = rejection(hook.name, verdict.result)

@@ -88,7 +88,7 @@ def selects_object(selector: Selector, attributes: Attributes) -> bool:
     if selector.empty:
         return True
     return any(
-        obj is not None and selector.matches((obj.get("metadata") or {}).get("labels") or {})
+        obj is not None and "metadata" in obj and selector.matches((obj["metadata"] or {}).get("labels") or {})
         for obj in (attributes.object, attributes.old_object)
     )
 

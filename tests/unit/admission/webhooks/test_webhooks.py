@@ -377,7 +377,7 @@ async def test_each_sees_what_those_before_made(mutating: Any, ask: Any, put: An
         "webhook": "first.x.com",
         "mutated": True,
     }
-    noted = orjson.loads(attributes.annotations["patch.webhook.admission.k8s.io/round_0_index_1"])
+    noted = orjson.loads(attributes.request_annotations["patch.webhook.admission.k8s.io/round_0_index_1"])
     assert noted["patch"] == [{"op": "add", "path": "/data/b", "value": "12"}]
     assert attributes.reinvocation.required
 
