@@ -20,7 +20,6 @@ from pilothouse.endpoints.negotiation import Media, negotiate
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import object_response
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb
-from pilothouse.endpoints.write_options import read_write_options
 from pilothouse.endpoints.writing import attributes_of
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_manager import FieldManager, manager_of
@@ -66,8 +65,7 @@ async def read_review(
 ) -> Review:
     """Read the posted object and bring it past mutating admission."""
     media = negotiate(request, endpoint.formats)
-    options = read_write_options(request)
-    obj = await read_object(request, endpoint.expected, options.validation)
+    obj, options = await read_object(request, endpoint.expected)
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
     if default is not None:

@@ -19,10 +19,10 @@ from pilothouse.apis.explicit import Places, keep_explicit
 from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, NO_PROTOBUF, PROTOBUF
 from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.write_options import WriteOptions, read_write_options
 from pilothouse.machinery import errors, go_json
-from pilothouse.machinery.field_errors import Path, not_supported
 from pilothouse.machinery.go_quote import quote
-from pilothouse.machinery.gvk import GroupKind, GroupVersionKind, parse_group_version
+from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 from pilothouse.machinery.schema.decoding import DecodeError, decode, found
 from pilothouse.machinery.schema.raw import as_sent, compacted, raw_places, read_texts, written_anew
 from pilothouse.machinery.schema.types import Struct
@@ -31,7 +31,6 @@ from pilothouse.net.messages import BodyTooLarge
 
 BODY_LIMIT: Final = 3 * 1024 * 1024
 _SHOWN: Final = 30
-_OPTIONS_KINDS: Final = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 _TYPE_META: Final = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
@@ -100,25 +99,23 @@ def content_format(request: APIRequest, formats: tuple[str, ...]) -> str:
     return media_type
 
 
-def field_validation(request: APIRequest) -> str:
-    """``Ignore``, ``Warn`` (the default) or ``Strict``."""
-    values = request.options.all("fieldValidation") if request.query else ()
-    value = values[0] if values else ""
-    if value not in ("", "Ignore", "Warn", "Strict"):
-        errs = [not_supported(Path("fieldValidation"), value, ("", "Ignore", "Strict", "Warn"))]
-        raise errors.invalid(GroupKind("meta.k8s.io", options_kind(request)), "", errs)
-    return value or "Warn"
+async def read_object(request: APIRequest, expected: Expected) -> tuple[dict[str, Any], WriteOptions]:
+    """The body of a create or update, decoded, and its options.
+
+    The object is in the endpoint's version. It keeps its kind and apiVersion, filled in where missing.
+    """
+    if request.method == "PUT":
+        data = await read_body(request)
+        options = read_write_options(request)
+        format = content_format(request, expected.formats)
+    else:
+        format = content_format(request, expected.formats)
+        data = await read_body(request)
+        options = read_write_options(request)
+    return await _read(request, expected, data, format, options.validation), options
 
 
-def options_kind(request: APIRequest) -> str:
-    """The options type that the original decodes a write's query into."""
-    return _OPTIONS_KINDS.get(request.method, "DeleteOptions")
-
-
-async def read_object(request: APIRequest, expected: Expected, validation: str) -> dict[str, Any]:
-    """The decoded body in the endpoint's version. It keeps its kind and apiVersion, filled in where missing."""
-    format = content_format(request, expected.formats)
-    data = await read_body(request)
+async def _read(request: APIRequest, expected: Expected, data: bytes, format: str, validation: str) -> dict[str, Any]:
     if format == PROTOBUF:
         obj = _from_protobuf(data, expected)
         if places := raw_places(expected.struct):

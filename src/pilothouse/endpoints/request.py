@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
 
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request_info import RequestInfo
+from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.schema.raw import Writing
 from pilothouse.net.messages import Request
+
+
+class Refusal(NamedTuple):
+    """Why the user may not, and what to answer."""
+
+    error: StatusError
+    reason: str
+
+
+Ask = Callable[["APIRequest", str], Awaitable[Refusal | None]]
+"""Whether the user of a request may also do something else (a verb) to the same object; None if so."""
 
 
 class APIRequest(Request):
     """Filled from the outside in: audit id, request info, user, then whatever the endpoint adds."""
 
     __slots__ = (
-        "_query", "audit", "audit_id", "authorized_by", "credential_notes", "given", "info", "raw", "received",
+        "_query", "ask", "audit", "audit_id", "authorized_by", "credential_notes", "given", "info", "raw", "received",
         "user", "warnings", "watch_seconds",
     )  # fmt: skip
 
@@ -30,6 +43,8 @@ class APIRequest(Request):
         self.warnings: list[str] | None = None
         self.watch_seconds = 1800
         """How long a watch lasts at least when the client does not say."""
+        self.ask: Ask | None = None
+        """Puts further questions to the authorizer."""
         self.audit: Any = None
         """What is written down about this request; None where nothing is."""
         self.given: Any = None

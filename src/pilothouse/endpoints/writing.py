@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
+import orjson
+
 from pilothouse.apis.explicit import put_explicit, take_explicit
 from pilothouse.apis.strategy import Context, Object
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
@@ -22,10 +24,16 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.field_manager import keep_times, manager_of
 from pilothouse.machinery.gvk import GroupVersionResource
+from pilothouse.registry.rest.before_create import ensure_namespace, wipe_system_fields
 from pilothouse.storage.backends.contract import TooLarge
 from pilothouse.storage.cacher import Entry
 
 Stored = TypeVar("Stored")
+_SAME_OWNERS: Final = (
+    ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in 1.20+, and may "
+    "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}"
+)
+_AFTER_ADMISSION: Final = " after mutating admission happens"
 
 
 class Write:
@@ -45,6 +53,9 @@ class Write:
 
     async def create(self, obj: Object) -> Entry:
         """Store a new object."""
+        metadata = obj["metadata"]
+        wipe_system_fields(metadata)
+        ensure_namespace(self._scope.resource, self.ctx, metadata)
         obj = await self._prepare(CREATE, obj, None)
 
         async def store() -> Entry:
@@ -74,10 +85,22 @@ class Write:
                 self._validator(UPDATE),
                 strategy=self._scope.strategy,
                 create=create,
-                admit_create=self._validator(CREATE),
+                admit_create=self._admit_creation,
             )
 
         return await self._store(store)
+
+    async def _admit_creation(self, obj: Object, old: Object | None) -> None:
+        """An update or apply that creates needs the right to create."""
+        request = self._request
+        if request.ask is None:
+            raise errors.internal_error("no authorizer provided, unable to authorize a create on update")
+        refusal = await request.ask(request, "create")
+        if refusal is not None:
+            raise refusal.error
+        validate = self._validator(CREATE)
+        if validate is not None:
+            await validate(obj, old)
 
     async def _store(self, store: Callable[[], Awaitable[Stored]]) -> Stored:
         """Store; an object that is too large is tried once more without managed fields, unless they are the point."""
@@ -101,6 +124,8 @@ class Write:
 
     async def _prepare(self, operation: str, obj: Object, old: Object | None) -> Object:
         self.ctx.raw = self._request.raw
+        if self._request.method != "PATCH":
+            self._merge_owners(obj, "")
         explicit = self._scope.strategy.explicit
         taken = take_explicit(obj, explicit) if explicit else None
         obj = self._track(obj, old)
@@ -111,13 +136,28 @@ class Write:
             attributes = self._attributes(operation, obj, old)
             await admission.admit(attributes)
             obj = attributes.object if attributes.object is not None else obj
+        self._merge_owners(obj, _AFTER_ADMISSION)
         return obj
+
+    def _merge_owners(self, obj: Object, when: str) -> None:
+        """Drop owner references that stand twice, and say so."""
+        owners = obj["metadata"].get("ownerReferences")
+        if not owners or len(owners) < 2:
+            return
+        kept: dict[bytes, Object] = {}
+        for owner in owners:
+            kept.setdefault(orjson.dumps(owner, option=orjson.OPT_SORT_KEYS), owner)
+        if len(kept) < len(owners):
+            first = {id(owner) for owner in kept.values()}
+            twice = [owner.get("uid", "") for owner in owners if id(owner) not in first]
+            self.ctx.warnings.append(_SAME_OWNERS.format(when, ", ".join(twice)))
+            obj["metadata"]["ownerReferences"] = list(kept.values())
 
     def _track(self, obj: Object, old: Object | None) -> Object:
         """Note in managedFields what this manager changed; apply has done so already."""
         scope = self._scope
         fields = scope.field_manager
-        if fields is None or self._options.applied or (old is None and obj["metadata"].get("uid")):
+        if fields is None or self._options.applied:
             return obj if old is None else keep_times(obj, old)
         if scope.from_hub is None:
             obj = fields.update(old, obj, self.manager, self.ctx.now)

@@ -8,7 +8,7 @@ from typing import Final
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision, forbidden
 from pilothouse.authz.metrics import AuthorizationMetrics
-from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.request import APIRequest, Refusal
 from pilothouse.endpoints.responding import error_response
 from pilothouse.filters.types import Handler
 from pilothouse.machinery import errors, fields, labels
@@ -35,6 +35,15 @@ def with_authorization(
     authorize = authorizer.authorize
     note, clock = (metrics or AuthorizationMetrics()).note, time.perf_counter
 
+    async def ask(request: APIRequest, verb: str) -> Refusal | None:
+        question = attributes_of(request)
+        question.verb = verb
+        try:
+            decision, reason = await authorize(question)
+        except AuthorizationFailed as failure:
+            return Refusal(errors.internal_error(str(failure)), str(failure))
+        return None if decision is Decision.ALLOW else Refusal(forbidden(question, reason), reason)
+
     async def handle(request: APIRequest) -> Response:
         attributes = attributes_of(request)
         audit = request.audit
@@ -52,6 +61,7 @@ def with_authorization(
                 audit.annotate(DECISION, "allow")
                 audit.annotate(REASON, reason)
             request.authorized_by = reason
+            request.ask = ask
             if streams_need_create and attributes.subresource in _INTO_CONTAINERS and request.method == "GET":
                 refusal = await _check_stream(attributes, authorizer)
                 if refusal is not None:

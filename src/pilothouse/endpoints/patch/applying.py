@@ -12,8 +12,6 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
 from pilothouse.machinery import errors, yaml_codec
-from pilothouse.machinery.field_errors import Path, required
-from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.schema.decoding import DecodeError, found
 from pilothouse.machinery.schema.raw import raw_places, written_anew
 
@@ -25,9 +23,6 @@ async def applier_for(
     scope: ResourceScope, request: APIRequest, body: bytes, options: WriteOptions, write: Write
 ) -> Patcher:
     """The patcher of an apply: it merges, settles ownership, and notes it in managedFields."""
-    if not options.field_manager:
-        errs = [required(Path("fieldManager"), "is required for apply patch")]
-        raise errors.invalid(GroupKind("meta.k8s.io", "PatchOptions"), "", errs)
     patch = await _read(request, body, options)
     force = request.options.boolean("force")
     fields = scope.field_manager

@@ -19,7 +19,7 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
 from pilothouse.machinery import errors, go_quote, json_patch, merge_patch
-from pilothouse.machinery.field_errors import Path, forbidden, invalid
+from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.merge import strategic
 from pilothouse.machinery.schema.decoding import DecodeError, decode, found
@@ -37,9 +37,6 @@ async def patcher_for(
     scope: ResourceScope, request: APIRequest, kind: str, body: bytes, options: WriteOptions
 ) -> Patcher:
     """The patcher for a media type that the endpoint takes."""
-    if request.options.first("force") is not None:
-        errs = [forbidden(Path("force"), "may not be specified for non-apply patch")]
-        raise errors.invalid(GroupKind("meta.k8s.io", "PatchOptions"), "", errs)
     reading = await _read(scope, request, kind, body, options)
 
     def patcher(old: dict[str, Any] | None) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from pilothouse.endpoints.negotiation import Media, negotiate
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import object_response
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.endpoints.write_options import read_write_options
 from pilothouse.endpoints.writing import Write
 from pilothouse.net.messages import Response
 from pilothouse.registry.rest.before_create import ensure_namespace
@@ -38,8 +37,7 @@ class Submission(Write):
 async def read_submission(scope: ResourceScope, request: APIRequest) -> Submission:
     """Read the request's object and let mutating admission change it."""
     media = negotiate(request, scope.formats, transforms=True)
-    options = read_write_options(request)
-    obj = await read_object(request, scope.expected, options.validation)
+    obj, options = await read_object(request, scope.expected)
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
     submission = Submission(scope, request, options)

@@ -7,7 +7,6 @@ from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.output.objects import entry_response
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.endpoints.write_options import read_write_options
 from pilothouse.endpoints.writing import Write
 from pilothouse.net.messages import Response
 
@@ -15,8 +14,7 @@ from pilothouse.net.messages import Response
 async def create(scope: ResourceScope, request: APIRequest) -> Response:
     """Decode, default, check and store; 201."""
     media = negotiate(request, scope.formats, transforms=True)
-    options = read_write_options(request)
-    obj = await read_object(request, scope.expected, options.validation)
+    obj, options = await read_object(request, scope.expected)
     obj = scope.hub_object(obj)
     scope.strategy.default(obj)
     if request.audit is not None:

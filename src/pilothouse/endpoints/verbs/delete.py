@@ -18,7 +18,7 @@ from pilothouse.endpoints.writing import attributes_of
 from pilothouse.machinery import errors
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.net.messages import Response
-from pilothouse.registry.rest.deletion import DeleteOptions
+from pilothouse.registry.rest.deletion import DeleteOptions, validate_delete_options
 from pilothouse.registry.store.removal import AdmitDelete
 from pilothouse.registry.store.removal import delete as remove
 
@@ -29,17 +29,23 @@ async def delete(scope: ResourceScope, request: APIRequest) -> Response:
     """Delete, and answer with the object or with a Status, as the kind has it."""
     media = negotiate(request, scope.formats, transforms=True)
     options = await read_delete_options(request)
+    validate_delete_options(options)
+    if options.ignore_store_read_error:
+        await _delete_unread(scope, request)
     ctx = scope.context(request)
     for warning in scope.strategy.warnings_on_delete(ctx, options.has_policy):
         request.warn(warning)
     admit = deletion_admission(scope, request, ctx, options)
-    entry, gone = await remove(scope.store, ctx, request.info.name, options, admit)
-    for warning in ctx.warnings:
-        request.warn(warning)
+    try:
+        entry, gone = await remove(scope.store, ctx, request.info.name, options, admit)
+    finally:
+        for warning in ctx.warnings:
+            request.warn(warning)
     if scope.prepare is not None:
         await scope.prepare([entry])
     if not gone or scope.strategy.returns_deleted:
-        return entry_response(scope, request, media, entry)
+        accepted = not gone and options.orphan_dependents is False
+        return entry_response(scope, request, media, entry, 202 if accepted else 200)
     obj = served_object(scope, entry)
     details = {
         "name": entry.name,
@@ -55,6 +61,23 @@ async def delete(scope: ResourceScope, request: APIRequest) -> Response:
         "details": {key: value for key, value in details.items() if value},
     }
     return object_response(media, status)
+
+
+async def _delete_unread(scope: ResourceScope, request: APIRequest) -> None:
+    """Refuse to delete an object without reading it: whoever may do so needs not to, for this one can be read."""
+    verb, name = "unsafe-delete-ignore-read-errors", request.info.name
+    if request.audit is not None:
+        request.audit.annotate("apiserver.k8s.io/unsafe-delete-ignore-read-error", "")
+    refusal = None if request.ask is None else await request.ask(request, verb)
+    where = scope.resource.group_resource
+    if refusal is not None:
+        raise errors.forbidden(where, name, f'not permitted to do "{verb}", reason: {refusal.reason}')
+    entry = await scope.store.get(request.info.namespace, name)
+    why = (
+        f"StorageError: invalid object, Code: 4, Key: {entry.key}, ResourceVersion: 0, AdditionalErrorMsg: "
+        "unsafe deletion is not allowed because the object is decodable from storage"
+    )
+    raise errors.conflict(where, name, why)
 
 
 def deletion_admission(
@@ -102,6 +125,8 @@ async def read_delete_options(request: APIRequest) -> DeleteOptions:
         grace_period_seconds=query.integer("gracePeriodSeconds"),
         orphan_dependents=query.optional_boolean("orphanDependents"),
         propagation_policy=query.first("propagationPolicy"),
+        precondition_uid=query.text("uid") or None,
+        precondition_version=query.text("resourceVersion") or None,
         dry_run=query.all("dryRun"),
         ignore_store_read_error=query.boolean("ignoreStoreReadErrorWithClusterBreakingPotential"),
     )

@@ -8,8 +8,11 @@ from pilothouse.endpoints.output.objects import list_response
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.verbs.delete import deletion_admission, read_delete_options
+from pilothouse.machinery import errors
+from pilothouse.machinery.field_errors import invalid
+from pilothouse.machinery.gvk import GroupKind
 from pilothouse.net.messages import Response
-from pilothouse.registry.rest.deletion import validate_delete_options
+from pilothouse.registry.rest.deletion import IGNORING, validate_delete_options
 from pilothouse.registry.store.listing import list_entries
 from pilothouse.registry.store.removal import delete_all
 
@@ -20,11 +23,16 @@ async def delete_collection(scope: ResourceScope, request: APIRequest) -> Respon
     options, _ = read_list_options(scope, request)
     deletion = await read_delete_options(request)
     validate_delete_options(deletion)
+    if deletion.ignore_store_read_error:
+        why = "is not allowed with DELETECOLLECTION, try again after removing the option"
+        raise errors.invalid(GroupKind("meta.k8s.io", "DeleteOptions"), "", [invalid(IGNORING, True, why)])
     for warning in scope.strategy.warnings_on_delete(scope.context(request), deletion.has_policy):
         request.warn(warning)
     page = await list_entries(scope.store, request.info.namespace, options)
     ctx = scope.context(request)
-    await delete_all(scope.store, ctx, page.entries, deletion, deletion_admission(scope, request, ctx, deletion))
-    for warning in ctx.warnings:
-        request.warn(warning)
+    try:
+        await delete_all(scope.store, ctx, page.entries, deletion, deletion_admission(scope, request, ctx, deletion))
+    finally:
+        for warning in ctx.warnings:
+            request.warn(warning)
     return list_response(scope, request, media, page.entries, page.revision, page.token, page.remaining)

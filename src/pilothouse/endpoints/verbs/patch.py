@@ -27,12 +27,11 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
             raise errors.unsupported_media_type(scope.patch_types, kind)
         raise errors.StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     media = negotiate(request, scope.formats, transforms=True)
-    options = read_write_options(request)
     body = await read_body(request)
+    options = read_write_options(request, applied=kind in APPLY_TYPES)
     if request.audit is not None:
         request.audit.note_patch(body)
     write = Write(scope, request, options)
-    options.applied = kind in APPLY_TYPES
     if options.applied:
         patcher = await applier_for(scope, request, body, options, write)
     else:

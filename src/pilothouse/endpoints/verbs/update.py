@@ -12,7 +12,6 @@ from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.output.objects import entry_response
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.endpoints.write_options import read_write_options
 from pilothouse.endpoints.writing import Write
 from pilothouse.net.messages import Response
 
@@ -20,8 +19,7 @@ from pilothouse.net.messages import Response
 async def update(scope: ResourceScope, request: APIRequest) -> Response:
     """Decode, default, check against the stored object and store; 200, or 201 when it was created."""
     media = negotiate(request, scope.formats, transforms=True)
-    options = read_write_options(request)
-    obj = await read_object(request, scope.expected, options.validation)
+    obj, options = await read_object(request, scope.expected)
     check_identity(obj, request.info.name, request.info.namespace)
     obj = scope.hub_object(obj)
     scope.strategy.default(obj)

@@ -19,15 +19,20 @@ from pilothouse.apis.validating import standard_finalizers
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError
 
-_CLEARED = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
+_SYSTEM = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "creationTimestamp", "uid")
+
+
+def wipe_system_fields(metadata: dict[str, Any]) -> None:
+    """Drop what only the server may say about an object."""
+    for key in _SYSTEM:
+        metadata.pop(key, None)
 
 
 def before_create(resource: Resource, strategy: Strategy, ctx: Context, obj: Object) -> None:
     """Make the object ready to be stored, or raise the Status that refuses it."""
     metadata: dict[str, Any] = obj["metadata"]
     ensure_namespace(resource, ctx, metadata)
-    for key in _CLEARED:
-        metadata.pop(key, None)
+    wipe_system_fields(metadata)
     metadata["creationTimestamp"] = ctx.now
     metadata["uid"] = str(uuid.uuid4())
     strategy.prepare_for_create(ctx, obj)

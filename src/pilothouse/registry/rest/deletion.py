@@ -23,6 +23,7 @@ from pilothouse.machinery.gvk import GroupKind, GroupResource
 from pilothouse.machinery.times import Instant, format_time, parse_time
 
 _NAMESPACES = GroupResource("", "namespaces")
+IGNORING = Path("ignoreStoreReadErrorWithClusterBreakingPotential")
 
 
 @dataclass(slots=True)
@@ -76,6 +77,15 @@ def validate_delete_options(options: DeleteOptions) -> None:
         errs.append(not_supported(Path("propagationPolicy"), policy, (*policies, "nil")))
     if options.dry_run and any(value != "All" for value in options.dry_run):
         errs.append(not_supported(Path("dryRun"), options.dry_run, ("All",)))
+    if options.ignore_store_read_error:
+        preconditions = options.precondition_uid is not None or options.precondition_version is not None
+        together = {
+            "propagationPolicy": policy is not None,
+            "orphanDependents": options.orphan_dependents is not None,
+            "gracePeriodSeconds": options.grace_period_seconds is not None,
+            "preconditions": preconditions,
+        }
+        errs += (invalid(IGNORING, True, f"cannot be set together with .{name}") for name in together if together[name])
     if errs:
         raise errors.invalid(GroupKind("meta.k8s.io", "DeleteOptions"), "", errs)
 

@@ -364,3 +364,125 @@ def test_deep_bodies_get_an_answer(maps: Maps, depth: int) -> None:
         answer = maps(method, path, body, headers)
         assert answer.status in (200, 201, 400, 422), (method, headers, answer.body)
         assert b"panic" not in answer.body
+
+
+# Options of writes
+
+
+@pytest.mark.parametrize(
+    ("method", "query", "headers", "status", "message"),
+    [
+        ("POST", "?dryRun=x&fieldValidation=y&fieldManager=%07", JSON, 422, [
+            'CreateOptions.meta.k8s.io "" is invalid: [fieldManager: Invalid value',
+            'dryRun: Unsupported value: ["x"]', 'fieldValidation: Unsupported value: "y"']),
+        ("POST", "?dryRun=x", {"Content-Type": "text/plain"}, 415, ["unknown format"]),
+        ("PUT", "/a?dryRun=x", {"Content-Type": "text/plain"}, 422, ["UpdateOptions.meta.k8s.io"]),
+        ("PATCH", "/a?dryRun=x&force=true", MERGE, 422, [
+            "[force: Forbidden: may not be specified for non-apply patch, dryRun: Unsupported value"]),
+        ("PATCH", "/a?dryRun=x&force=true", APPLY, 422, [
+            "[fieldManager: Required value: is required for apply patch, dryRun: Unsupported value"]),
+    ],
+)  # fmt: skip
+def test_faults_of_options_are_told_together(
+    maps: Maps, method: str, query: str, headers: dict[str, str], status: int, message: list[str]
+) -> None:
+    answer = maps(method, query, b"{", headers)
+    assert answer.status == status
+    for part in message:
+        assert part in answer.json["message"]
+
+
+def test_a_wrong_namespace_is_told_before_a_missing_one(pilothouse_server: InProcessServer) -> None:
+    body = config_map("a", metadata={"namespace": "other"})
+    answer = pilothouse_server.call("POST", "/api/v1/namespaces/missing/configmaps", body)
+    assert answer.status == 400
+    assert answer.json["message"].startswith("the namespace of the provided object does not match")
+
+
+OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u1"}
+SAME_OWNERS = ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+"
+SAME_OWNERS_LATE = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server"
+
+
+def test_owners_are_kept_once(maps: Maps) -> None:
+    owners = [OWNER, {**OWNER, "controller": True}, dict(reversed(OWNER.items()))]
+    body = config_map("a", metadata={"ownerReferences": owners})
+    answer = maps("POST", "", body)
+    assert (answer.status, len(answer.json["metadata"]["ownerReferences"])) == (201, 2)
+    assert SAME_OWNERS in answer.headers["warning"]
+    assert answer.headers["warning"].endswith('duplicate UID(s) observed: u1"')
+    answer = maps("PUT", "/a", body)
+    assert SAME_OWNERS in answer.headers["warning"]
+    patch = {"metadata": {"ownerReferences": [OWNER, OWNER]}}
+    answer = maps("PATCH", "/a", patch, MERGE)
+    assert answer.json["metadata"]["ownerReferences"] == [OWNER]
+    assert SAME_OWNERS_LATE in answer.headers["warning"]
+
+
+# Options of deletions
+
+
+def test_preconditions_in_the_query(maps: Maps) -> None:
+    created = maps.create("a")["metadata"]
+    answer = maps("DELETE", "/a?uid=another")
+    assert (answer.status, "the UID in the precondition (another)" in answer.json["message"]) == (409, True)
+    assert maps("DELETE", "/a?resourceVersion=1").status == 409
+    assert maps("DELETE", f"/a?uid={created['uid']}&resourceVersion={created['resourceVersion']}").status == 200
+
+
+def test_a_held_object_is_accepted_for_deletion(maps: Maps) -> None:
+    maps.create("a", metadata={"finalizers": ["example.com/hold"]})
+    assert maps("DELETE", "/a").status == 200
+    assert maps("DELETE", "/a?orphanDependents=false").status == 202
+    assert maps("DELETE", "/a?orphanDependents=true").status == 200
+
+
+IGNORING = "ignoreStoreReadErrorWithClusterBreakingPotential=true"
+
+
+@pytest.mark.parametrize(
+    ("rest", "status", "part"),
+    [
+        ("/a?gracePeriodSeconds=1&", 422, "Invalid value: true: cannot be set together with .gracePeriodSeconds"),
+        ("/a?propagationPolicy=Orphan&uid=x&", 422, "with .propagationPolicy, ignoreStore"),
+        ("/a?", 409, "unsafe deletion is not allowed because the object is decodable from storage"),
+        ("/b?", 404, 'configmaps "b" not found'),
+        ("?", 422, "is not allowed with DELETECOLLECTION, try again after removing the option"),
+    ],
+)
+def test_deleting_what_cannot_be_read(maps: Maps, rest: str, status: int, part: str) -> None:
+    maps.create("a")
+    answer = maps("DELETE", rest + IGNORING)
+    assert (answer.status, part in answer.json["message"]) == (status, True), answer.json
+    assert maps("GET", "/a").status == 200
+
+
+# Creating by other verbs
+
+
+def test_who_may_not_create_creates_by_no_verb(pilothouse_server: InProcessServer, pilothouse_namespace: str) -> None:
+    namespace = pilothouse_namespace
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+    api = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "changers"}}
+    rule = {"apiGroups": ["*"], "resources": ["leases", "configmaps"], "verbs": ["update", "patch"]}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "bob"}
+    pilothouse_server.call("POST", f"{rbac}/roles", {**api, "kind": "Role", "rules": [rule]})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "changers"}
+    binding = {**api, "kind": "RoleBinding", "roleRef": role, "subjects": [subject]}
+    pilothouse_server.call("POST", f"{rbac}/rolebindings", binding)
+    bob = {"Impersonate-User": "bob"}
+
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}, "spec": {}}
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+    answer = pilothouse_server.call("PUT", f"{path}/l", json.dumps(lease).encode(), {**JSON, **bob})
+    assert answer.status == 403
+    assert answer.json["message"] == (
+        'leases.coordination.k8s.io "l" is forbidden: User "bob" cannot create resource "leases" in API group '
+        f'"coordination.k8s.io" in the namespace "{namespace}"'
+    )
+    maps = f"/api/v1/namespaces/{namespace}/configmaps/a?fieldManager=bob"
+    body = json.dumps(config_map("a")).encode()
+    assert pilothouse_server.call("PATCH", maps, body, {**APPLY, **bob}).status == 403
+    assert pilothouse_server.call("GET", maps).status == 404
+    assert pilothouse_server.call("POST", path, lease).status == 201
+    assert pilothouse_server.call("PUT", f"{path}/l", json.dumps(lease).encode(), {**JSON, **bob}).status in (200, 422)
