@@ -2,8 +2,8 @@
 
 Names are written exactly as declared, which the usual client library does not do: it ends every counter with
 ``_total``, and some of the original's have no such ending. A series is resolved once (``labelled``) and kept by
-whoever counts. As in the original, an instrument with labels shows nothing before its first series, one without
-shows 0 from the start.
+whoever counts, even before there is anything to count. As in the original, an instrument without labels shows 0 from
+the start, and series with labels are shown once something was counted.
 """
 
 from __future__ import annotations
@@ -64,17 +64,24 @@ class _Values:
 
     def lines(self) -> Iterable[str]:
         """The family's lines."""
-        if not self._series:
+        shown = sorted((values, series.value) for values, series in self._series.items() if self._is_shown(series))
+        if not shown:
             return
         yield from _head(self.name, self._words, self.kind)
-        for values, series in sorted(self._series.items()):
-            yield f"{self.name}{_labels(zip(self._labels, values, strict=True))} {_number(series.value)}"
+        for values, value in shown:
+            yield f"{self.name}{_labels(zip(self._labels, values, strict=True))} {_number(value)}"
+
+    def _is_shown(self, series: Value) -> bool:
+        return True
 
 
 class Counter(_Values):
     """Counts up."""
 
     kind = "counter"
+
+    def _is_shown(self, series: Value) -> bool:
+        return bool(series.value) or not self._labels
 
 
 class Gauge(_Values):
@@ -123,11 +130,12 @@ class Histogram:
 
     def lines(self) -> Iterable[str]:
         """The family's lines."""
-        if not self._series:
+        seen = [(values, series) for values, series in self._series.items() if series.count or not self._labels]
+        if not seen:
             return
         yield from _head(self.name, self._words, "histogram")
         bounds = (*map(_number, self._buckets), "+Inf")
-        for values, series in sorted(self._series.items(), key=lambda item: item[0]):
+        for values, series in sorted(seen, key=lambda item: item[0]):
             pairs = tuple(zip(self._labels, values, strict=True))
             reached = 0
             for bound, count in zip(bounds, series.counts, strict=True):

@@ -19,8 +19,15 @@ def test_families_are_ordered_and_named_as_declared() -> None:
     )
 
 
-def test_instruments_with_labels_show_nothing_before_their_first_series() -> None:
-    assert render([Counter("a", "A.", ("x",)), Histogram("b", "B.", ("x",))]) == b""
+def test_series_with_labels_are_shown_once_something_was_counted() -> None:
+    counter, histogram = Counter("a", "A.", ("x",)), Histogram("b", "B.", ("x",))
+    waiting, observed = counter.labelled("1"), histogram.labelled("1")
+    counter.labelled("2")
+    assert render([counter, histogram]) == b""
+    waiting.value += 1
+    observed.observe(0.0)
+    assert render([counter]).decode().splitlines()[2:] == ['a{x="1"} 1']
+    assert b'b_count{x="1"} 1' in render([histogram])
     assert render([Counter("a_total", "A.")]).endswith(b"\na_total 0\n")
 
 
