@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pilothouse.apis.metadata import IMMUTABLE
 from pilothouse.machinery import addresses, names
-from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, required
+from pilothouse.machinery.field_errors import FieldError, Path, internal, invalid, not_supported, required
 from pilothouse.machinery.quantity import Quantity, parse
 
 ZERO: Final = parse("0")
@@ -111,9 +111,17 @@ def check_not_negative(path: Path, quantity: Quantity) -> list[FieldError]:
     return [invalid(path, str(quantity), NEGATIVE)] if quantity < ZERO else []
 
 
-def is_dual_stack(values: Iterable[str]) -> bool:
-    """Whether addresses, all of them well-formed, are of both families."""
-    return len({is_ipv6(value) for value in values}) == 2
+def check_dual_stack(path: Path, values: list[str], shown: Any, *, most: int = 2) -> list[FieldError]:
+    """Addresses of both families, ``most`` at most. What was stored in a looser time may not be an address at all."""
+    parsed = [addresses.parse_ip(value) for value in values]
+    errs: list[FieldError] = []
+    if None in parsed:
+        at = parsed.index(None)
+        errs.append(internal(path, f"failed to check for dual stack with error:invalid IP[{at}]: {values[at]}"))
+    families = {address.is_ipv4 for address in parsed if address is not None}
+    if errs or len(families) != 2 or len(values) > most:
+        errs.append(invalid(path, shown, "may specify no more than one IP for each IP family"))
+    return errs
 
 
 def is_ipv6(text: str) -> bool:

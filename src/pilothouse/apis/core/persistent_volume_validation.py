@@ -80,7 +80,7 @@ def _check_capacity(path: Path, capacity: dict[str, str]) -> list[FieldError]:
     if not capacity:
         errs.append(required(path, ""))
     if set(capacity) != {"storage"}:
-        errs.append(not_supported(path, capacity or None, ("storage",)))
+        errs.append(not_supported(path, dict(sorted(capacity.items())) or None, ("storage",)))
     for name, text in capacity.items():
         amount = quantity.parse(text)
         if amount.value() < 0:

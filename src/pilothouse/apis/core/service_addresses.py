@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pilothouse.apis.core.checks import check_old_ip, is_dual_stack, is_ipv6
+from pilothouse.apis.core.checks import check_dual_stack, check_old_ip, is_ipv6
 from pilothouse.apis.core.service_fields import HEADLESS, Spec, is_headless, needs_cluster_ip
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, invalid, not_supported, required
 
@@ -37,8 +37,8 @@ def validate_addresses(spec: Spec, before: Spec | None) -> list[FieldError]:
         errs.append(invalid(_IPS, ips, "may only hold up to 2 values"))
     if wrong:
         return errs
-    if len(ips) > 1 and not is_dual_stack(ips):
-        errs.append(invalid(_IPS, ips, "may specify no more than one IP for each IP family"))
+    if len(ips) > 1:
+        errs += check_dual_stack(_IPS, ips, ips, most=len(ips))
     if not is_headless(spec):
         errs += _check_match(ips, families)
     return errs

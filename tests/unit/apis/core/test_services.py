@@ -131,10 +131,7 @@ def test_defaults_by_type(kind: Any, fields: dict[str, Any], wanted: dict[str, A
         ),
         (
             {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ipFamilies": ["IPv6"]},
-            [
-                'spec.clusterIPs[0]: Invalid value: "10.0.0.1": '
-                "expected an IPv6 value as indicated by `ipFamilies[0]`"
-            ],
+            ['spec.clusterIPs[0]: Invalid value: "10.0.0.1": expected an IPv6 value as indicated by `ipFamilies[0]`'],
         ),
     ],
 )
@@ -168,6 +165,12 @@ def test_addresses_stay(kind: Any) -> None:
         "must be set to 'SingleStack' when releasing the secondary ipFamily",
     ]
     assert services.faults({"spec": {**single, "ipFamilyPolicy": "SingleStack"}}, upgraded) == []
+    garbage = {**upgraded, "spec": {**upgraded["spec"], "clusterIPs": ["10.0.0.9", "x"]}}
+    assert services.faults({"metadata": {"labels": {"a": "b"}}}, garbage) == [
+        "spec.clusterIPs: Internal error: failed to check for dual stack with error:invalid IP[1]: x",
+        'spec.clusterIPs: Invalid value: ["10.0.0.9","x"]: may specify no more than one IP for each IP family',
+        'spec.clusterIPs[1]: Invalid value: "x": expected an IPv6 value as indicated by `ipFamilies[1]`',
+    ]
 
 
 def test_a_change_of_type_drops_what_it_leaves_without_meaning(kind: Any) -> None:

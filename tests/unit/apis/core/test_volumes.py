@@ -30,6 +30,10 @@ def test_a_new_volume(kind: Any) -> None:
     [
         ({"capacity": None}, 2),
         ({"capacity": {"cpu": "1"}}, ['spec.capacity: Unsupported value: {"cpu":"1"}: supported values: "storage"']),
+        (
+            {"capacity": {"storage": "1", "cpu": "1"}},
+            ['spec.capacity: Unsupported value: {"cpu":"1","storage":"1"}: supported values: "storage"'],
+        ),
         ({"accessModes": None}, ["spec.accessModes: Required value"]),
         (
             {"accessModes": ["ReadWriteOncePod", "ReadWriteOnce"]},

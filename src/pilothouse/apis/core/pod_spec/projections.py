@@ -163,7 +163,7 @@ def _validate_trust_bundle(bundle: Struct, path: Path, errs: list[FieldError]) -
         errs += (invalid(shown, name, f"not a valid clustertrustbundlename: {message}") for message in messages)
         if selector is not None:
             why = "labelSelector must be unset if name is specified"
-            errs.append(invalid(path.child("labelSelector"), selector, why))
+            errs.append(invalid(path.child("labelSelector"), internal_form("meta.v1.LabelSelector", selector), why))
     elif signer is not None:
         present(signer, path, "signerName", errs, "must be a valid signer name")
         validate_signer_name(signer, path.child("signerName"), errs)

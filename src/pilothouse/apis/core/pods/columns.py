@@ -38,7 +38,7 @@ def summarize(pod: Object) -> Summary:
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
             reason = "SchedulingGated"
-    sidecars = {c.get("name") for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"}
+    sidecars = [c.get("name") for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"]
     of_all, of_sidecars = _Count(), _Count()
     waiting, ready = _summarize_init(status, spec, sidecars, of_all, of_sidecars)
     count = of_all
@@ -61,7 +61,7 @@ def summarize(pod: Object) -> Summary:
 
 
 def _summarize_init(
-    status: Object, spec: Object, sidecars: set[Any], of_all: _Count, of_sidecars: _Count
+    status: Object, spec: Object, sidecars: list[Any], of_all: _Count, of_sidecars: _Count
 ) -> tuple[str, int]:
     """What the first unfinished init container is at, if any, and how many sidecars are ready before it."""
     ready = 0

@@ -20,6 +20,8 @@ _ONLY: Final = "only cpu and memory resources are mutable"
 def keep_only_resizes(pod: Struct, old: Struct) -> None:
     """Drop every change but resources and resize policies. Containers that do not pair up are left for validation."""
     spec, before = pod["spec"], old["spec"]
+    if "resources" not in spec and "resources" in before:  # clients that do not know the field must not clear it
+        spec["resources"] = {kind: dict(amounts) for kind, amounts in before["resources"].items() if kind != "claims"}
     lists = ("containers", "initContainers")
     if any(len(spec.get(kind) or ()) != len(before.get(kind) or ()) for kind in lists):
         return
@@ -27,8 +29,6 @@ def keep_only_resizes(pod: Struct, old: Struct) -> None:
     merged.pop("resources", None)
     if "resources" in spec:
         merged["resources"] = spec["resources"]
-    elif "resources" in before:  # clients that do not know the field must not clear it
-        merged["resources"] = {kind: dict(amounts) for kind, amounts in before["resources"].items() if kind != "claims"}
     for kind in lists:
         if spec.get(kind):
             merged[kind] = _merge_containers(spec[kind], before[kind])

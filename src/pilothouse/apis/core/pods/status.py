@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from pilothouse.apis.core.checks import check_dual_stack
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions
+from pilothouse.apis.core.pods.claim_statuses import validate_node_claims, validate_volume_health
 from pilothouse.apis.core.pods.validation import validate_annotations_of_update
 from pilothouse.apis.core.resource_names import amount
 from pilothouse.apis.validating import IMMUTABLE, in_range, well_formed
-from pilothouse.machinery.addresses import check_legacy_ip, parse_ip
+from pilothouse.machinery.addresses import check_legacy_ip
 from pilothouse.machinery.field_errors import (
     FieldError,
     Path,
     duplicate,
     forbidden,
-    internal,
     invalid,
     not_supported,
     required,
@@ -65,6 +66,10 @@ def validate_status_update(pod: Struct, old: Struct, errs: list[FieldError], opt
         errs.append(invalid(STATUS.child("qosClass"), status.get("qosClass", ""), IMMUTABLE))
     _validate_transitions(status, before, old["spec"], errs)
     _validate_claims(status, spec, errs)
+    if status.get("nodeAllocatableResourceClaimStatuses"):
+        validate_node_claims(status, spec, STATUS.child("nodeAllocatableResourceClaimStatuses"), errs)
+    if status.get("volumeHealth"):
+        validate_volume_health(status["volumeHealth"], spec, STATUS.child("volumeHealth"), errs)
     _validate_addresses(status, before, errs)
     system = spec["os"].get("name", "") if "os" in spec else "linux"
     for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
@@ -215,16 +220,8 @@ def _validate_list(entries: list[Struct], old: Any, path: Path, errs: list[Field
     for position, text in enumerate(texts):
         if text not in known:
             errs += (invalid(path.index(position), text, message) for message in check_legacy_ip(text))
-    if len(texts) < 2:
-        return
-    addresses = [parse_ip(text) for text in texts]
-    bad = next((text for text, address in zip(texts, addresses, strict=True) if address is None), None)
-    if bad is not None:
-        why = f"failed to check for dual stack with error:invalid IP[{texts.index(bad)}]: {bad}"
-        errs.append(internal(path, why))
-    families = {address.is_ipv4 for address in addresses if address is not None}
-    if bad is not None or len(families) < 2 or len(texts) > 2:
-        errs.append(invalid(path, _shown(entries), "may specify no more than one IP for each IP family"))
+    if len(texts) > 1:
+        errs += check_dual_stack(path, texts, _shown(entries))
 
 
 def _shown(entries: list[Struct]) -> list[Struct] | None:

@@ -193,11 +193,13 @@ def _validate_narrowing(nodes: Struct | None, old: Struct | None, errs: list[Fie
     if not old or old.get(REQUIRED) is None:
         return
     before = old[REQUIRED].get("nodeSelectorTerms") or []
-    after = ((nodes or {}).get(REQUIRED) or {}).get("nodeSelectorTerms") or []
+    given = ((nodes or {}).get(REQUIRED) or {}).get("nodeSelectorTerms")
+    after = given or []
     where = _NODE_AFFINITY.child(REQUIRED, "nodeSelectorTerms")
     if before and len(before) != len(after):
         why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        errs.append(invalid(where, [_show_term(term) for term in after] or None, why))
+        shown = None if given is None else [_show_term(term) for term in after]
+        errs.append(invalid(where, shown, why))
         return
     for position, (term, old_term) in enumerate(zip(after, before, strict=False)):
         if not _only_adds(term, old_term):

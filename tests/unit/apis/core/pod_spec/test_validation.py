@@ -628,3 +628,30 @@ def test_what_is_stored_stays_updatable(old: Struct, option: str) -> None:
     assert options != PodValidationOptions()
     on = [name for name in PodValidationOptions.__slots__ if getattr(options, name)]
     assert on == [option]
+
+
+def test_refused_selectors_are_shown_in_the_order_of_their_type() -> None:
+    selector = {"matchExpressions": [{"operator": "Exists", "key": "b"}], "matchLabels": {"z": "1", "a": "2"}}
+    bundle = {"name": "x", "path": "p", "labelSelector": selector}
+    volume = {"name": "v", "projected": {"sources": [{"clusterTrustBundle": bundle}]}}
+    assert faults({"volumes": [volume]}) == [
+        "spec.volumes[0].projected.sources[0].clusterTrustBundle.labelSelector: Invalid value: "
+        '{"matchLabels":{"a":"2","z":"1"},"matchExpressions":[{"key":"b","operator":"Exists"}]}: labelSelector must be'
+        " unset if name is specified"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[{]", "invalid character ']' looking for beginning of object key string"),
+        ("1", "json: cannot unmarshal number into Go value of type []core.Toleration"),
+        (
+            '[{"tolerationSeconds": "1"}]',
+            "json: cannot unmarshal string into Go struct field Toleration.TolerationSeconds of type int64",
+        ),
+    ],
+)
+def test_tolerations_in_annotations_that_cannot_be_read(text: str, why: str) -> None:
+    key = "scheduler.alpha.kubernetes.io/tolerations"
+    assert faults({}, {key: text}) == [f'metadata.annotations: Invalid value: "{key}": {why}']

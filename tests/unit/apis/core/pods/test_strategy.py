@@ -19,6 +19,8 @@ from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery.schema.decoding import decode
 
 Struct = dict[str, Any]
+CLAIMS = "status.nodeAllocatableResourceClaimStatuses"
+HEALTH = "status.volumeHealth[1].healthConditions[0]"
 NOW = "2024-05-01T10:00:00Z"
 UPDATES = (
     "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
@@ -224,6 +226,24 @@ def test_gated_pods_may_narrow_their_nodes() -> None:
     assert update(old, lambda pod: pod["spec"].update(affinity={"nodeAffinity": terms}))[1] == []
 
 
+@pytest.mark.parametrize(
+    ("affinity", "shown"),
+    [
+        ({}, "null"),
+        ({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}, "[]"),
+    ],
+)
+def test_gated_pods_may_not_widen_their_nodes(affinity: Struct, shown: str) -> None:
+    kept = "requiredDuringSchedulingIgnoredDuringExecution"
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}
+    old = created({"schedulingGates": [{"name": "g"}], "affinity": {"nodeAffinity": {kept: terms}}})
+    _, errs = update(old, lambda pod: pod["spec"].update(affinity=affinity))
+    assert errs[-1] == (
+        f"spec.affinity.nodeAffinity.{kept}.nodeSelectorTerms: Invalid value: {shown}: no additions/deletions to"
+        " non-empty NodeSelectorTerms list are allowed"
+    )
+
+
 def test_equal_amounts_written_differently_are_no_change() -> None:
     old = created({"containers": [{"name": "c", "image": "a:1", "resources": {"limits": {"memory": "1048576k"}}}]})
     pod, errs = update(
@@ -322,6 +342,18 @@ def test_resizing_ignores_other_changes_but_not_other_containers() -> None:
     assert errs == ["spec.containers: Forbidden: containers may not be added or removed on resize"]
 
 
+def test_resizing_keeps_resources_that_clients_do_not_know() -> None:
+    old = created({"resources": {"requests": {"cpu": "1"}}})
+    for change in (lambda pod: pod["spec"].pop("resources"), _forget_resources_and_add_a_container):
+        pod, _ = update(old, change, PodResizeStrategy)
+        assert pod["spec"]["resources"] == old["spec"]["resources"]
+
+
+def _forget_resources_and_add_a_container(pod: Struct) -> None:
+    del pod["spec"]["resources"]
+    _add_container(pod)
+
+
 def test_status_writes_leave_the_spec_alone() -> None:
     old = created()
     old["status"]["conditions"] = [{"type": "Ready", "status": "True", "observedGeneration": 3}]
@@ -351,6 +383,34 @@ def test_status_writes_leave_the_spec_alone() -> None:
                 " one IP for each"
                 " IP family"
             ],
+        ),
+        (
+            {"podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}, {"ip": "x"}]},
+            [
+                'status.podIPs[1]: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
+                "status.podIPs: Internal error: failed to check for dual stack with error:invalid IP[1]: x",
+                'status.podIPs: Invalid value: [{"IP":"10.0.0.1"},{"IP":"x"}]: may specify no more than one IP for each'
+                " IP family",
+            ],
+        ),
+        (
+            {
+                "nodeAllocatableResourceClaimStatuses": [
+                    {"resourceClaimName": "a", "mapping": [{"name": "cpu", "quantity": "-1"}, {"name": "x"}]},
+                    {"resourceClaimName": "mine", "overhead": [{"name": "memory"}, {"name": "cpu", "perPod": "-2"}]},
+                ]
+            },
+            [
+                f'{CLAIMS}[0].resourceClaimName: Invalid value: "a": no mapping found in pod reference',
+                f'{CLAIMS}[0].mapping[0].quantity: Invalid value: "-1": must be non-negative',
+                f'{CLAIMS}[0].mapping[1].name: Invalid value: "x": must be a node allocatable resource name',
+                f'{CLAIMS}[1].overhead[0]: Invalid value: "": at least one of perPod or perContainer must be set',
+                f'{CLAIMS}[1].overhead[1].perPod: Invalid value: "-2": must be non-negative',
+            ],
+        ),
+        (
+            {"volumeHealth": [{"name": "v"}, {"name": "w", "healthConditions": [{"reason": "not a reason"}]}]},
+            ['status.volumeHealth[1].name: Not found: "w"', f'{HEALTH}.reason: Invalid value: "not a reason": a'],
         ),
         (
             {"hostIP": "10.0.0.1", "hostIPs": [{"ip": "10.0.0.2"}]},
@@ -385,10 +445,15 @@ def test_status_writes_leave_the_spec_alone() -> None:
     ],
 )
 def test_faults_of_a_status(status: Struct, wanted: list[str]) -> None:
-    old = created({"restartPolicy": "Never"})
+    claims = [{"name": "c", "resourceClaimName": "mine"}]
+    old = created({"restartPolicy": "Never", "resourceClaims": claims, "volumes": [{"name": "v", "emptyDir": {}}]})
     old["status"]["containerStatuses"] = [{"name": "c", "state": {"terminated": {"exitCode": 0}}}]
+    # Reports of features that are off stay where they already are.
+    old["status"].update(
+        {key: [{}] for key in ("nodeAllocatableResourceClaimStatuses", "volumeHealth") if key in status}
+    )
     _, errs = update(old, lambda pod: pod["status"].update(status), PodStatusStrategy)
-    assert errs[: len(wanted)] == wanted
+    assert [error[: len(start)] for error, start in zip(errs, wanted, strict=False)] == wanted
 
 
 def test_a_bound_pod_is_not_nominated() -> None:
