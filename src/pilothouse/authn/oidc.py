@@ -214,6 +214,8 @@ class OIDCAuthenticator:
 
     def _user(self, claims: Mapping[str, Any]) -> User:
         issuer = self._issuer
+        if issuer.groups_claim:
+            _refuse_distributed(claims, issuer.groups_claim)
         expressions = issuer.expressions
         seen: Any = None if expressions is None else claims_value(claims)
         if expressions is not None and expressions.username is not None:
@@ -257,12 +259,7 @@ class OIDCAuthenticator:
         claim = self._issuer.groups_claim
         if not claim:
             return ()
-        if claim not in claims:
-            names = claims.get("_claim_names")
-            if isinstance(names, dict) and claim in names:
-                raise InvalidCredentials("oidc: could not expand distributed claims: they are not supported")
-            return ()
-        value = claims[claim]
+        value = claims.get(claim)
         if value is None:
             return ()
         groups = value if isinstance(value, list) else [value]
@@ -272,6 +269,27 @@ class OIDCAuthenticator:
                 "string"
             )
         return tuple(self._issuer.groups_prefix + group for group in groups)
+
+
+def _refuse_distributed(claims: Mapping[str, Any], claim: str) -> None:
+    """A claim that has to be fetched elsewhere is refused, and so is what says so but makes no sense."""
+    if claim in claims or "_claim_names" not in claims:
+        return
+    failed = "oidc: could not expand distributed claims: "
+    names, sources = claims["_claim_names"] or {}, claims.get("_claim_sources") or {}
+    if not isinstance(names, dict) or not all(isinstance(source, str) for source in names.values()):
+        raise InvalidCredentials(failed + "oidc: error parsing distributed claim names")
+    if "_claim_sources" not in claims:
+        raise InvalidCredentials(failed + "oidc: no claim sources")
+    if not isinstance(sources, dict) or not all(isinstance(source, dict) for source in sources.values()):
+        raise InvalidCredentials(failed + "oidc: could not parse claim sources")
+    if claim not in names:
+        return
+    if names[claim] not in sources:
+        missing = f"id token _claim_names contained a source {names[claim]} missing in _claims_sources"
+        raise InvalidCredentials(failed + missing)
+    if sources[names[claim]].get("endpoint"):
+        raise InvalidCredentials(failed + "they are not supported")
 
 
 def _string(claims: Mapping[str, Any], claim: str, message: str) -> str:

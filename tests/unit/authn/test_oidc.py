@@ -55,6 +55,8 @@ def authenticator(issuer, algorithms=("RS256", "ES256"), **config):
     [
         ({}, {}, User("jane")),
         ({"username_prefix": "oidc:"}, {}, User("oidc:jane")),
+        ({"groups_claim": "g"}, {"_claim_names": {"o": "s"}, "_claim_sources": {}}, User("jane")),
+        ({"groups_claim": "g"}, {"_claim_names": {"g": "s"}, "_claim_sources": {"s": {"JWT": "x"}}}, User("jane")),
         ({"username_claim": "email"}, {"email": "j@x", "email_verified": True}, User("j@x")),
         ({"username_claim": "email"}, {"email": "j@x"}, User("j@x")),
         ({"groups_claim": "g", "groups_prefix": "p:"}, {"g": ["a", "b"]}, User("jane", groups=("p:a", "p:b"))),
@@ -102,6 +104,27 @@ async def test_claims_become_a_user(config, claims, user):
             {"groups_claim": "g"},
             {"_claim_names": {"g": "s"}, "_claim_sources": {"s": {"endpoint": "https://x"}}},
             "oidc: could not expand distributed claims: they are not supported",
+        ),
+        (
+            {"groups_claim": "g"},
+            {"_claim_names": ["g"]},
+            "oidc: could not expand distributed claims: oidc: error parsing distributed claim names",
+        ),
+        (
+            {"groups_claim": "g"},
+            {"_claim_names": {"other": "s"}},
+            "oidc: could not expand distributed claims: oidc: no claim sources",
+        ),
+        (
+            {"groups_claim": "g"},
+            {"_claim_names": {"g": "s"}, "_claim_sources": {"s": "x"}},
+            "oidc: could not expand distributed claims: oidc: could not parse claim sources",
+        ),
+        (
+            {"groups_claim": "g"},
+            {"_claim_names": {"g": "s"}, "_claim_sources": {}},
+            "oidc: could not expand distributed claims: id token _claim_names contained a source s missing in "
+            "_claims_sources",
         ),
         (
             {"groups_claim": "g"},
