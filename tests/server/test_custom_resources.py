@@ -150,8 +150,9 @@ def test_a_definition_waits_for_its_objects_to_go(server):
     establish(server, crd)
     path = f"/apis/{group}/v1/namespaces/default/widgets"
     held = widget(group, "held")
-    held["metadata"]["finalizers"] = ["example.com/hold"]
-    assert server.call("POST", path, held)[0] == 201
+    held["metadata"]["finalizers"] = ["hold.example.com"]
+    code, headers, _ = server.call("POST", path, held)
+    assert (code, "prefer a domain-qualified finalizer name" in headers["warning"]) == (201, True)
     name = crd["metadata"]["name"]
     code, _, marked = server.call("DELETE", f"{CRDS}/{name}")
     assert (code, "deletionTimestamp" in marked["metadata"]) == (200, True)

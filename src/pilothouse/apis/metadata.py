@@ -7,6 +7,7 @@ from typing import Any
 from pilothouse.apis.object_names import NameValidator
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required, too_long
+from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 
 Metadata = dict[str, Any]
@@ -57,7 +58,7 @@ def validate_metadata_update(metadata: Metadata, old: Metadata, path: Path = _ME
     if old.get("deletionTimestamp"):
         extra = sorted(set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if extra:
-            listed = ", ".join(f'"{name}"' for name in extra)
+            listed = ", ".join(map(quote, extra))
             why = (
                 "no new finalizers can be added if the object is being deleted, "
                 f"found new finalizers []string{{{listed}}}"

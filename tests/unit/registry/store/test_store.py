@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import orjson
@@ -119,14 +120,8 @@ async def test_generated_names_are_free_and_valid(store: Store) -> None:
 
 async def test_a_generated_name_gives_up_after_some_attempts(store: Store) -> None:
     class Stuck:
-        def choice(self, letters: Any) -> Any:
-            return letters[0]
-
-        def choices(self, letters: Any, k: int) -> Any:
-            return [letters[0]] * k
-
-        def randrange(self, *bounds: int) -> int:
-            return 0
+        def random(self) -> float:
+            return 0.0
 
     store._random = Stuck()  # type: ignore[assignment]
     await store.create(context(), {"metadata": {"generateName": "web-"}})
@@ -301,3 +296,19 @@ def test_same_object_ignores_the_type() -> None:
     assert not same_object(one, {"metadata": {"name": "a"}, "data": {"x": "2"}})
     assert not same_object(one, {"metadata": {"name": "b"}, "data": {"x": "1"}})
     assert not same_object(one, {"metadata": {"name": "a"}, "data": {"x": "1"}, "immutable": True})
+
+
+async def test_heavy_objects_are_judged_in_a_thread(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[bool] = []
+
+    def note(*_: Any) -> list[Any]:
+        judged.append(threading.current_thread() is threading.main_thread())
+        return []
+
+    monkeypatch.setattr(store.strategy, "validate", note)
+    monkeypatch.setattr(store.strategy, "validate_update", note)
+    monkeypatch.setattr(store.strategy, "is_heavy", lambda obj: bool(obj.get("data")))
+    await store.create(context(), config_map())
+    await store.update(context(), "a", setting("k", "v"))
+    await store.create(context(), config_map("b", data={"k": "v"}))
+    assert judged == [True, False, False]
