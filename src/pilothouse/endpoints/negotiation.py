@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery import errors
@@ -21,7 +21,9 @@ TABLE: Final = "Table"
 METADATA: Final = "PartialObjectMetadata"
 METADATA_LIST: Final = "PartialObjectMetadataList"
 _TRANSFORMS: Final = frozenset({TABLE, METADATA, METADATA_LIST})
+_CONVERTING: Final = frozenset({"as", "g", "v"})
 _META_VERSIONS: Final = frozenset({"v1", "v1beta1"})
+_SORTED_BY_INSERTION: Final = 12
 _KEPT_READINGS: Final = 512
 _KEPT_LENGTH: Final = 1024
 
@@ -92,41 +94,89 @@ def wants_pretty(request: APIRequest) -> bool:
 def _read(accept: str, formats: tuple[str, ...], transforms: bool) -> Media | None:
     if not accept:
         return Media(formats[0])
-    clauses = [clause for clause in map(_clause, accept.split(",")) if clause is not None]
-    for media_type, parameters, _ in sorted(clauses, key=lambda clause: -clause[2]):
+    if formats is ALL_FORMATS and not any(_media_type(clause) in (*formats, "*/*") for clause in accept.split(",")):
+        return None  # the router of built-in resources knows no partial wildcards
+    clauses = (_clause(text) for text in accept.split(","))
+    for clause in _by_preference([clause for clause in clauses if clause is not None]):
         for format in ALL_FORMATS:
-            if media_type in (format, "*/*"):
-                media = _with_parameters(format, parameters, transforms)
+            if clause.covers(format):
+                media = _with_parameters(format, clause.parameters, transforms)
                 if media is not None and (format in formats or media.transform):
                     return media
     return None
 
 
-def _clause(text: str) -> tuple[str, dict[str, str], float] | None:
-    media_type, *rest = (part.strip() for part in text.split(";"))
-    if not media_type:
-        return None
+class _Clause(NamedTuple):
+    """One media range of an Accept header."""
+
+    type: str
+    subtype: str
+    parameters: dict[str, str]
+    quality: float
+
+    def covers(self, format: str) -> bool:
+        type, _, subtype = format.partition("/")
+        return (self.type == "*" and self.subtype == "*") or (self.type == type and self.subtype in (subtype, "*"))
+
+    def precedes(self, other: _Clause) -> bool:
+        return (
+            self.quality > other.quality
+            or (self.type != "*" and other.type == "*")
+            or (self.subtype != "*" and other.subtype == "*")
+        )
+
+
+def _by_preference(clauses: list[_Clause]) -> list[_Clause]:
+    """By quality, wildcards last. The two may contradict each other, so the way of sorting decides: by insertion."""
+    if len(clauses) > _SORTED_BY_INSERTION:
+        return sorted(clauses, key=lambda clause: (-clause.quality, clause.type == "*", clause.subtype == "*"))
+    chosen: list[_Clause] = []
+    for clause in clauses:
+        at = len(chosen)
+        while at and clause.precedes(chosen[at - 1]):
+            at -= 1
+        chosen.insert(at, clause)
+    return chosen
+
+
+def _clause(text: str) -> _Clause | None:
+    media_range, *rest = text.split(";")
+    type, *subtypes = (part.strip(" ") for part in media_range.split("/"))
+    if len(subtypes) != 1 or not subtypes[0]:
+        if subtypes not in ([], [""]) or type != "*":
+            return None
+        subtypes = ["*"]
     parameters = {}
     quality = 1.0
     for part in rest:
-        name, _, value = part.partition("=")
-        if name.strip() == "q":
-            try:
-                quality = float(value)
-            except ValueError:
-                quality = 1.0
+        name, *values = part.split("=")
+        if len(values) != 1 or not values[0]:
+            continue
+        if name.strip(" ") == "q":
+            quality = _quality(values[0])
         else:
-            parameters[name.strip()] = value.strip()
-    return media_type, parameters, quality
+            parameters[name.strip(" ")] = values[0].strip(" ")
+    return _Clause(type, subtypes[0], parameters, quality)
+
+
+def _quality(text: str) -> float:
+    try:
+        return float(text) if text == text.strip() else 0.0
+    except ValueError:
+        return 0.0
 
 
 def _with_parameters(format: str, parameters: dict[str, str], transforms: bool) -> Media | None:
     """None where the clause asks for something this endpoint cannot do."""
-    kind = parameters.get("as", "")
-    if not kind:
-        return Media(format, pretty=parameters.get("pretty") == "1")
+    stream, version = parameters.get("stream"), parameters.get("sv")
+    if (stream and (stream != "watch" or format == YAML)) or (version and not (transforms and version == "v1")):
+        return None
+    pretty = parameters.get("pretty") == "1"
+    if not parameters.keys() & _CONVERTING:
+        return Media(format, pretty=pretty)
+    kind = parameters.get("as")
     if not transforms or kind not in _TRANSFORMS or (kind == TABLE and format == PROTOBUF):
         return None
     if parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in _META_VERSIONS:
         return None
-    return Media(format, kind, parameters["v"])
+    return Media(format, kind, parameters["v"], pretty)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilothouse.endpoints import negotiation
-from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PROTOBUF, YAML, Media, negotiate
+from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, NO_PROTOBUF, PROTOBUF, YAML, Media, negotiate
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery.errors import StatusError
 
@@ -30,6 +30,23 @@ TABLE = "as=Table;g=meta.k8s.io;v=v1"
         ("application/json;q=0.5, application/yaml;q=0.9", Media(YAML)),
         ("application/json;q=0", Media()),
         ("application/json;q=x", Media()),
+        ("application/json;q=x,application/yaml;q=0.1", Media(YAML)),
+        ("application/json;q= 1,application/yaml;q=0.1", Media(YAML)),
+        ("*/*, application/yaml", Media(YAML)),
+        ("*/*, application/yaml;q=0.1", Media(YAML)),
+        ("application/yaml;q=0.1, */*", Media()),
+        ("application/*, application/yaml;q=0.1", Media(YAML)),
+        ("application/*;q=0.2, */*", Media()),
+        ("application/json;stream=watch", Media()),
+        ("application/json;stream=other,application/yaml", Media(YAML)),
+        ("application/yaml;stream=watch,application/json", Media()),
+        ("application/json;sv=v1", Media()),
+        ("application/json;sv=v2,application/yaml", Media(YAML)),
+        ("application/json;g=meta.k8s.io;v=v1,application/yaml", Media(YAML)),
+        ("application/json;as=;pretty=1", Media(pretty=True)),
+        ("application/json;as=Table=x", Media()),
+        ("application/json;unknown=1", Media()),
+        ("application/json/x,application/yaml", Media(YAML)),
         (f"application/json;{TABLE}", Media(JSON, "Table")),
         ("application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", Media(JSON, "Table", "v1beta1")),
         ("application/json;as=Table;v=v9;g=meta.k8s.io,application/json", Media()),
@@ -54,6 +71,9 @@ def test_forms(ask: Ask, accept: str, wanted: Media) -> None:
         ),
         ("text/html", "406: Not Acceptable\n\nAvailable representations: application/json"),
         ("application/*", "406: Not Acceptable"),
+        ("*", "406: Not Acceptable"),
+        ("application/json;stream=other", "only the following media types are accepted: application/json"),
+        ("application/json;v=v1", "only the following media types are accepted: application/json"),
         ("APPLICATION/JSON", "406: Not Acceptable"),
     ],
 )
@@ -62,6 +82,11 @@ def test_refusals(ask: Ask, accept: str, message: str) -> None:
         negotiate(ask(accept=accept), ALL_FORMATS, transforms=True)
     assert caught.value.code == 406
     assert caught.value.message.startswith(message)
+
+
+@pytest.mark.parametrize("accept", ["application/*", "*", "*/*"])
+def test_custom_resources_know_wildcards(ask: Ask, accept: str) -> None:
+    assert negotiate(ask(accept=accept), NO_PROTOBUF, transforms=True) == Media()
 
 
 def test_a_transform_that_is_not_offered(ask: Ask) -> None:
