@@ -7,19 +7,18 @@ metrics they are timed by. When a webhook or a policy has changed the object, al
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 
 from pilothouse.admission.metrics import ADMIT, VALIDATE, AdmissionMetrics
 from pilothouse.admission.plugin import Plugin
-from pilothouse.admission.reinvocation import Reinvocation
 from pilothouse.endpoints.admission import Attributes
-from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.gvk import GroupVersionResource
 from pilothouse.machinery.metrics import Observations
 
 Step = Callable[[Attributes], Awaitable[None]]
-_Key = tuple[str, str, str, str]
+_Key = tuple[str, GroupVersionResource, str]
 _FIRST_BOUND: Final = 0.005
 """Of the buckets that plug-ins and phases are counted in; nearly all stay below it."""
 
@@ -30,12 +29,12 @@ class _Phase:
     __slots__ = ("_metrics", "_passed", "_plugins", "_refused", "_what", "steps")
 
     def __init__(self, phase: str, plugins: Sequence[Plugin], key: _Key, metrics: AdmissionMetrics) -> None:
-        operation, group, resource, subresource = key
+        operation, resource, subresource = key
         self._plugins = [
             plugin
             for plugin in plugins
             if getattr(type(plugin), phase) is not getattr(Plugin, phase)
-            and plugin.concerns(operation, GroupResource(group, resource), subresource)
+            and plugin.concerns(operation, resource.group_resource, subresource)
         ]
         self._metrics, self._what = metrics, (phase, operation)
         self._passed = metrics.phase(phase, operation, rejected=False)
@@ -46,14 +45,15 @@ class _Phase:
 
     async def run(self, attributes: Attributes) -> None:
         """Ask each plug-in; twice where that is called for."""
-        started = before = perf_counter()
-        position = 0
+        clock = perf_counter
+        started = before = clock()
+        passed = self._passed
         try:
-            while True:
-                position = 0
+            again = True
+            while again:
                 for step, passed in self.steps:
                     await step(attributes)
-                    after = perf_counter()
+                    after = clock()
                     seconds = after - before
                     before = after
                     if seconds < _FIRST_BOUND:  # without a call: this happens a dozen times on every write
@@ -61,19 +61,17 @@ class _Phase:
                         passed.total += seconds
                     else:
                         passed.observe(seconds)
-                    position += 1
                 state = attributes.reinvocation
-                if not isinstance(state, Reinvocation) or not state.begin():
-                    break
+                again = state is not None and state.begin()
         except BaseException:
-            self._refuse(position, before, started)
+            self._refuse(passed, before, started)
             raise
         self._passed.observe(before - started)
 
-    def _refuse(self, position: int, before: float, started: float) -> None:
+    def _refuse(self, asked: Observations, before: float, started: float) -> None:
         now = perf_counter()
         phase, operation = self._what
-        plugin = self._plugins[position]
+        plugin = next(each for each, (_, series) in zip(self._plugins, self.steps, strict=True) if series is asked)
         self._metrics.plugin(plugin.name, phase, operation, rejected=True).observe(now - before)
         self._metrics.phase(phase, operation, rejected=True).observe(now - started)
 
@@ -91,23 +89,21 @@ class Chain:
         """Whether any plug-in cares for this operation."""
         return bool(self.plugins)
 
-    async def admit(self, attributes: Attributes) -> None:
+    def admit(self, attributes: Attributes) -> Coroutine[Any, Any, None]:
         """Run the mutating plug-ins that this request concerns, twice if that is called for."""
-        resource = attributes.resource
-        key = (attributes.operation, resource.group, resource.resource, attributes.subresource)
+        key = (attributes.operation, attributes.resource, attributes.subresource)
         phase = self._mutating.get(key)
         if phase is None:
             phase = self._mutating[key] = _Phase(ADMIT, self.plugins, key, self.metrics)
-        await phase.run(attributes)
+        return phase.run(attributes)
 
-    async def validate(self, attributes: Attributes) -> None:
+    def validate(self, attributes: Attributes) -> Coroutine[Any, Any, None]:
         """Run the validating plug-ins that this request concerns."""
-        resource = attributes.resource
-        key = (attributes.operation, resource.group, resource.resource, attributes.subresource)
+        key = (attributes.operation, attributes.resource, attributes.subresource)
         phase = self._validating.get(key)
         if phase is None:
             phase = self._validating[key] = _Phase(VALIDATE, self.plugins, key, self.metrics)
-        await phase.run(attributes)
+        return phase.run(attributes)
 
     async def reload(self) -> None:
         """Let plug-ins look for changes of their files."""

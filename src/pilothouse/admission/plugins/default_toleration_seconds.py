@@ -30,14 +30,17 @@ class DefaultTolerationSeconds(Plugin):
         if attributes.object is None:
             return
         spec = attributes.object.setdefault("spec", {})
-        given = spec.get("tolerations") or ()
-        tolerated = {each.get("key", "") for each in given if each.get("effect", "") in _EFFECTS} if given else ()
+        given = spec.get("tolerations")
+        if not given:
+            spec["tolerations"] = [_toleration(key, seconds) for key, seconds in self._seconds]
+            return
+        tolerated = {each.get("key", "") for each in given if each.get("effect", "") in _EFFECTS}
         if "" in tolerated:
             return
-        added = [
-            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
-            for key, seconds in self._seconds
-            if key not in tolerated
-        ]
+        added = [_toleration(key, seconds) for key, seconds in self._seconds if key not in tolerated]
         if added:
             spec["tolerations"] = [*given, *added]
+
+
+def _toleration(key: str, seconds: int) -> dict[str, Any]:
+    return {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}

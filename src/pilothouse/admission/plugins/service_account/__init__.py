@@ -107,10 +107,10 @@ def _is_mirror(pod: dict[str, Any]) -> bool:
 
 
 def _mounts_token(account: dict[str, Any], spec: dict[str, Any]) -> bool:
-    for wish in (spec.get("automountServiceAccountToken"), account.get("automountServiceAccountToken")):
-        if wish is not None:
-            return bool(wish)
-    return True
+    wish = spec.get("automountServiceAccountToken")
+    if wish is None:
+        wish = account.get("automountServiceAccountToken")
+    return wish is None or bool(wish)
 
 
 def _enforces(account: dict[str, Any]) -> bool:

@@ -15,22 +15,22 @@ _DEFAULT_MODE: Final = 0o644
 
 def mount_token(spec: dict[str, Any], rng: Random) -> None:
     """Mount the token in every container that has nothing else in its place."""
-    volumes = spec.get("volumes") or []
-    known = next((each["name"] for each in volumes if each.get("name", "").startswith(_PREFIX)), "")
-    needing = [
-        container
-        for kind in ("initContainers", "containers")
-        for container in spec.get(kind) or ()
-        if not any(mount.get("mountPath") == _PATH for mount in container.get("volumeMounts") or ())
-    ]
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    needing = [container for container in containers if _lacks_mount(container.get("volumeMounts"))]
     if not needing:
         return
+    volumes = spec.get("volumes") or ()
+    known = next((each["name"] for each in volumes if each.get("name", "").startswith(_PREFIX)), "") if volumes else ""
     name = known or generate_name(_PREFIX, rng)
     for container in needing:
         mount = {"name": name, "readOnly": True, "mountPath": _PATH}
         container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
     if not known:
         spec["volumes"] = [*volumes, _token_volume(name)]
+
+
+def _lacks_mount(mounts: list[dict[str, Any]] | None) -> bool:
+    return not mounts or all(mount.get("mountPath") != _PATH for mount in mounts)
 
 
 def _token_volume(name: str) -> dict[str, Any]:
