@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from pilothouse.machinery import yaml_codec
+from pilothouse.machinery.go_quote import quote
 
 _GROUP: Final = "apiserver.config.k8s.io"
 _VERSIONS: Final = ("v1", "v1alpha1")
+# Once these plug-ins read the whole file, and such files are still taken.
+_UNVERSIONED: Final = {"imagePolicy": "ImagePolicyWebhook", "podNodeSelectorPluginConfig": "PodNodeSelector"}
 
 
 class ConfigurationError(ValueError):
@@ -36,11 +39,16 @@ def load_sections(path: str) -> dict[str, Any]:
     if not path:
         return {}
     whole = _load(Path(path), "unable to read admission control configuration from")
+    if isinstance(whole, dict) and not whole.get("kind") and any(key in whole for key in _UNVERSIONED):
+        return dict.fromkeys(_UNVERSIONED.values(), whole)
     require_kind(whole, _GROUP, _VERSIONS, "AdmissionConfiguration")
+    _refuse_unknown(whole)
     folder = Path(path).parent
     sections: dict[str, Any] = {}
     for item in whole.get("plugins") or ():
         name = item.get("name", "")
+        if name in sections:
+            continue
         if item.get("configuration") is not None:
             sections[name] = item["configuration"]
         elif item.get("path"):
@@ -48,10 +56,22 @@ def load_sections(path: str) -> dict[str, Any]:
     return sections
 
 
+def _refuse_unknown(whole: dict[str, Any]) -> None:
+    unknown = [key for key in whole if key not in ("kind", "apiVersion", "plugins")]
+    for position, item in enumerate(whole.get("plugins") or ()):
+        if not isinstance(item, dict):
+            raise ConfigurationError("json: cannot unmarshal plugins into Go value of type v1.AdmissionConfiguration")
+        unknown += [f"plugins[{position}].{key}" for key in item if key not in ("name", "path", "configuration")]
+    if unknown:
+        listed = ", ".join(f"unknown field {quote(each)}" for each in unknown)
+        raise ConfigurationError(f"strict decoding error: {listed}")
+
+
 def _load(path: Path, failure: str) -> Any:
     try:
         return yaml_codec.load(path.read_bytes())
     except OSError as error:
-        raise ConfigurationError(f'{failure} "{path}" [{error.strerror}]') from None
+        why = f"open {path}: {(error.strerror or '').lower()}"
+        raise ConfigurationError(f"{failure} {quote(str(path))} [{why}]") from None
     except ValueError as error:
         raise ConfigurationError(f"{path}: {error}") from None

@@ -128,5 +128,26 @@ def test_faulty_configuration_files(tmp_path: Path, text: str) -> None:
 
 
 def test_a_missing_configuration_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="No such file"):
-        load_sections(str(tmp_path / "nowhere.yaml"))
+    path = tmp_path / "nowhere.yaml"
+    why = f'unable to read admission control configuration from "{path}" [open {path}: no such file or directory]'
+    with pytest.raises(ConfigurationError) as caught:
+        load_sections(str(path))
+    assert str(caught.value) == why
+
+
+def test_files_from_before_there_were_sections(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: a=b}\n")
+    assert load_sections(str(path))["PodNodeSelector"] == {
+        "podNodeSelectorPluginConfig": {"clusterDefaultNodeSelector": "a=b"}
+    }
+
+
+def test_unknown_fields_and_second_sections(tmp_path: Path) -> None:
+    head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n"
+    path = tmp_path / "config.yaml"
+    path.write_text(head + "- {name: A, configuration: {a: 1}}\n- {name: A, configuration: {a: 2}}\n")
+    assert load_sections(str(path)) == {"A": {"a": 1}}
+    path.write_text(head + "- {name: A, config: {a: 1}}\n")
+    with pytest.raises(ConfigurationError, match=r'strict decoding error: unknown field "plugins\[0\].config"'):
+        load_sections(str(path))

@@ -1,4 +1,4 @@
-"""Type checking of admission policies on a server that is asked for it, and on one that is not."""
+"""Admission on a whole server: reports of type checking where they are asked for, and metrics."""
 
 from __future__ import annotations
 
@@ -48,3 +48,15 @@ def test_nothing_unless_asked_for() -> None:
         assert server.call("POST", POLICIES, policy("object.dta.size() > 1")).status == 201
         hook = "/readyz/poststarthook/start-policy-type-checking"
         assert server.call("GET", hook).status == 404
+
+
+def test_metrics_of_admission() -> None:
+    with InProcessServer() as server:
+        config_map = {"metadata": {"name": "m"}}
+        assert server.call("POST", "/api/v1/namespaces/default/configmaps?dryRun=All", config_map).status == 201
+        page = server.call("GET", "/metrics").body.decode()
+    labels = 'type="admit",operation="CREATE",rejected="false"'
+    assert f"apiserver_admission_step_admission_duration_seconds_count{{{labels}}}" in page
+    name = 'name="NamespaceLifecycle"'
+    assert f"apiserver_admission_controller_admission_duration_seconds_count{{{name},{labels}}}" in page
+    assert "# TYPE apiserver_cel_compilation_duration_seconds histogram" in page
