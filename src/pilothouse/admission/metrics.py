@@ -25,6 +25,7 @@ _WEBHOOK: Final = (*_PHASE, 10.0, 25.0)
 _CONDITION: Final = (0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25)
 _POLICY: Final = (0.0000005, 0.001, 0.01, 0.1, 1.0)
 _LARGEST_CODE: Final = 600
+_TOO_WEAK: Final = "digest algorithm too weak"
 
 
 class AdmissionMetrics:
@@ -129,6 +130,10 @@ class WebhookMetrics:
         self._open = Counter(
             f"{prefix}_fail_open_count", "[ALPHA] Failures of webhooks that were passed over.", ("name", "type")
         )
+        certificates = "apiserver_webhooks_x509"
+        self._weak = Counter(f"{certificates}_insecure_sha1_total", "[ALPHA] Certificates signed with SHA-1.")
+        # A certificate without alternative names fails like one with others, so nobody can tell them apart here.
+        self._nameless = Counter(f"{certificates}_missing_san_total", "[ALPHA] Certificates without alternative names.")
 
     def called(self, name: str, phase: str, operation: str, seconds: float, code: int, *, rejected: bool) -> None:
         """A call ended."""
@@ -144,9 +149,14 @@ class WebhookMetrics:
         """A failure was passed over."""
         self._open.labelled(name, phase).value += 1
 
+    def failed(self, why: str) -> None:
+        """A call failed; some reasons are counted."""
+        if _TOO_WEAK in why:
+            self._weak.labelled().value += 1
+
     def instruments(self) -> tuple[Instrument, ...]:
         """All of them."""
-        return self._seconds, self._requests, self._rejections, self._open
+        return self._seconds, self._requests, self._rejections, self._open, self._weak, self._nameless
 
 
 class ConditionMetrics:

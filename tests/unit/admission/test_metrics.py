@@ -107,6 +107,8 @@ def test_calls_of_webhooks() -> None:
     }
     assert counts(metrics, "fail_open_count") == {f"webhook_fail_open_count{{{named}}}": 1}
     assert sum(counts(metrics, "webhook_admission_duration_seconds_count").values()) == 5
+    account(metrics).failed(CallFailed("h", "x509: CA signature digest algorithm too weak"))
+    assert counts(metrics, "sha1_total") == {"webhooks_x509_insecure_sha1_total": 1}
 
 
 async def test_policies(environment: Environment, put: Any, make_request: Any, refused: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pilothouse.admission.plugin import Plugin
-from pilothouse.admission.quota.pods import is_extended
+from pilothouse.apis.core.resource_names import is_extended
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery.gvk import GroupResource
 

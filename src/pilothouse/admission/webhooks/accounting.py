@@ -33,6 +33,7 @@ class CallAccount:
 
     def failed(self, failure: CallFailed) -> None:
         """No usable answer came."""
+        self._metrics.failed(str(failure))
         if self._hook.ignores_failure:
             self._metrics.ignored(*self._labels[:2])
         else:
