@@ -1,4 +1,4 @@
-"""Volumes on storage systems outside of the cluster, most of them no longer functional but still validated.
+"""Volumes on nodes and on storage systems outside of the cluster. Most no longer work, but all are still validated.
 
 Persistent volumes share the rules, with secrets in namespaces of their own.
 """
@@ -8,15 +8,24 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from pilothouse.apis.core.pod_spec.paths import validate_no_backsteps
 from pilothouse.apis.validating import in_range, one_of, present, well_formed
-from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, required
-from pilothouse.machinery.names import check_dns1123_label, range_message
+from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, required, too_long
+from pilothouse.machinery.names import check_dns1123_label, check_dns1123_subdomain, range_message
 
 Struct = dict[str, Any]
 
 _is_iqn = re.compile(r"iqn\.[0-9]{4}-[0-9]{2}\.([0-9A-Za-z.-]+)(:[^,;*&$|\t\n\f\r ]+)\Z").search
 _is_eui = re.compile(r"eui.[0-9A-Za-z]{16}").fullmatch
 _is_naa = re.compile(r"naa.[0-9A-Za-z]{32}").fullmatch
+_HOST_PATH_TYPES: Final = (
+    "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",
+)  # fmt: skip
+_MAX_DRIVER: Final = 63
+_LONG_PORTAL: Final = (
+    "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is"
+    " specified."
+)
 _BAD_PARTITION: Final = range_message(1, 255)
 _HOST_PORTS: Final = "must be a host:port pair or multiple pairs separated by commas"
 _CACHING_MODES: Final = ("None", "ReadOnly", "ReadWrite")
@@ -25,6 +34,26 @@ _MANAGED_URI: Final = (
     "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}",
 )
 _BLOB_URI: Final = ("https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd",)
+
+
+def validate_host_path(source: Struct, path: Path, errs: list[FieldError]) -> None:
+    if present(source.get("path"), path, "path", errs):
+        validate_no_backsteps(source["path"], path, "path", errs)
+        one_of(source.get("type") or "", _HOST_PATH_TYPES, path, "type", errs)
+
+
+def validate_local(source: Struct, path: Path, errs: list[FieldError]) -> None:
+    if present(source.get("path"), path, "path", errs):
+        validate_no_backsteps(source["path"], path, "path", errs)
+
+
+def validate_csi_driver(source: Struct, path: Path, errs: list[FieldError]) -> None:
+    """The driver's name: a domain of at most 63 bytes, in any case."""
+    if present(source.get("driver"), path, "driver", errs):
+        name, where = source["driver"], path.child("driver")
+        if len(name.encode()) > _MAX_DRIVER:
+            errs.append(too_long(where, "", _MAX_DRIVER))
+        errs += (invalid(where, name, message) for message in check_dns1123_subdomain(name.lower()))
 
 
 def validate_gce_disk(source: Struct, path: Path, errs: list[FieldError]) -> None:
@@ -56,10 +85,14 @@ def _check_initiator(name: str) -> bool:
     return bool(_is_eui(name) if name.startswith("eui") else _is_naa(name))
 
 
-def validate_iscsi(source: Struct, path: Path, errs: list[FieldError], *, persistent: bool = False) -> None:
-    """``persistent`` volumes get a shorter message for unknown prefixes, and their secret must have a name."""
+def validate_iscsi(
+    source: Struct, path: Path, errs: list[FieldError], *, persistent: bool = False, volume: str = ""
+) -> None:
+    """A ``persistent`` volume of this name gets a shorter message for unknown prefixes, and its secret needs a name."""
     unknown = "must be valid format" if persistent else "must be valid format starting with iqn, eui, or naa"
     present(source.get("targetPortal"), path, "targetPortal", errs)
+    if persistent and _is_long(source, volume):
+        errs.append(invalid(path.child("targetportal"), source.get("targetPortal", ""), _LONG_PORTAL))
     if present(source.get("iqn"), path, "iqn", errs):
         _validate_initiator(source["iqn"], path.child("iqn"), unknown, errs)
     in_range(source.get("lun", 0), 0, 255, path, "lun", errs)
@@ -82,12 +115,12 @@ def _validate_initiator(name: str, path: Path, unknown: str, errs: list[FieldErr
 
 def validate_iscsi_name(source: Struct, volume: str, path: Path, errs: list[FieldError]) -> None:
     """With an initiator, the volume's name and the portal make a name on the node that must be short."""
-    if "initiatorName" in source and len(f"{volume}:{source.get('targetPortal', '')}".encode()) > 64:
-        why = (
-            "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName"
-            " is specified."
-        )
-        errs.append(invalid(path.child("name"), volume, why))
+    if _is_long(source, volume):
+        errs.append(invalid(path.child("name"), volume, _LONG_PORTAL))
+
+
+def _is_long(source: Struct, volume: str) -> bool:
+    return "initiatorName" in source and len(f"{volume}:{source.get('targetPortal', '')}".encode()) > 64
 
 
 def validate_glusterfs(source: Struct, path: Path, errs: list[FieldError]) -> None:

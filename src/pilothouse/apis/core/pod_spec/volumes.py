@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pilothouse.apis.core.pod_spec import storage_volumes as storage
 from pilothouse.apis.core.pod_spec.claims import validate_claim_template
-from pilothouse.apis.core.pod_spec.paths import validate_descending_path, validate_no_backsteps
+from pilothouse.apis.core.pod_spec.paths import validate_descending_path
 from pilothouse.apis.core.pod_spec.projections import (
     validate_files_volume,
     validate_key_volume,
     validate_projected_volume,
 )
-from pilothouse.apis.validating import one_of, present
+from pilothouse.apis.validating import present
 from pilothouse.machinery.field_errors import (
     FieldError,
     Path,
@@ -25,7 +25,6 @@ from pilothouse.machinery.field_errors import (
     invalid,
     not_supported,
     required,
-    too_long,
 )
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.names import check_dns1123_label, check_dns1123_subdomain
@@ -37,9 +36,6 @@ Struct = dict[str, Any]
 Validate = Callable[[Struct, Path, list[FieldError], "PodValidationOptions"], None]
 
 PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
-_HOST_PATH_TYPES: Final = (
-    "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",
-)  # fmt: skip
 _ONE_TYPE: Final = "may not specify more than 1 volume type"
 
 
@@ -106,12 +102,6 @@ def _validate_empty_dir(source: Struct, path: Path, errs: list[FieldError], opti
         errs.append(invalid(path.child("mode"), mode, why))
 
 
-def _validate_host_path(source: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
-    if present(source.get("path"), path, "path", errs):
-        validate_no_backsteps(source["path"], path, "path", errs)
-        one_of(source.get("type") or "", _HOST_PATH_TYPES, path, "type", errs)
-
-
 def _validate_git_repo(source: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     present(source.get("repository"), path, "repository", errs)
     validate_descending_path(source.get("directory", ""), path, "directory", errs)
@@ -121,18 +111,8 @@ def _validate_claim(source: Struct, path: Path, errs: list[FieldError], options:
     present(source.get("claimName"), path, "claimName", errs)
 
 
-def validate_csi_driver_name(name: str, path: Path, errs: list[FieldError]) -> None:
-    """The name of a CSI driver at this path."""
-    if not name:
-        errs.append(required(path, ""))
-        return
-    if len(name.encode()) > 63:
-        errs.append(too_long(path, "", 63))
-    errs += (invalid(path, name, message) for message in check_dns1123_subdomain(name.lower()))
-
-
 def _validate_csi(source: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
-    validate_csi_driver_name(source.get("driver", ""), path.child("driver"), errs)
+    storage.validate_csi_driver(source, path, errs)
     reference = source.get("nodePublishSecretRef")
     if reference is not None:
         name = reference.get("name", "")
@@ -176,7 +156,7 @@ class _Source(NamedTuple):
 
 _SOURCES: Final = (
     _Source("emptyDir", _validate_empty_dir),
-    _Source("hostPath", _validate_host_path),
+    _Source("hostPath", _plain(storage.validate_host_path)),
     _Source("gitRepo", _validate_git_repo),
     _Source("gcePersistentDisk", _plain(storage.validate_gce_disk), shown="persistentDisk"),
     _Source("awsElasticBlockStore", _plain(storage.validate_aws_disk)),
