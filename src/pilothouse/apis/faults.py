@@ -14,7 +14,16 @@ from __future__ import annotations
 from typing import Any
 
 from pilothouse.apis.metadata import IMMUTABLE
+from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import FieldError, Path, invalid
+
+
+def declare_name(metadata: dict[str, Any], declared: list[FieldError]) -> None:
+    """The declared rule for names of new objects: a subdomain, counted in bytes."""
+    name = metadata.get("name")
+    if name:
+        messages = names.check_dns1123_subdomain(name, "bytes")
+        declared += (invalid(Path("metadata", "name"), name, message) for message in messages)
 
 
 class Faults:

@@ -25,6 +25,11 @@ def name_is_dns1035_label(name: str, prefix: bool) -> list[str]:
     return names.check_dns1035_label(names.mask_trailing_dash(name) if prefix else name)
 
 
+def name_is_declared(name: str, prefix: bool) -> list[str]:
+    """Kinds whose rule for names is a declared one: ``faults.declare_name`` applies it, to whole names only."""
+    return []
+
+
 def name_is_path_segment(name: str, prefix: bool) -> list[str]:
     """Anything that can stand in a path: RBAC kinds, and the least every kind must satisfy."""
     return names.check_path_segment_prefix(name) if prefix else names.check_path_segment_name(name)

@@ -12,6 +12,8 @@ from pilothouse.apis.core.pod_spec.defaults import default_pod_template
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_for_template
 from pilothouse.apis.core.pod_spec.showing import container_images, container_names, format_labels
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
+from pilothouse.apis.faults import declare_name
+from pilothouse.apis.object_names import name_is_declared
 from pilothouse.apis.strategy import Column, Context, Doc, Object, PlainStrategy, StatusStrategy, Strategy
 from pilothouse.apis.validating import NEGATIVE, non_negative
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_found, not_supported, required
@@ -24,7 +26,10 @@ _COUNTS: Final = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availabl
 _NON_CONVERTIBLE: Final = "non-convertible.kubernetes.io"
 
 
-def _validate_spec(spec: Object, errs: list[FieldError], options: PodValidationOptions, old: Object | None) -> None:
+def _validate_spec(
+    obj: Object, errs: list[FieldError], options: PodValidationOptions, old: Object | None = None
+) -> None:
+    spec = obj["spec"]
     selector, template = spec.get("selector") or {}, spec.get("template")
     if not selector:
         errs.append(required(_SPEC.child("selector"), ""))
@@ -33,6 +38,8 @@ def _validate_spec(spec: Object, errs: list[FieldError], options: PodValidationO
     else:
         _validate_template(template, selector, errs, options)
     # Declared rules come last, and unchanged values are not judged again.
+    if old is None:
+        declare_name(obj["metadata"], errs)
     for name in ("replicas", "minReadySeconds"):
         value = spec.get(name, 0)
         if value is None:
@@ -83,6 +90,7 @@ def _count(part: str, name: str) -> Any:
 class ReplicationControllerStrategy(PlainStrategy):
     """Replication controllers."""
 
+    validate_name = staticmethod(name_is_declared)
     generation: ClassVar[bool] = True
     default_orphans: ClassVar[bool] = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": ReplicationControllerStatusStrategy}
@@ -157,13 +165,13 @@ class ReplicationControllerStrategy(PlainStrategy):
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs: list[FieldError] = []
-        _validate_spec(obj["spec"], errs, options_for_template(), None)
+        _validate_spec(obj, errs, options_for_template())
         return errs
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
         spec, before = obj["spec"], old["spec"]
-        _validate_spec(spec, errs, options_for_template(before.get("template")), before)
+        _validate_spec(obj, errs, options_for_template(before.get("template")), before)
         for key, value in (old["metadata"].get("annotations") or {}).items():
             if not key.startswith(_NON_CONVERTIBLE) or key.count("/") != 1:
                 continue

@@ -13,8 +13,9 @@ from pilothouse.apis.columns import AGE, NAME, age_of
 from pilothouse.apis.conditions import validate_conditions
 from pilothouse.apis.core.internal_form import internal_form
 from pilothouse.apis.core.pod_spec.claims import validate_template_metadata
-from pilothouse.apis.faults import Faults
+from pilothouse.apis.faults import Faults, declare_name
 from pilothouse.apis.metadata import IMMUTABLE
+from pilothouse.apis.object_names import name_is_declared
 from pilothouse.apis.resource.claim_validation import validate_claim_spec, validate_configuration, validate_selectors
 from pilothouse.apis.resource.formats import (
     check_declared_extended_name,
@@ -134,7 +135,9 @@ class ClaimTemplateStrategy(Strategy):
         return self._faults(obj).listed()
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
+        # Of the written rules only the one that nothing may change is applied to changes.
         faults = self._faults(obj)
+        faults.errors.clear()
         if ctx.raw_changed or obj["spec"] != old["spec"]:
             shown = internal_form("resource.v1.ResourceClaimTemplateSpec", obj["spec"])
             faults.errors.append(invalid(_SPEC, shown, IMMUTABLE))
@@ -150,19 +153,21 @@ class ClaimTemplateStrategy(Strategy):
 class DeviceClassStrategy(Strategy):
     """Device classes."""
 
+    validate_name = staticmethod(name_is_declared)
     returns_deleted = True
     generation = True
     columns = (NAME, AGE)
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return _class_faults(obj["spec"], {})
+        faults = Faults()
+        declare_name(obj["metadata"], faults.declared)
+        return _class_faults(obj["spec"], {}, faults)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return _class_faults(obj["spec"], old["spec"])
+        return _class_faults(obj["spec"], old["spec"], Faults())
 
 
-def _class_faults(spec: Object, old: Object) -> list[FieldError]:
-    faults = Faults()
+def _class_faults(spec: Object, old: Object, faults: Faults) -> list[FieldError]:
     if spec.get("selectors") != old.get("selectors"):
         validate_selectors(spec.get("selectors") or [], _SPEC.child("selectors"), faults)
     config, where = spec.get("config") or [], _SPEC.child("config")
