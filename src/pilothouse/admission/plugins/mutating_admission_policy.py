@@ -24,10 +24,12 @@ from pilothouse.admission.policies.params import ParamError, Params, UnknownKind
 from pilothouse.admission.refusals import forbidden
 from pilothouse.admission.reinvocation import Reinvocation
 from pilothouse.admission.webhooks.matching import EXCLUDED
+from pilothouse.apis import types
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import errors
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.schema.unknown import unknown_fields
 
 if TYPE_CHECKING:
     from pilothouse.admission.expressions.deciding import AccessChecks
@@ -243,9 +245,19 @@ class MutatingAdmissionPolicy(Plugin):
         shape = served.shape_of(attributes, match)
         value = await checks.run(lambda: mutator.evaluate(mutation, inputs))
         changed = mutation.change(inputs.obj, value, shape)
+        if not mutation.applies:
+            _refuse_unknown(match, changed)
         if changed is not inputs.obj:
             attributes.object = await served.from_version(attributes, match, changed)
             inputs.obj = await served.to_version(attributes, match, attributes.object)
+
+
+def _refuse_unknown(match: Match, obj: dict[str, Any]) -> None:
+    """Patches may not add what the kind does not have; merging refuses that by itself."""
+    struct = types.find_kind(match.kind)
+    unknown = [f"unknown field {quote(path)}" for path in unknown_fields(struct, obj)] if struct is not None else []
+    if unknown:
+        raise errors.internal_error(f"strict decoding error: {', '.join(unknown)}")
 
 
 def _snapshot(obj: Any) -> bytes:

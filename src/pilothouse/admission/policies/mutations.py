@@ -59,18 +59,18 @@ class Mutator:
 class Mutation:
     """One mutation of a policy."""
 
-    __slots__ = ("_applies", "program")
+    __slots__ = ("applies", "program")
 
     def __init__(self, compiler: Compiler, raw: Mapping[str, Any]) -> None:
-        self._applies = raw.get("patchType") == _APPLY
-        part = raw.get("applyConfiguration" if self._applies else "jsonPatch") or {}
-        wanted = OBJECT_TYPE if self._applies else list_of(JSON_PATCH_TYPE)
+        self.applies = raw.get("patchType") == _APPLY
+        part = raw.get("applyConfiguration" if self.applies else "jsonPatch") or {}
+        wanted = OBJECT_TYPE if self.applies else list_of(JSON_PATCH_TYPE)
         self.program: Compiled = compiler.compile(part.get("expression", ""), wanted, patches=True)
 
     def change(self, obj: Object, value: Any, shape: Shape) -> Object:
         """The changed object; the one given stays as it is. Raises MutationFault."""
         try:
-            return _apply_configuration(shape, obj, value) if self._applies else _apply_patch(obj, value)
+            return _apply_configuration(shape, obj, value) if self.applies else _apply_patch(obj, value)
         except EvaluationError as error:
             raise MutationFault(
                 f"JSONPath valueExpression evaluated to a type that could not marshal to JSON: {error}"

@@ -114,6 +114,15 @@ async def test_failures(world: World, refused: Any, mutation: Object, said: str)
     assert (await world.admit())["metadata"]["labels"] == {"still": "made"}
 
 
+async def test_patches_with_unknown_fields(world: World, refused: Any) -> None:
+    await world.policy(patching("[JSONPatch{op: 'add', path: '/spec/zz', value: 1}]"), failurePolicy="Ignore")
+    error = await refused(world.admit())
+    assert (error.code, error.message) == (
+        500,
+        'Internal error occurred: strict decoding error: unknown field "spec.zz"',
+    )
+
+
 async def test_a_failed_test_changes_nothing(world: World) -> None:
     test = "[JSONPatch{op: 'test', path: '/metadata/name', value: 'no'}, JSONPatch{op: 'remove', path: '/spec'}]"
     await world.policy(patching(test))
