@@ -6,6 +6,7 @@ remembered by what rules can tell requests apart by, so the usual request costs 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -13,8 +14,10 @@ from pilothouse.authn.user import User
 from pilothouse.endpoints.request_info import RequestInfo
 from pilothouse.machinery.field_errors import FieldError, Path, aggregate, invalid, not_supported, required
 from pilothouse.machinery.names import check_dns1123_subdomain
+from pilothouse.machinery.shapes import unknown_fields, without_nulls
 from pilothouse.machinery.yaml_codec import load
 
+logger = logging.getLogger(__name__)
 NONE: Final = 0
 METADATA: Final = 1
 REQUEST: Final = 2
@@ -29,6 +32,25 @@ PANIC: Final = "Panic"
 STAGES: Final = (REQUEST_RECEIVED, RESPONSE_STARTED, RESPONSE_COMPLETE, PANIC)
 
 _REMEMBERED: Final = 4096
+_SHAPE: Final = {
+    "apiVersion": str,
+    "kind": str,
+    "omitStages": [str],
+    "omitManagedFields": bool,
+    "rules": [
+        {
+            "level": str,
+            "users": [str],
+            "userGroups": [str],
+            "verbs": [str],
+            "namespaces": [str],
+            "resources": [{"group": str, "resources": [str], "resourceNames": [str]}],
+            "nonResourceURLs": [str],
+            "omitStages": [str],
+            "omitManagedFields": bool,
+        }
+    ],
+}
 _NOBODY: Final = User("")
 
 
@@ -129,9 +151,14 @@ def parse_policy(data: bytes) -> Policy:
     if document.get("kind") != "Policy" or document.get("apiVersion") != "audit.k8s.io/v1":
         gvk = f"{document.get('apiVersion') or ''}, Kind={document.get('kind') or ''}"
         raise ValueError(f"unknown group version field {gvk} in policy")
-    entries = document.get("rules") or []
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ValueError("failed decoding: rules must be a list of objects")
+    try:
+        unknown = unknown_fields(document, _SHAPE)
+    except ValueError as error:
+        raise ValueError(f"failed decoding: {error}") from None
+    if unknown:
+        logger.warning("the audit policy has unknown fields, which are ignored: %s", ", ".join(unknown))
+    document = without_nulls(document, _SHAPE)
+    entries = document.get("rules") or ()
     stages = _texts(document, "omitStages")
     faults = _stage_faults(stages, Path("omitStages"))
     for number, entry in enumerate(entries):
@@ -169,9 +196,7 @@ def _rule(entry: Mapping[str, Any], default: Verdict) -> _Rule:
 
 
 def _texts(entry: Mapping[str, Any], name: str) -> list[str]:
-    values = entry.get(name) or []
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise ValueError(f"failed decoding: {name} must be a list of strings")
+    values: list[str] = entry.get(name) or []
     return values
 
 
@@ -182,7 +207,7 @@ def _rule_faults(rule: Mapping[str, Any], path: Path) -> list[FieldError]:
         faults.append(required(path.child("level"), ""))
     elif level not in LEVELS:
         faults.append(not_supported(path.child("level"), level, LEVEL_NAMES))
-    paths, resources = _texts(rule, "nonResourceURLs"), rule.get("resources") or []
+    paths, resources = _texts(rule, "nonResourceURLs"), rule.get("resources") or ()
     where = path.child("nonResourceURLs")
     for number, url in enumerate(paths):
         if url == "*":
@@ -193,8 +218,6 @@ def _rule_faults(rule: Mapping[str, Any], path: Path) -> list[FieldError]:
         if "*" in url[:-1]:
             detail = "non-resource URL wildcards '*' must be the final character of the rule"
             faults.append(invalid(where.index(number), url, detail))
-    if not isinstance(resources, list) or not all(isinstance(each, dict) for each in resources):
-        raise ValueError("failed decoding: resources must be a list of objects")
     for each in resources:
         faults += _resource_faults(each, path.child("resources"))
     faults += _stage_faults(_texts(rule, "omitStages"), path.child("omitStages"))

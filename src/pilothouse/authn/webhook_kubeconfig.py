@@ -11,11 +11,45 @@ import binascii
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.shapes import unknown_fields, without_nulls
 from pilothouse.machinery.yaml_codec import load
 from pilothouse.net.outgoing import Tls
+
+_SHAPE: Final = {
+    "current-context": str,
+    "contexts": [{"name": str, "context": {"cluster": str, "user": str, "namespace": str}}],
+    "clusters": [
+        {
+            "name": str,
+            "cluster": {
+                "server": str,
+                "tls-server-name": str,
+                "insecure-skip-tls-verify": bool,
+                "certificate-authority": str,
+                "certificate-authority-data": str,
+                "proxy-url": str,
+            },
+        }
+    ],
+    "users": [
+        {
+            "name": str,
+            "user": {
+                "client-certificate": str,
+                "client-certificate-data": str,
+                "client-key": str,
+                "client-key-data": str,
+                "token": str,
+                "tokenFile": str,
+                "username": str,
+                "password": str,
+            },
+        }
+    ],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +91,8 @@ def read_webhook_kubeconfig(path: str) -> WebhookEndpoint:
         document = load(file.read())
     if not isinstance(document, dict):
         raise ValueError(f"{path} is not a kubeconfig file")
+    unknown_fields(document, _SHAPE)
+    document = without_nulls(document, _SHAPE)
     context = _named(document, "contexts", str(document.get("current-context") or ""), "context")
     cluster = _named(document, "clusters", str(context.get("cluster") or ""), "cluster")
     user = _named(document, "users", str(context.get("user") or ""), "user") if context.get("user") else {}

@@ -64,7 +64,10 @@ def _read_policy(data: Any) -> Policy:
     if not isinstance(data, dict):
         raise TypeError("json: cannot unmarshal into Go value of type struct")
     if data.get("apiVersion") == _VERSION and data.get("kind") == "Policy":
-        return _from_v1beta1(data.get("spec") or {})
+        spec = data.get("spec") or {}
+        if not isinstance(spec, dict):
+            raise TypeError("json: cannot unmarshal into Go struct field Policy.spec of type v1beta1.PolicySpec")
+        return _from_v1beta1(spec)
     return _from_unversioned(data)
 
 
@@ -73,7 +76,7 @@ def _from_v1beta1(spec: dict[str, Any]) -> Policy:
     return Policy(
         user,
         group,
-        bool(spec.get("readonly")),
+        _flag(spec, "readonly"),
         _text(spec, "namespace"),
         _text(spec, "resource"),
         _text(spec, "apiGroup"),
@@ -88,7 +91,7 @@ def _from_unversioned(data: dict[str, Any]) -> Policy:
     return Policy(
         user,
         group if user or group else ALL_AUTHENTICATED,
-        bool(data.get("readonly")),
+        _flag(data, "readonly"),
         namespace or "*",
         resource or "*",
         "*",
@@ -132,8 +135,16 @@ def _path_matches(pattern: str, path: str) -> bool:
     return pattern == path or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
 
 
+def _flag(data: dict[str, Any], key: str) -> bool:
+    value = data.get(key)
+    if not isinstance(value, bool | None):
+        raise TypeError(f"json: cannot unmarshal into Go struct field .{key} of type bool")
+    return bool(value)
+
+
 def _text(data: dict[str, Any], key: str) -> str:
-    value = data.get(key) or ""
+    value = data.get(key)
+    value = "" if value is None else value
     if not isinstance(value, str):
         raise TypeError(f"json: cannot unmarshal into Go struct field .{key} of type string")
     return value

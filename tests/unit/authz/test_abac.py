@@ -31,7 +31,9 @@ def test_lines(text, policy):
     assert parse_policies(f"# comment\n\n{text}\n".encode(), "f") == (policy,)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"user": 7}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"user": 7}', '{"user": "a", "readonly": 0}', line(user="a", readonly="false"), line(user=0)]
+)
 def test_bad_lines_are_named(text):
     with pytest.raises(ValueError, match="error reading policy file f, line 2: "):
         parse_policies(f"#\n{text}".encode(), "f")

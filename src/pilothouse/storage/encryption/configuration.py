@@ -13,6 +13,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pilothouse.machinery.field_errors import FieldError, Path, aggregate, invalid, required
+from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.shapes import unknown_fields, without_nulls
 from pilothouse.machinery.times import TimeError, parse_duration
 from pilothouse.machinery.yaml_codec import load
 
@@ -58,6 +60,25 @@ class Provider:
     kms: KMS | None = None
 
 
+_KEYED: Final = {"keys": [{"name": str, "secret": str}]}
+_SHAPE: Final = {
+    "apiVersion": str,
+    "kind": str,
+    "resources": [
+        {
+            "resources": [str],
+            "providers": [
+                {
+                    "aesgcm": _KEYED,
+                    "aescbc": _KEYED,
+                    "secretbox": _KEYED,
+                    "identity": {"": str},
+                    "kms": {"apiVersion": str, "name": str, "cachesize": int, "endpoint": str, "timeout": str},
+                }
+            ],
+        }
+    ],
+}
 _OLD_KMS: Final = (
     "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 instead.  "
     "Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature."
@@ -82,8 +103,10 @@ def parse_configuration(data: bytes) -> tuple[Rule, ...]:
         raise ValueError(f"got unexpected config type: {document.get('kind')}")
     if document.get("apiVersion") not in ("apiserver.config.k8s.io/v1", "v1"):
         raise ValueError(f"no kind EncryptionConfiguration is registered for version {document.get('apiVersion')}")
-    entries = document.get("resources") or []
-    _check_shape(entries)
+    unknown = unknown_fields(document, _SHAPE)
+    if unknown:
+        raise ValueError(f"strict decoding error: {', '.join(f'unknown field {quote(field)}' for field in unknown)}")
+    entries = without_nulls(document, _SHAPE).get("resources") or ()
     faults = _faults(entries)
     if faults:
         raise ValueError(aggregate(str(fault) for fault in faults))
@@ -129,25 +152,6 @@ def _refuse_masked(rules: Sequence[Rule]) -> None:
 
 def _show(group: str, resource: str) -> str:
     return f"{resource}.{group}" if group or resource == "*" else resource
-
-
-def _check_shape(entries: Any) -> None:
-    """Refuse what cannot even be looked at."""
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ValueError("resources must be a list of objects")
-    for entry in entries:
-        unknown = set(entry) - {"resources", "providers"}
-        names, providers = entry.get("resources") or [], entry.get("providers") or []
-        if unknown:
-            raise ValueError(f'strict decoding error: unknown field "resources[].{min(unknown)}"')
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError("resources[].resources must be a list of strings")
-        if not isinstance(providers, list) or not all(isinstance(each, dict) for each in providers):
-            raise ValueError("resources[].providers must be a list of objects")
-        for provider in providers:
-            if set(provider) - set(PROVIDERS):
-                unknown_name = min(set(provider) - set(PROVIDERS))
-                raise ValueError(f'strict decoding error: unknown field "resources[].providers[].{unknown_name}"')
 
 
 def _faults(entries: Sequence[Mapping[str, Any]]) -> list[FieldError]:

@@ -70,7 +70,7 @@ def test_a_whole_configuration():
         (["secrets"], {"kms": {**SERVICE, "name": "a:b"}}, "invalid KMS provider name a:b, must not contain ':'"),
         (["secrets"], {"kms": {**SERVICE, "timeout": "-1s"}}, "timeout should be a positive value"),
         (["secrets"], {"kms": {**SERVICE, "cachesize": 1}}, "cachesize is not supported in v2"),
-        (["secrets"], {"rot13": {}}, 'unknown field "resources[].providers[].rot13"'),
+        (["secrets"], {"rot13": {}}, 'unknown field "resources[0].providers[0].rot13"'),
     ],
 )
 def test_faults(resources, provider, fault):
