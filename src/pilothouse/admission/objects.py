@@ -22,7 +22,9 @@ _MOST_FOUND: Final = 10_000
 class Objects:
     """The objects of one resource."""
 
-    __slots__ = ("_cache", "_decode", "_found", "_key", "_memo", "_prefix", "_revision", "store")
+    __slots__ = (
+        "_cache", "_counted_at", "_decode", "_found", "_key", "_memo", "_none", "_prefix", "_revision", "store",
+    )  # fmt: skip
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -31,11 +33,18 @@ class Objects:
         self._found: dict[tuple[str, str], Object] = {}
         """What ``get`` has found at ``_revision``."""
         self._revision = -1
+        self._none, self._counted_at = False, -1
+        """Whether there was nothing at a revision."""
 
     @property
     def is_empty(self) -> bool:
         """Whether there are none for sure; False while the cache is not loaded."""
-        return self._cache.ready and not len(self._cache)
+        cache = self._cache
+        if self._counted_at != cache.changed_revision or not cache.ready:
+            if not cache.ready:
+                return False
+            self._counted_at, self._none = cache.changed_revision, not len(cache)
+        return self._none
 
     async def ready(self) -> None:
         """Wait until the cache is loaded."""
