@@ -236,6 +236,18 @@ def test_oidc_by_flags_with_key_rotation(launch, secured, issuer):
     wait_for(lambda: ask(server, token)[0] == 201)  # unknown keys are looked up at most once a second
 
 
+def test_the_authority_of_an_issuer_is_read_again_when_the_file_changes(launch, secured, issuer, tmp_path):
+    data, flags = secured
+    authority = tmp_path / "issuer-ca.crt"
+    authority.write_bytes((data / "pki" / "ca.crt").read_bytes())
+    trust = (f"--oidc-issuer-url={issuer.url}", "--oidc-client-id=app", f"--oidc-ca-file={authority}")
+    server = launch(data, *flags, *trust)
+    token = issuer.token(sub="jane")
+    assert ask(server, token)[0] == 401
+    authority.write_bytes(issuer.peer.authority.read_bytes())
+    wait_for(lambda: ask(server, token)[0] == 201)
+
+
 def test_structured_configuration_with_several_issuers_and_anonymous_paths(
     launch, secured, start_peer, issuer, tmp_path
 ):

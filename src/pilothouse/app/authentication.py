@@ -22,6 +22,7 @@ from pilothouse.authn.authentication_configuration import (
     parse_configuration,
 )
 from pilothouse.authn.authenticator import Authenticated, Authenticator
+from pilothouse.authn.certificate_chain import parse_authorities
 from pilothouse.authn.external_signer import SERVICE, ExternalSigner, SigningFailed
 from pilothouse.authn.jose import Signer, VerificationKey, load_private_key
 from pilothouse.authn.metrics import AuthenticationMetrics, SignerMetrics
@@ -100,11 +101,13 @@ class Authentication:
             if flags.authentication_config
             else None
         )
+        self._oidc_authority = WatchedFile(flags.oidc_ca_file, _read_authority) if flags.oidc_ca_file else None
         self._settings = self._read_flags()
         self._built = self._build()
         if self._file is not None:
             self.metrics.reloads.in_force(self._file.content)
-        self._replaceable = Replaceable(self._built.authenticator) if self._file is not None else None
+        exchangeable = self._file is not None or self._oidc_authority is not None
+        self._replaceable = Replaceable(self._built.authenticator) if exchangeable else None
         self.authenticator: Authenticator = self._replaceable or self._built.authenticator
         self._key_files: list[WatchedFile[Any]] = []
         self.keys = building.read_keys(flags.service_account_key_file, self._key_files)
@@ -175,22 +178,31 @@ class Authentication:
             logger.info("%s changed and was read again", path)
         for file in self._key_files:
             file.poll()
-        if self._file is None or self._replaceable is None:
+        if self._oidc_authority is not None and self._oidc_authority.poll():
+            self._settings = self._read_flags()
+            self._replace()
+            logger.info("%s changed and was read again", self._oidc_authority.path)
+        if self._file is None:
             return
         if self._file.poll():
             try:
-                self._built = self._build()
+                self._replace()
             except (OSError, ValueError) as error:
                 logger.error("%s cannot be used: %s", self._file.path, error)
                 self.metrics.reloads.note("failure")
                 return
             self.metrics.reloads.note("success")
             self.metrics.reloads.in_force(self._file.content)
-            self._replaceable.current = self._built.authenticator
             logger.info("%s changed and was read again", self._file.path)
         elif self._file.error is not None:
             self.metrics.reloads.note("failure")
             logger.error("%s cannot be used: %s", self._file.path, self._file.error)
+
+    def _replace(self) -> None:
+        """Authenticate from now on by what files say now. Raises ``OSError`` and ``ValueError``."""
+        assert self._replaceable is not None
+        self._built = self._build()
+        self._replaceable.current = self._built.authenticator
 
     async def close(self) -> None:
         """Wait for what was begun on the side."""
@@ -260,10 +272,7 @@ class Authentication:
 
     def _issuer_of_flags(self) -> TrustedIssuer:
         flags = self._options.authentication
-        authority = ""
-        if flags.oidc_ca_file:
-            with open(flags.oidc_ca_file, encoding="ascii") as file:
-                authority = file.read()
+        authority = "" if self._oidc_authority is None else self._oidc_authority.value
         return issuer_from_flags(
             flags.oidc_issuer_url,
             flags.oidc_client_id,
@@ -317,3 +326,9 @@ class Authentication:
             await store.update(ctx, name, change, create=False)
         except (errors.StatusError, StorageError) as error:
             logger.warning("cannot note the use of the token in secret %s/%s: %s", namespace, name, error)
+
+
+def _read_authority(content: bytes) -> str:
+    """Certificates to trust an issuer by. Raises ``ValueError``."""
+    parse_authorities(content)
+    return content.decode("ascii")
