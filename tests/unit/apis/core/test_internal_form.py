@@ -1,0 +1,40 @@
+"""Refused structs with the names and the order of the original's internal types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pilothouse.apis.core.internal_form import internal_form
+
+
+@pytest.mark.parametrize(
+    ("type_name", "value", "shown"),
+    [
+        ("core.v1.NodeSpec", {"externalID": "x"}, {"DoNotUseExternalID": "x", "PodCIDRs": None}),
+        (
+            "flowcontrol.v1.Subject",
+            {"kind": "ServiceAccount", "serviceAccount": {"namespace": "n", "name": "a"}},
+            {"ServiceAccount": {"Namespace": "n", "Name": "a"}, "User": None},
+        ),
+        ("flowcontrol.v1.ResourcePolicyRule", {"apiGroups": ["*"]}, {"APIGroups": ["*"], "Verbs": None}),
+        ("resource.v1.DeviceSelector", {"cel": {"expression": "true"}}, {"CEL": {"Expression": "true"}}),
+        ("core.v1.PodSpec", {"serviceAccount": "s"}, {"DeprecatedServiceAccount": "s"}),
+    ],
+)
+def test_names(type_name: str, value: dict[str, Any], shown: dict[str, Any]) -> None:
+    found = internal_form(type_name, value)
+    assert {key: found[key] for key in shown} == shown
+
+
+def test_fields_that_only_internal_types_have() -> None:
+    found = internal_form("certificates.v1.PodCertificateRequestSpec", {"signerName": "a.b/c"})
+    assert list(found)[7:] == [
+        "MaxExpirationSeconds",
+        "PKIXPublicKey",
+        "ProofOfPossession",
+        "StubPKCS10Request",
+        "UnverifiedUserAnnotations",
+    ]
+    assert found["PKIXPublicKey"] is None
