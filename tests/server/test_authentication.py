@@ -240,8 +240,8 @@ def test_the_authority_of_an_issuer_is_read_again_when_the_file_changes(launch, 
     data, flags = secured
     authority = tmp_path / "issuer-ca.crt"
     authority.write_bytes((data / "pki" / "ca.crt").read_bytes())
-    trust = (f"--oidc-issuer-url={issuer.url}", "--oidc-client-id=app", f"--oidc-ca-file={authority}")
-    server = launch(data, *flags, *trust)
+    trust = (f"--oidc-issuer-url={issuer.url}", f"--oidc-ca-file={authority}", "--oidc-signing-algs=ES256")
+    server = launch(data, *flags, *trust, "--oidc-client-id=app")
     token = issuer.token(sub="jane")
     assert ask(server, token)[0] == 401
     authority.write_bytes(issuer.peer.authority.read_bytes())
