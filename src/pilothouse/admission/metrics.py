@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
+from pilothouse.admission.pod_security.metrics import PodSecurityMetrics
 from pilothouse.machinery.metrics import Counter, Gauge, Histogram, Instrument, Observations
 
 ADMIT: Final = "admit"
@@ -45,6 +46,7 @@ class AdmissionMetrics:
         self.webhooks = WebhookMetrics()
         self.conditions = ConditionMetrics()
         self.manifests = ManifestMetrics()
+        self.pod_security = PodSecurityMetrics()
         self.validations = PolicyMetrics("validating", "[BETA]", ("enforcement_action",))
         self.mutations = PolicyMetrics("mutating", "[ALPHA]")
 
@@ -59,7 +61,7 @@ class AdmissionMetrics:
     def instruments(self) -> list[Instrument]:
         """All of them."""
         summary = _Summary(f"{_PREFIX}_step_admission_duration_seconds", self._phases)
-        parts = (self.webhooks, self.conditions, self.manifests, self.validations, self.mutations)
+        parts = (self.webhooks, self.conditions, self.manifests, self.pod_security, self.validations, self.mutations)
         return [self._phases, summary, self._plugins, *(each for part in parts for each in part.instruments())]
 
 

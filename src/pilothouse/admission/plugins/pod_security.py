@@ -12,7 +12,8 @@ from pilothouse.admission.environment import Environment
 from pilothouse.admission.objects import Objects
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.pod_security.configuration import read_configuration
-from pilothouse.admission.pod_security.evaluating import Evaluation, evaluate
+from pilothouse.admission.pod_security.evaluating import NEWEST, Evaluation, evaluate
+from pilothouse.admission.pod_security.metrics import AUDIT, ENFORCE, WARN
 from pilothouse.admission.pod_security.namespaces import check_labels, describe_pods
 from pilothouse.admission.pod_security.policies import (
     LATEST,
@@ -58,6 +59,7 @@ class PodSecurity(Plugin):
         self._configuration = read_configuration(configuration)
         self._namespaces = environment.objects("", "v1", "namespaces")
         self._pods = environment.objects("", "v1", "pods")
+        self._metrics = environment.metrics.pod_security
 
     def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:
         """Namespaces, pods through whatever may change them, and what makes pods."""
@@ -85,9 +87,11 @@ class PodSecurity(Plugin):
     def _is_exempt(self, attributes: Attributes) -> bool:
         if attributes.namespace in self._configuration.namespaces:
             attributes.annotations[PREFIX + "exempt"] = "namespace"
+            self._metrics.exempt(attributes)
             return True
         if self._configuration.usernames and attributes.user.name in self._configuration.usernames:
             attributes.annotations[PREFIX + "exempt"] = "user"
+            self._metrics.exempt(attributes)
             return True
         return False
 
@@ -109,10 +113,12 @@ class PodSecurity(Plugin):
             why = f"failed to lookup namespace {quote(attributes.namespace)}"
             missing = errors.not_found(_NAMESPACES, attributes.namespace)
             attributes.annotations[PREFIX + "error"] = f"Internal error occurred: {why}: {missing.message}"
+            self._metrics.failed(attributes, fatal=True)
             raise errors.internal_error(why)
         policy, errs = parsed
         if not errs and policy.is_privileged:
             attributes.annotations[PREFIX + "enforce-policy"] = _PRIVILEGED
+            self._metrics.passed_unrestricted(attributes)
             return
         if attributes.operation == UPDATE and not _is_significant(pod, attributes.old_object or {}):
             return
@@ -124,6 +130,7 @@ class PodSecurity(Plugin):
             missing = errors.not_found(_NAMESPACES, attributes.namespace).message
             why = f"failed to lookup namespace {quote(attributes.namespace)}: {missing}"
             attributes.annotations[PREFIX + "error"] = why
+            self._metrics.failed(attributes, fatal=True)
             return
         policy, errs = parsed
         if not errs and policy.warn.level == policy.audit.level == PRIVILEGED:
@@ -148,9 +155,11 @@ class PodSecurity(Plugin):
         notes = attributes.annotations
         if spec.get("runtimeClassName") in self._configuration.runtime_classes:
             notes[PREFIX + "exempt"] = "runtimeClass"
+            self._metrics.exempt(attributes)
             return
         if errs:
             notes[PREFIX + "error"] = f"Failed to parse policy: {aggregate(str(error) for error in errs)}"
+            self._metrics.failed(attributes, fatal=False)
         known: dict[LevelVersion, Evaluation] = {}
 
         def judge(wanted: LevelVersion) -> Evaluation:
@@ -158,16 +167,24 @@ class PodSecurity(Plugin):
                 known[wanted] = evaluate(wanted, metadata, spec)
             return known[wanted]
 
+        count = self._metrics.evaluated
+        refusal = None
         if enforce:
             notes[PREFIX + "enforce-policy"] = str(policy.enforce)
+            found = judge(policy.enforce)
+            count(attributes, policy.enforce, ENFORCE, NEWEST, allowed=not found.faults)
+            if found.faults:
+                why = f'violates PodSecurity "{policy.enforce}": {found.detail}'
+                refusal = errors.forbidden(attributes.resource.group_resource, attributes.name, why)
         if judge(policy.audit).faults:
             would = f'would violate PodSecurity "{policy.audit}": {judge(policy.audit).detail}'
             notes[PREFIX + "audit-violations"] = would
-        if enforce and judge(policy.enforce).faults:
-            why = f'violates PodSecurity "{policy.enforce}": {judge(policy.enforce).detail}'
-            raise errors.forbidden(attributes.resource.group_resource, attributes.name, why)
+            count(attributes, policy.audit, AUDIT, NEWEST, allowed=False)
+        if refusal is not None:
+            raise refusal
         if judge(policy.warn).faults:
             attributes.warnings.append(f'would violate PodSecurity "{policy.warn}": {judge(policy.warn).detail}')
+            count(attributes, policy.warn, WARN, NEWEST, allowed=False)
 
     async def _validate_namespace(self, attributes: Attributes, namespace: dict[str, Any]) -> None:
         configuration = self._configuration

@@ -14,7 +14,7 @@ from pilothouse.admission.pod_security.checks.kernel import Check
 from pilothouse.admission.pod_security.checks.wording import Fault
 from pilothouse.admission.pod_security.policies import BASELINE, LATEST, PRIVILEGED, RESTRICTED, LevelVersion
 
-_NEWEST: Final = 37
+NEWEST: Final = 37
 
 
 class _Rule(NamedTuple):
@@ -83,7 +83,7 @@ class Evaluation(NamedTuple):
         return ", ".join(f"{reason} ({detail})" if detail else reason for reason, detail in self.faults)
 
 
-def evaluate(wanted: LevelVersion, metadata: dict[str, Any], spec: dict[str, Any], newest: int = _NEWEST) -> Evaluation:
+def evaluate(wanted: LevelVersion, metadata: dict[str, Any], spec: dict[str, Any], newest: int = NEWEST) -> Evaluation:
     """Hold a pod against a level; versions of the future count as the newest one."""
     if wanted.level == PRIVILEGED:
         return Evaluation(())
