@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 import orjson
@@ -25,8 +27,9 @@ from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 from pilothouse.machinery.schema.decoding import DecodeError, decode, found
 from pilothouse.machinery.schema.raw import as_sent, compacted, raw_places, read_texts, written_anew
+from pilothouse.machinery.schema.repeating import MOST_FAULTS, read_repeating
 from pilothouse.machinery.schema.types import Struct
-from pilothouse.machinery.schema.unknown import unknown_fields
+from pilothouse.machinery.schema.unknown import in_key_order, unknown_fields
 from pilothouse.net.messages import BodyTooLarge
 
 BODY_LIMIT: Final = 3 * 1024 * 1024
@@ -127,10 +130,20 @@ async def _read(request: APIRequest, expected: Expected, data: bytes, format: st
     if places:
         request.raw = as_sent(read_texts(data, places)) if format == JSON else written_anew(places)
     # Decoding may work in place: whether fields stand twice is told by the body as it was sent.
-    twice = await repeated_fields(data, value) if format == JSON else []
+    faults: list[str] = []
+    if repeated:
+        faults = [repeated] if validation == "Strict" else repeated_lines(repeated)
+    custom, told = expected.formats is NO_PROTOBUF, False
+    if format == JSON and go_json.may_repeat_fields(data, value):
+        if custom:
+            faults = [f"duplicate field {quote(path)}" for path in await offload(go_json.duplicate_fields, data)]
+        elif (reading := await offload(partial(read_repeating, expected.struct), data)) is not None:
+            (value, faults), told = reading, True
     obj, unknown = _decode(value, expected, data)
     keep_reset(value, obj, expected.explicit)
-    report(request, validation, expected, unknown, twice, repeated)
+    if unknown is not None and not told and validation != "Ignore":
+        faults += unknown() if format == JSON or custom else strict_faults(expected, in_key_order(value))
+    report(request, validation, expected, faults)
     return obj
 
 
@@ -251,26 +264,9 @@ def summarize(data: bytes) -> str:
     return (start.decode("utf-8", "replace") if data[:1] == b"{" else start.hex()) + more
 
 
-def report(
-    request: APIRequest,
-    validation: str,
-    expected: Expected,
-    unknown: Faults | None,
-    twice: list[str],
-    repeated: str = "",
-) -> None:
+def report(request: APIRequest, validation: str, expected: Expected, faults: list[str]) -> None:
     """Tell the client about fields that stand twice or that nobody knows, as it asked to be told."""
-    if validation == "Ignore":
-        return
-    faults: list[str] = []
-    if unknown is not None:
-        faults += unknown()
-    if repeated:
-        faults[:0] = [repeated] if validation == "Strict" else repeated_lines(repeated)
-    duplicates = [f"duplicate field {quote(path)}" for path in twice]
-    # Custom resources are read twice by the original, first for what stands twice, then for what is unknown.
-    faults = duplicates + faults if expected.formats is NO_PROTOBUF else faults + duplicates
-    if not faults:
+    if not faults or validation == "Ignore":
         return
     if validation == "Strict":
         raise cannot_handle(expected.gvk, expected, "strict decoding error: " + ", ".join(faults))
@@ -285,7 +281,8 @@ def repeated_lines(message: str) -> list[str]:
 
 def strict_faults(expected: Expected, value: Any) -> list[str]:
     """What a strict decoder says about fields nobody knows."""
-    return [f"unknown field {quote(path)}" for path in unknown_fields(expected.struct, value)]
+    paths = islice(unknown_fields(expected.struct, value), MOST_FAULTS)
+    return [f"unknown field {quote(path)}" for path in paths]
 
 
 def _from_protobuf(data: bytes, expected: Expected) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class APIRequest(Request):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._query: Query | None = None
-        self.warnings: list[str] | None = None
+        self.warnings: dict[str, None] | None = None
         self.watch_seconds = 1800
         """How long a watch lasts at least when the client does not say."""
         self.ask: Ask | None = None
@@ -65,6 +65,5 @@ class APIRequest(Request):
     def warn(self, message: str) -> None:
         """Add a Warning header to the answer."""
         if self.warnings is None:
-            self.warnings = [message]
-        elif message not in self.warnings:
-            self.warnings.append(message)
+            self.warnings = {}
+        self.warnings[message] = None

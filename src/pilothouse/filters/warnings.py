@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from typing import Final
+
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.types import Handler
 from pilothouse.net.messages import Response
 
-_TOTAL_LIMIT = 4 * 1024
-_SHORT = 256
+_TOTAL_LIMIT: Final = 4 * 1024
+_SHORT: Final = 256
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Warnings with such characters are not sent."""
 
 
 def with_warnings(following: Handler) -> Handler:
@@ -22,24 +28,24 @@ def with_warnings(following: Handler) -> Handler:
     return handle
 
 
-def warning_headers(warnings: list[str]) -> list[tuple[bytes, bytes]]:
-    """One header a warning; when they are too long together, each is cut, and then the rest is dropped."""
-    texts = list(dict.fromkeys(warnings))
-    if sum(len(text.encode()) for text in texts) > _TOTAL_LIMIT:
-        texts = [text[:_SHORT] for text in texts]
+def warning_headers(warnings: Iterable[str]) -> list[tuple[bytes, bytes]]:
+    """One header a warning. When they get too long together, each is cut, and more come only until that is too long."""
+    texts = [text for text in dict.fromkeys(warnings) if text and _CONTROL.search(text) is None]
+    if sum(map(len, texts)) <= _TOTAL_LIMIT:
+        return [(b"warning", quote_warning(text)) for text in texts]
     headers: list[tuple[bytes, bytes]] = []
-    total = 0
+    whole = written = 0
     for text in texts:
-        header = quote_warning(text)
-        total += len(header)
-        if total > _TOTAL_LIMIT:
+        # Cutting begins with the warning that is too much; those before it are cut too, however many they are.
+        if whole > _TOTAL_LIMIT and written >= _TOTAL_LIMIT:
             break
-        headers.append((b"warning", header))
+        whole += len(text)
+        written += min(len(text), _SHORT)
+        headers.append((b"warning", quote_warning(text[:_SHORT])))
     return headers
 
 
 def quote_warning(text: str) -> bytes:
-    """``299 - "text"``, control characters made harmless."""
-    clean = "".join(char if char.isprintable() else " " for char in text)
-    escaped = clean.replace("\\", "\\\\").replace('"', '\\"')
-    return f'299 - "{escaped}"'.encode()
+    """``299 - "text"``."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{escaped}"'.encode("utf-8", "replace")
