@@ -43,6 +43,30 @@ def test_reports_in_the_status() -> None:
         assert not observed(server, 2)["status"].get("typeChecking")
 
 
+def test_custom_resources_have_types_too() -> None:
+    group = "types.example.com"
+    schema = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}},
+    }
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "widgets", "kind": "Widget"}
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
+    with InProcessServer("--check-policy-types") as server:
+        crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        assert server.call("POST", crds, {"metadata": {"name": f"widgets.{group}"}, "spec": spec}).status == 201
+        deadline = time.monotonic() + 10
+        while server.call("GET", f"/apis/{group}/v1/widgets").status != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        made = policy("object.spec.size > 1 && object.metadata.name != ''", "object.spec.colour == 'red'")
+        made["spec"]["matchConstraints"]["resourceRules"] = [{**RULE, "apiGroups": [group], "resources": ["widgets"]}]
+        assert server.call("POST", POLICIES, made).status == 201
+        (warning,) = observed(server, 1)["status"]["typeChecking"]["expressionWarnings"]
+    assert warning["fieldRef"] == "spec.validations[1].expression"
+    assert warning["warning"].startswith(f"{group}/v1, Kind=Widget: ERROR: <input>:1:12: undefined field 'colour'")
+
+
 def test_nothing_unless_asked_for() -> None:
     with InProcessServer() as server:
         assert server.call("POST", POLICIES, policy("object.dta.size() > 1")).status == 201
