@@ -338,3 +338,53 @@ async def test_nothing_is_given_or_changed_without_a_right(prey: Prey, seed: int
 )
 def test_the_oracle_knows_the_rights(method: str, target: str, known: bool, allowed: bool) -> None:
     assert is_allowed(method, target, known) is allowed
+
+
+MAPS = "/api/v1/namespaces/open/configmaps"
+ODD_FORMS: list[tuple[str, list[str], int]] = [
+    (f"GET {MAPS}", ["Authorization: Bearer {token}"], 200),
+    (f"GET {MAPS}", ["Authorization: Bearer {token}", "Authorization: Bearer x"], 200),
+    (f"GET {MAPS}", ["Authorization: Bearer x", "Authorization: Bearer {token}"], 401),
+    (f"GET {MAPS}", ["Authorization: Bearer {token} more"], 200),
+    (f"GET {MAPS}", ["Authorization: Bearer  {token}"], 403),
+    (f"GET {MAPS}", ["Authorization: Bearer\t{token}"], 403),
+    (f"GET {MAPS}", ["Authorization: Bearer {token}\x00"], 400),
+    (f"GET {MAPS}", ["Authorization : Bearer {token}"], 400),
+    (f"GET {MAPS}", ["X: y", " Authorization: Bearer {token}"], 400),
+    (f"GET {MAPS}?access_token={{token}}", [], 403),
+    (f"GET {MAPS}", ["Authorization: Bearer {token}", "Impersonate-User: "], 200),
+    (f"GET {MAPS}", ["Authorization: Bearer {token}", "Impersonate-User: ", "Impersonate-Group: a"], 400),
+    (f"GET {MAPS}", ["Authorization: Bearer {token}", "Impersonate-Extra-: a"], 400),
+    (f"GET {MAPS}", ["Authorization: Bearer {token}", "Impersonate-User: a", "Impersonate-User: b"], 403),
+    (f"GET {MAPS}", ["Authorization: Bearer {token}", "X-Remote-User: kubernetes-admin"], 200),
+    ("GET /api/v1/secrets", ["Authorization: Bearer {token}", "X-Remote-Group: system:masters"], 403),
+    (f"GET https://elsewhere{MAPS}", ["Authorization: Bearer {token}"], 200),
+    ("GET https://elsewhere/api/v1/secrets", ["Authorization: Bearer {token}"], 403),
+    (f"POST {MAPS}", ["Authorization: Bearer {token}", "Content-Length: -1"], 400),
+    (f"POST {MAPS}", ["Authorization: Bearer {token}", "Content-Length: 2, 2"], 400),
+    (f"POST {MAPS}", ["Authorization: Bearer {token}", "Transfer-Encoding: gzip, chunked"], 501),
+    (f"GET {MAPS}", ["Authorization: Bearer {token}", *(f"X-{number}: 1" for number in range(100_000))], 431),
+    (f"GET {MAPS}", ["Authorization: Bearer {token}", "X: " + "x" * 1_100_000], 431),
+    (f"GET {MAPS}/.." + "/closed/configmaps", ["Authorization: Bearer {token}"], 403),
+    (f"GET {MAPS}/%2e%2e", ["Authorization: Bearer {token}"], 400),
+    (f"GET {MAPS}/%zz", ["Authorization: Bearer {token}"], 400),
+    (f"GET {MAPS}/a b", ["Authorization: Bearer {token}"], 400),
+]
+
+
+async def test_odd_forms_of_credentials_and_requests(prey: Prey) -> None:
+    wrong = []
+    for line, headers, expected in ODD_FORMS:
+        lines = [f"{line.replace('{token}', prey.token)} HTTP/1.1", "Host: x", "Connection: close"]
+        lines += [header.replace("{token}", prey.token) for header in headers]
+        status, answer = await ask(prey, "\r\n".join(lines).encode() + b"\r\n\r\n")
+        if status != expected or (status == 200 and b'"in":"open"' not in answer):
+            wrong.append((line, headers[-1:], expected, status, answer[-200:]))
+    assert wrong == []
+
+
+async def test_trailers_are_no_headers(prey: Prey) -> None:
+    head = f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n"
+    trailer = f"0\r\nAuthorization: Bearer {prey.token}\r\n\r\n"
+    status, _ = await ask(prey, f"{head}Trailer: Authorization\r\n\r\n{trailer}".encode())
+    assert status == 403
