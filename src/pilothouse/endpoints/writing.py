@@ -172,8 +172,8 @@ class Write:
         if admission is None or not admission.handles(operation):
             return None
 
-        async def validate(obj: Object, old: Object | None) -> None:
-            await admission.validate(self._attributes(operation, obj, old))
+        def validate(obj: Object, old: Object | None) -> Awaitable[None]:
+            return admission.validate(self._attributes(operation, obj, old))
 
         return validate
 
