@@ -63,7 +63,7 @@ class Event:
         self._level = verdict.level
         self.omitted = verdict.omitted
         self.omits_managed_fields = verdict.omit_managed_fields
-        self._started = time.time()
+        self._started = getattr(request, "received", 0.0) or time.time()
         self._audit_id = request.audit_id
         self._target = request.target.decode("latin-1")
         self._verb = info.verb

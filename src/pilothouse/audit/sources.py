@@ -9,7 +9,8 @@ from pilothouse.net.messages import Request
 
 def source_addresses(request: Request) -> list[str]:
     """All addresses in the order of the way here. Texts that are no addresses are left out."""
-    peer = request.connection.peer[0]
+    # A socket for both families shows addresses of the older one inside of the newer.
+    peer = request.connection.peer[0].removeprefix("::ffff:")
     headers = request.headers
     if b"x-forwarded-for" not in headers and b"x-real-ip" not in headers:
         return [peer] if peer else []
@@ -24,6 +25,8 @@ def source_addresses(request: Request) -> list[str]:
 
 def _address(text: bytes) -> str:
     try:
-        return str(ipaddress.ip_address(text.decode("ascii").strip()))
+        found = ipaddress.ip_address(text.decode("ascii").strip())
     except ValueError:
         return ""
+    mapped = found.ipv4_mapped if found.version == 6 else None
+    return str(mapped or found)

@@ -32,6 +32,8 @@ def with_authentication(
     note, note_user, clock = metrics.note, metrics.note_user, time.perf_counter
 
     async def handle(request: APIRequest) -> Response:
+        if note_refusal is not None:
+            request.received = time.time()
         started = clock()
         result = "failure"
         try:

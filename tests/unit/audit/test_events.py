@@ -129,6 +129,18 @@ def test_source_addresses(make_request, forwarded, real, addresses):
     assert decoded(Event(request, Verdict(METADATA), None))["sourceIPs"] == addresses
 
 
+def test_a_socket_for_both_families_shows_plain_addresses(make_request):
+    request = make_request(x_forwarded_for="::ffff:192.0.2.9")
+    request.connection.peer = ("::ffff:192.0.2.1", 1)
+    assert decoded(Event(request, Verdict(METADATA), None))["sourceIPs"] == ["192.0.2.9", "192.0.2.1"]
+
+
+def test_a_request_was_received_before_anybody_asked_who_sent_it(make_request):
+    request = make_request()
+    request.received = 1_000_000.5
+    assert decoded(Event(request, Verdict(METADATA), None))["requestReceivedTimestamp"] == "1970-01-12T13:46:40.500000Z"
+
+
 def test_long_agents_are_cut(make_request):
     found = decoded(Event(make_request(user_agent="x" * 2000), Verdict(METADATA), None))
     assert found["userAgent"] == "x" * 1024 + "...TRUNCATED"
