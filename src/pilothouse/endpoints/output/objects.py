@@ -6,13 +6,16 @@ Other versions of an object are made once and kept with the entry; other forms a
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import orjson
 
 from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, TABLE, Media
-from pilothouse.endpoints.output.table import partial_metadata, table_of
+from pilothouse.endpoints.output.rows import MetadataMaker, make_all, partial_metadata
+from pilothouse.endpoints.output.table import table_of, table_parts
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import encode_object
 from pilothouse.endpoints.scope import ResourceScope
@@ -22,6 +25,7 @@ from pilothouse.storage.cacher import Entry
 
 _CHUNK: Final = 64
 _JOINED_LIMIT: Final = 256 * 1024
+_ON_THE_LOOP: Final = 32  # objects that are decoded and encoded at once
 
 
 def served_data(scope: ResourceScope, entry: Entry) -> bytes:
@@ -83,7 +87,7 @@ def list_metadata(
     return metadata
 
 
-def list_response(
+async def list_response(
     scope: ResourceScope,
     request: APIRequest,
     media: Media,
@@ -92,23 +96,46 @@ def list_response(
     token: str = "",
     remaining: int | None = None,
 ) -> Response:
-    """Answer with a list."""
-    if media.format == JSON and not media.transform and not media.pretty:
+    """Answer with a list. Others get their turns while a long one is made."""
+    as_bytes = media.format == JSON and not media.pretty
+    if as_bytes and not media.transform:
         return _plain_list(scope, entries, revision, token, remaining)
     metadata = list_metadata(revision, token, remaining)
-    if media.transform == TABLE:
-        obj = table_of(scope, request, media, entries, str(revision), metadata)
-    elif media.transform == METADATA:
+    if media.transform == METADATA:
         raise _wrong_transform(scope, METADATA, "a list", "List")
-    elif media.transform == METADATA_LIST:
-        items = [metadata_of(scope, entry, media) for entry in entries] or None
-        version = f"meta.k8s.io/{media.version}"
-        obj = {"kind": METADATA_LIST, "apiVersion": version, "metadata": metadata, "items": items}
-    else:
-        items = [orjson.loads(served_data(scope, entry)) for entry in entries]
+    if media.transform == TABLE:
+        if as_bytes:
+            return _joined(*await table_parts(scope, request, media, entries, metadata))
+        table = table_of(scope, request, media, entries, str(revision), metadata)
+        return Response(200, encode_object(media, table), media.content_type)
+    if media.transform == METADATA_LIST and as_bytes and entries:
+        return _joined(*await _metadata_parts(scope, media, entries, metadata))
+    if not media.transform:
         metadata = list_metadata(revision, token, remaining, explicit=scope.keeps_type)
-        obj = {"kind": scope.list_kind, "apiVersion": scope.api_version, "metadata": metadata, "items": items}
-    return Response(200, encode_object(media, obj), media.content_type)
+    encode = partial(_encode_list, scope, media, entries, metadata)
+    body = encode() if len(entries) <= _ON_THE_LOOP else await asyncio.to_thread(encode)
+    return Response(200, body, media.content_type)
+
+
+async def _metadata_parts(
+    scope: ResourceScope, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]
+) -> tuple[bytes, list[bytes], bytes]:
+    """A PartialObjectMetadataList in JSON: what comes before its items, the items, and what follows."""
+    maker = MetadataMaker(scope, media.version, partial(served_data, scope), "meta")
+    items = await make_all(entries, maker.find, maker.make)
+    head = {"kind": METADATA_LIST, "apiVersion": f"meta.k8s.io/{media.version}", "metadata": metadata}
+    return orjson.dumps(head)[:-1] + b',"items":[', items, b"]}\n"
+
+
+def _encode_list(scope: ResourceScope, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]) -> bytes:
+    """A list in other formats than JSON."""
+    if media.transform == METADATA_LIST:
+        kind, version = METADATA_LIST, f"meta.k8s.io/{media.version}"
+        items = [metadata_of(scope, entry, media) for entry in entries] or None
+    else:
+        kind, version = scope.list_kind, scope.api_version
+        items = [orjson.loads(served_data(scope, entry)) for entry in entries]
+    return encode_object(media, {"kind": kind, "apiVersion": version, "metadata": metadata, "items": items})
 
 
 def _plain_list(
@@ -120,8 +147,11 @@ def _plain_list(
     if remaining is not None:
         head += b',"remainingItemCount":%d' % remaining
     head += b'},"items":['
-    tail = b"]}\n"
     items = [entry.data for entry in entries] if scope.render is None else list(map(scope.render, entries))
+    return _joined(head, items, b"]}\n")
+
+
+def _joined(head: bytes, items: list[bytes], tail: bytes) -> Response:
     length = len(head) + sum(map(len, items)) + max(0, len(items) - 1) + len(tail)
     if length <= _JOINED_LIMIT:
         return Response(200, head + b",".join(items) + tail)

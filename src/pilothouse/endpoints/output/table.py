@@ -10,10 +10,12 @@ import orjson
 from pilothouse.apis.columns import PLAIN_COLUMNS
 from pilothouse.apis.documentation import describe
 from pilothouse.apis.strategy import Column, Doc
-from pilothouse.endpoints.negotiation import JSON, Media
+from pilothouse.endpoints.negotiation import Media
+from pilothouse.endpoints.output.rows import RowMaker, make_all, partial_metadata
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.machinery import errors
+from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.go_quote import quote
 from pilothouse.storage.cacher import Entry
 
@@ -31,20 +33,32 @@ def table_of(
     columns = scope.columns or PLAIN_COLUMNS
     if scope.strategy.list_columns is not None and metadata is not None:
         columns = scope.strategy.list_columns(orjson.loads(entry.data) for entry in entries)
-    rows: list[Any]
-    if media.format == JSON and not media.pretty:
-        # Encoded one by one, so that a long table never exists as objects.
-        rows = [orjson.Fragment(orjson.dumps(row_of(scope, columns, media, entry, include))) for entry in entries]
-    else:
-        rows = [row_of(scope, columns, media, entry, include) for entry in entries]
     if metadata is None:
         metadata = {"resourceVersion": str(entries[0].revision)} if entries else {"resourceVersion": revision}
+    rows = [row_of(scope, columns, media, entry, include) for entry in entries]
+    return {**_table(media, columns, metadata), "rows": rows}
+
+
+async def table_parts(
+    scope: ResourceScope, request: APIRequest, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]
+) -> tuple[bytes, list[bytes], bytes]:
+    """A Table of a list in JSON: what comes before its rows, the rows, and what follows."""
+    include = include_object(request)
+    columns = scope.columns or PLAIN_COLUMNS
+    varying = scope.strategy.list_columns
+    if varying is not None:
+        columns = varying(orjson.loads(entry.data) for entry in entries)
+    maker = RowMaker(scope, columns, media.version, include, keep=varying is None)
+    rows = await make_all(entries, maker.find, maker.make)
+    return escape_html(orjson.dumps(_table(media, columns, metadata)))[:-1] + b',"rows":[', rows, b"]}\n"
+
+
+def _table(media: Media, columns: tuple[Column, ...], metadata: dict[str, Any]) -> dict[str, Any]:
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{media.version}",
         "metadata": metadata,
         "columnDefinitions": [definition_of(column) for column in columns if column.name],
-        "rows": rows,
     }
 
 
@@ -72,16 +86,6 @@ def definition_of(column: Column) -> dict[str, Any]:
 
 def _description(text: str | Doc) -> str:
     return describe(text.type, text.field).removesuffix(text.without) if isinstance(text, Doc) else text
-
-
-def partial_metadata(scope: ResourceScope, metadata: dict[str, Any]) -> dict[str, Any]:
-    """An object's metadata as it is shown without the rest."""
-    hidden = scope.strategy.hidden_annotations
-    if not hidden or "annotations" not in metadata:
-        return metadata
-    shown = {key: value for key, value in metadata.items() if key != "annotations"}
-    annotations = {key: value for key, value in metadata["annotations"].items() if key not in hidden}
-    return {**shown, "annotations": annotations} if annotations else shown
 
 
 def row_of(

@@ -35,4 +35,4 @@ async def delete_collection(scope: ResourceScope, request: APIRequest) -> Respon
     finally:
         for warning in ctx.warnings:
             request.warn(warning)
-    return list_response(scope, request, media, page.entries, page.revision, page.token, page.remaining)
+    return await list_response(scope, request, media, page.entries, page.revision, page.token, page.remaining)

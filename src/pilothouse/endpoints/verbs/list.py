@@ -18,4 +18,4 @@ async def list_(scope: ResourceScope, request: APIRequest) -> Response:
     page = await list_entries(scope.store, request.info.namespace, options)
     if scope.prepare is not None:
         await scope.prepare(page.entries)
-    return list_response(scope, request, media, page.entries, page.revision, page.token, page.remaining)
+    return await list_response(scope, request, media, page.entries, page.revision, page.token, page.remaining)

@@ -15,7 +15,8 @@ import orjson
 
 from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, Media
 from pilothouse.endpoints.output.objects import metadata_of, served_bytes, served_object
-from pilothouse.endpoints.output.table import partial_metadata, table_of
+from pilothouse.endpoints.output.rows import partial_metadata
+from pilothouse.endpoints.output.table import table_of
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import encode_protobuf
 from pilothouse.endpoints.scope import ResourceScope

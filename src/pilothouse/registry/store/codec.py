@@ -22,7 +22,7 @@ from pilothouse.machinery.schema.raw import Place, Texts, embed, raw_places
 from pilothouse.machinery.schema.settling import settle
 from pilothouse.machinery.schema.types import Struct
 from pilothouse.registry.store.sizing import SURELY_FITS, check_size
-from pilothouse.storage.cacher import NOTHING, Entry
+from pilothouse.storage.cacher import NOTHING, Entry, share_labels
 
 _ORDER: Final = (
     "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
@@ -105,7 +105,7 @@ class ObjectCodec:
             revision,
             metadata.get("namespace", ""),
             metadata.get("name", ""),
-            metadata.get("labels") or NOTHING,
+            share_labels(metadata.get("labels")),
             self._fields(obj) if self._has_fields else NOTHING,
         )
 

@@ -23,7 +23,7 @@ from pilothouse.machinery.labels import Selector
 from pilothouse.registry.store.store import Store
 from pilothouse.registry.store.versions import parse_version, too_large_version
 from pilothouse.storage.backends.contract import Compacted, FutureRevision
-from pilothouse.storage.cacher import Entry
+from pilothouse.storage.cacher import Entry, select
 from pilothouse.storage.continuation import InvalidContinue, continue_after, decode_continue, encode_continue
 
 EXACT: Final = "Exact"
@@ -34,6 +34,7 @@ _TOO_OLD: Final = (
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
+_SELECTED_AT_ONCE: Final = 1000
 Predicate = Callable[[Entry], bool]
 
 
@@ -95,12 +96,11 @@ async def list_entries(store: Store, namespace: str, options: ListOptions) -> Li
     if not cache.ready:
         await cache.wait_ready()
     prefix = store.prefix + namespace + "/" if namespace and store.resource.namespaced else store.prefix
-    test = predicate_of(options.labels, options.fields)
     version = options.version
     if options.limit < 0 or version == "0":
         options = replace(options, limit=0)
     if options.token:
-        return await _continue(store, prefix, options, test)
+        return await _continue(store, prefix, options)
     key = None
     if options.fields is not None:
         if store.resource.namespaced and not namespace:
@@ -112,11 +112,11 @@ async def list_entries(store: Store, namespace: str, options: ListOptions) -> Li
         wanted = _parse(version)
         exact = options.match == EXACT or (options.limit > 0 and not options.match)
         if exact:
-            return await _at(store, prefix, None, wanted, options, test, key)
+            return await _at(store, prefix, None, wanted, options, key)
         await store.wait_for(version)
     elif not version:
         await cache.wait_fresh()
-    return _present(store, prefix, None, cache.revision, options.limit, test, key)
+    return _present(store, prefix, None, cache.revision, options, key)
 
 
 def _only_key(store: Store, namespace: str, fields: FieldSelector) -> str | None:
@@ -137,38 +137,41 @@ def _parse(version: str) -> int:
 
 
 def _present(
-    store: Store,
-    prefix: str,
-    start: str | None,
-    revision: int,
-    limit: int,
-    test: Predicate | None,
-    only: str | None = None,
+    store: Store, prefix: str, start: str | None, revision: int, options: ListOptions, only: str | None = None
 ) -> Listing:
     """A page of what the cache holds now, under the given revision; of all keys, or of ``only`` one."""
     if only is not None:
-        return _single(store.cache.get(only), revision, test)
+        return _single(store.cache.get(only), revision, options)
+    limit = options.limit
+    if options.selects:
+        return _selected(store.cache.entries(prefix, start), prefix, revision, options)
     if not limit:
-        entries = store.cache.entries(prefix, start)
-        return Listing(entries if test is None else [entry for entry in entries if test(entry)], revision)
-    if test is None:
-        entries = store.cache.entries(prefix, start, limit + 1)
-        if len(entries) <= limit:
-            return Listing(entries, revision)
-        token = continue_after(entries[limit - 1].key, prefix, revision)
-        remaining = store.cache.count(prefix, entries[limit].key)
-        return Listing(entries[:limit], revision, token, remaining)
+        return Listing(store.cache.entries(prefix, start), revision)
+    entries = store.cache.entries(prefix, start, limit + 1)
+    if len(entries) <= limit:
+        return Listing(entries, revision)
+    token = continue_after(entries[limit - 1].key, prefix, revision)
+    remaining = store.cache.count(prefix, entries[limit].key)
+    return Listing(entries[:limit], revision, token, remaining)
+
+
+def _selected(entries: list[Entry], prefix: str, revision: int, options: ListOptions) -> Listing:
+    """A page of what is selected. Another follows if there is more to look at, whether that matches or not."""
+    limit = options.limit
+    if not limit:
+        return Listing(select(entries, options.labels, options.fields), revision)
     chosen: list[Entry] = []
-    for entry in store.cache.entries(prefix, start):
-        if len(chosen) == limit:
-            return Listing(chosen, revision, continue_after(chosen[-1].key, prefix, revision))
-        if test(entry):
-            chosen.append(entry)
-    return Listing(chosen, revision)
+    for first in range(0, len(entries), _SELECTED_AT_ONCE):
+        chosen += select(entries[first : first + _SELECTED_AT_ONCE], options.labels, options.fields)
+        if len(chosen) >= limit:
+            break
+    if len(chosen) < limit or chosen[limit - 1] is entries[-1]:
+        return Listing(chosen, revision)
+    return Listing(chosen[:limit], revision, continue_after(chosen[limit - 1].key, prefix, revision))
 
 
-def _single(entry: Entry | None, revision: int, test: Predicate | None) -> Listing:
-    return Listing([entry] if entry is not None and (test is None or test(entry)) else [], revision)
+def _single(entry: Entry | None, revision: int, options: ListOptions) -> Listing:
+    return Listing([] if entry is None else select([entry], options.labels, options.fields), revision)
 
 
 async def _at(
@@ -177,22 +180,21 @@ async def _at(
     start: str | None,
     revision: int,
     options: ListOptions,
-    test: Predicate | None,
     only: str | None = None,
 ) -> Listing:
     """A page of the past; of all keys, or of ``only`` one."""
     cache = store.cache
     if cache.revision >= revision and cache.unchanged_since(revision, only or prefix):
-        return _present(store, prefix, start, revision, options.limit, test, only)
+        return _present(store, prefix, start, revision, options, only)
     try:
         if only is not None:
-            return _single(await cache.get_at(only, revision), revision, test)
-        page = await cache.entries_at(revision, prefix, start, 0 if test else options.limit)
+            return _single(await cache.get_at(only, revision), revision, options)
+        page = await cache.entries_at(revision, prefix, start, 0 if options.selects else options.limit)
     except FutureRevision as late:
         raise too_large_version(revision, late.current) from None
     except Compacted:
         raise errors.expired("The resourceVersion for the provided list is too old.") from None
-    entries = page.items if test is None else [entry for entry in page.items if test(entry)]
+    entries = select(page.items, options.labels, options.fields)
     if options.limit and (len(entries) > options.limit or page.more):
         entries = entries[: options.limit]
         token = continue_after(entries[-1].key, prefix, revision)
@@ -200,7 +202,7 @@ async def _at(
     return Listing(entries, revision)
 
 
-async def _continue(store: Store, prefix: str, options: ListOptions, test: Predicate | None) -> Listing:
+async def _continue(store: Store, prefix: str, options: ListOptions) -> Listing:
     try:
         token = decode_continue(options.token, prefix)
     except InvalidContinue as error:
@@ -209,9 +211,9 @@ async def _continue(store: Store, prefix: str, options: ListOptions, test: Predi
         raise errors.bad_request("specifying resource version is not allowed when using continue")
     if token.revision < 0:
         await store.cache.wait_fresh()
-        return _present(store, prefix, token.start, store.cache.revision, options.limit, test)
+        return _present(store, prefix, token.start, store.cache.revision, options)
     try:
-        return await _at(store, prefix, token.start, token.revision, options, test)
+        return await _at(store, prefix, token.start, token.revision, options)
     except errors.StatusError as error:
         if error.code != 410:
             raise

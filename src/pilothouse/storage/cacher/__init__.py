@@ -3,8 +3,9 @@
 from pilothouse.storage.cacher.cacher import Cacher
 from pilothouse.storage.cacher.changes import ADDED, BOOKMARK, DELETED, MODIFIED, Change, WatchEvent
 from pilothouse.storage.cacher.delivering import Outgoing
-from pilothouse.storage.cacher.entries import NOTHING, Entry, EntryCodec, restamp_json
+from pilothouse.storage.cacher.entries import NOTHING, Entry, EntryCodec, restamp_json, share_labels
 from pilothouse.storage.cacher.resource import EntryPage, ResourceCache
+from pilothouse.storage.cacher.selecting import select
 from pilothouse.storage.cacher.watcher import Sink, Watcher
 
 __all__ = [
@@ -24,4 +25,6 @@ __all__ = [
     "WatchEvent",
     "Watcher",
     "restamp_json",
+    "select",
+    "share_labels",
 ]

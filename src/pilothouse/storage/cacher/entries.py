@@ -10,6 +10,24 @@ import orjson
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 """Shared by all entries without labels or fields."""
+_SHARED_LABELS = 4096
+_shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+
+
+def share_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Equal labels as one mapping, which nobody changes: objects of one workload have the same.
+
+    That saves memory, and selecting among thousands of objects is mostly waiting for memory.
+    """
+    if not labels:
+        return NOTHING
+    key = tuple(labels.items())
+    found = _shared.get(key)
+    if found is None:
+        if len(_shared) >= _SHARED_LABELS:
+            _shared.clear()
+        found = _shared[key] = dict(key)
+    return found
 
 
 class Entry:
