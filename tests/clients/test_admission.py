@@ -69,12 +69,22 @@ def test_kubectl_shows_why_a_pod_was_refused(kubectl: Any, server: Any) -> None:
 
 
 class Hook(BaseHTTPRequestHandler):
-    """Labels config maps, and refuses those named bad."""
+    """Labels config maps, and refuses those named bad; at other paths it fails, lies, or takes its time."""
+
+    released = threading.Event()
+    """Lets those go on who take their time."""
 
     def do_POST(self) -> None:
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         request = review["request"]
         response: dict[str, Any] = {"uid": request["uid"], "allowed": True}
+        if self.path.startswith("/fail"):
+            self.send_error(500)
+            return
+        if self.path.startswith("/lie"):
+            response["uid"] = "somebody-else"
+        if self.path.startswith("/slow"):
+            self.released.wait(30)
         if self.path.startswith("/mutate"):
             patch = [{"op": "add", "path": "/metadata/labels", "value": {"seen": "yes"}}]
             response |= {"patchType": "JSONPatch", "patch": base64.b64encode(json.dumps(patch).encode()).decode()}
@@ -125,7 +135,9 @@ def hook(tmp_path: Path) -> Iterator[dict[str, str]]:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     bundle = base64.b64encode((tmp_path / "hook.crt").read_bytes()).decode()
+    Hook.released.clear()
     yield {"url": f"https://127.0.0.1:{server.server_port}", "caBundle": bundle}
+    Hook.released.set()
     server.shutdown()
     thread.join()
     server.server_close()
@@ -155,3 +167,40 @@ def test_webhooks_change_and_refuse(api: InProcessServer, hook: dict[str, str]) 
     assert refused.json["message"] == 'admission webhook "check.example.com" denied the request: no bad ones'
     assert refused.headers["warning"] == '299 - "mind the names"'
     assert api.call("POST", f"{path}?dryRun=All", {"metadata": {"name": "dry"}}).status == 201
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("fail", "failed to call webhook: an error on the server ("),
+        ("lie", 'received invalid webhook response: expected response.uid="'),
+        ("slow", "failed to call webhook: Post "),
+    ],
+)
+def test_webhooks_that_cannot_be_relied_on(api: InProcessServer, hook: dict[str, str], path: str, said: str) -> None:
+    namespace = make_namespace(api, f"unreliable-{path}")
+    configurations = f"{CONFIGURATIONS}/validatingwebhookconfigurations"
+    wanted = {**webhook(hook, path, namespace), "timeoutSeconds": 1}
+    body = {"metadata": {"name": path}, "webhooks": [wanted]}
+    made = api.call("POST", configurations, body)
+    assert made.status == 201
+    where = f"/api/v1/namespaces/{namespace}/configmaps"
+    with ThreadPoolExecutor(2) as pool:
+        refused = pool.submit(api.call, "POST", where, {"metadata": {"name": "m"}})
+        # Nobody else waits for a slow webhook.
+        assert (
+            pool.submit(api.call, "POST", "/api/v1/namespaces/default/configmaps", named(path)).result().status == 201
+        )
+        answer = refused.result()
+    failed = f'Internal error occurred: failed calling webhook "{path}.example.com": {said}'
+    assert (answer.status, answer.json["message"][: len(failed)]) == (500, failed)
+    wanted["failurePolicy"] = "Ignore"
+    body["metadata"] = made.json["metadata"]
+    assert api.call("PUT", f"{configurations}/{path}", body).status == 200
+    assert api.call("POST", where, {"metadata": {"name": "m"}}).status == 201
+    page = api.call("GET", "/metrics").body.decode()
+    assert f'webhook_fail_open_count{{name="{path}.example.com",type="validating"}} 1' in page
+
+
+def named(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": f"beside-{name}"}}
