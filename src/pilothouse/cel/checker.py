@@ -341,7 +341,7 @@ class _Checker:
             return (INT, kind.parameters[0]) if node.second else (kind.parameters[0], DYN)
         if kind.kind == "map":
             return kind.parameters[0], kind.parameters[1]
-        if is_dyn(kind) or kind.kind in ("error", "param"):
+        if kind.kind in ("dyn", "error", "param"):
             self._assign(DYN, kind)
             return DYN, DYN
         message = f"expression of type '{kind}' cannot be range of a comprehension (must be list, map, or dynamic)"

@@ -164,7 +164,10 @@ class PolicyCheck:
         else:
             before = self.old_spec.get("auditAnnotations") or ()
             stored = any(one.get("valueExpression") == annotation["valueExpression"] for one in before)
+            before_compiling = len(self.errs)
             self._compile(text, "auditAnnotation", where, stored)
+            for fault in self.errs[before_compiling:]:
+                fault.value = annotation["valueExpression"]
 
     def check_mutations(self) -> None:
         """The patches of a mutating policy."""

@@ -149,6 +149,13 @@ def test_older_slices_convert_there_and_back() -> None:
     [
         ({}, []),
         (
+            {"selectors": [{"cel": {"expression": "device.driver"}}]},
+            [
+                'spec.selectors[0].cel.expression: Invalid value: "device.driver": must evaluate to bool or the unknown'
+                " type, not string"
+            ],
+        ),
+        (
             {"selectors": [{"cel": {"expression": "x" * 10241}}]},
             ["spec.selectors[0].cel.expression: Too long: may not be more than 10240 bytes"],
         ),
