@@ -8,6 +8,7 @@ Every refusal is the original's, word for word. Unknown and duplicate fields are
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +35,8 @@ from pilothouse.net.messages import BodyTooLarge
 
 BODY_LIMIT: Final = 3 * 1024 * 1024
 _SHOWN: Final = 30
+_PARAMETER: Final = rb"[ \t]*[\w!#$%&'*+.^`|~-]+[ \t]*=[ \t]*(?:[\w!#$%&'*+.^`|~-]+|\"(?:[^\"\\\\]|\\\\.)*+\")[ \t]*"
+_PARAMETERS: Final = re.compile(rb"(?:%b(?:;%b)*+)?;?[ \t]*" % (_PARAMETER, _PARAMETER))
 _TYPE_META: Final = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
@@ -96,8 +99,9 @@ def content_format(request: APIRequest, formats: tuple[str, ...]) -> str:
     header = request.headers.get(b"content-type")
     if not header:
         return formats[0]
-    media_type = header.partition(b";")[0].strip().lower().decode("latin-1")
-    if media_type not in formats:
+    start, _, parameters = header.partition(b";")
+    media_type = start.strip().lower().decode("latin-1")
+    if media_type not in formats or (parameters and _PARAMETERS.fullmatch(parameters) is None):
         raise errors.unsupported_media_type(formats, media_type)
     return media_type
 

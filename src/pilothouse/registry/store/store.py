@@ -27,7 +27,7 @@ from pilothouse.machinery.schema.raw import Texts, Writing, read_texts
 from pilothouse.registry.rest.before_create import before_create, ensure_namespace
 from pilothouse.registry.rest.before_update import before_update
 from pilothouse.registry.store.codec import ObjectCodec
-from pilothouse.registry.store.versions import parse_version, too_large_version
+from pilothouse.registry.store.versions import names_version, parse_version, too_large_version
 from pilothouse.storage.backends.contract import Conflict, FutureRevision, KeyExists
 from pilothouse.storage.cacher import Entry, ResourceCache
 
@@ -148,8 +148,6 @@ class Store:
     async def create(self, ctx: Context, obj: Object, admit: Admit | None = None) -> Entry:
         """Store a new object. Raises 409 when it exists, 422 when it is invalid."""
         metadata = obj["metadata"]
-        if metadata.get("resourceVersion"):
-            raise errors.generic("resourceVersion should not be set on objects to be created")
         if not metadata.get("name") and metadata.get("generateName"):
             return await self._create_named(ctx, obj, admit)
         try:
@@ -215,6 +213,8 @@ class Store:
             if self.cache.get(key) is not None:
                 raise KeyExists(key, 0)
             return self._unstored(key, obj, data)
+        if metadata.get("resourceVersion") and names_version(metadata["resourceVersion"]):
+            raise errors.generic("resourceVersion should not be set on objects to be created")
         self.codec.check_size(key, obj, data, 0)
         return await self.cache.create(
             key, self.codec.to_stored(data), self._ttl, lambda revision: self.codec.entry_of(key, obj, data, revision)

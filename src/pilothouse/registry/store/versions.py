@@ -23,6 +23,14 @@ def parse_version(text: str) -> int:
     raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: invalid syntax")
 
 
+def names_version(text: str) -> bool:
+    """Whether the text is a resourceVersion other than 0."""
+    try:
+        return parse_version(text) != 0
+    except ValueError:
+        return False
+
+
 def too_large_version(requested: int, current: int, seconds: int = 1) -> errors.StatusError:
     """The 504 for a version that has not been reached in time; the client is told to come back."""
     error = errors.timeout(f"Too large resource version: {requested}, current: {current}", seconds)

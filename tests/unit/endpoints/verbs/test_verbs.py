@@ -499,3 +499,19 @@ def test_who_may_not_create_creates_by_no_verb(pilothouse_server: InProcessServe
     assert pilothouse_server.call("GET", maps).status == 404
     assert pilothouse_server.call("POST", path, lease).status == 201
     assert pilothouse_server.call("PUT", f"{path}/l", json.dumps(lease).encode(), {**JSON, **bob}).status in (200, 422)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "status"),
+    [
+        ("application/json; charset=utf-8", 422),
+        ('Application/JSON;charset="utf-8"; x=y;', 422),
+        ("application/json;", 422),
+        ("application/json; charset", 415),
+        ("application/json; =x", 415),
+        ("application/json; a=b c", 415),
+        ("application/json x", 415),
+    ],
+)
+def test_content_types(maps: Maps, content_type: str, status: int) -> None:
+    assert maps("POST", "", b"{}", {"Content-Type": content_type}).status == status

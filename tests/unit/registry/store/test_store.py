@@ -80,10 +80,17 @@ async def test_create_drops_what_only_the_server_sets(store: Store) -> None:
     assert set(metadata) == {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"}
 
 
+@pytest.mark.parametrize("version", ["0", "", "x"])
+async def test_versions_that_name_none_do_not_keep_from_creating(store: Store, version: str) -> None:
+    entry = await store.create(context(), {"metadata": {"name": "a", "resourceVersion": version}})
+    assert store.decode(entry)["metadata"]["resourceVersion"] == str(entry.revision)
+
+
 @pytest.mark.parametrize(
     ("metadata", "code", "message"),
     [
         ({"name": "a", "resourceVersion": "5"}, 500, "resourceVersion should not be set on objects to be created"),
+        ({"name": "A", "resourceVersion": "5"}, 422, 'ConfigMap "A" is invalid: metadata.name: Invalid value: "A"'),
         ({"name": "a", "namespace": "b"}, 400, "the namespace of the provided object does not match the namespace"),
         ({}, 422, 'ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required'),
         ({"name": "A"}, 422, 'ConfigMap "A" is invalid: metadata.name: Invalid value: "A"'),
