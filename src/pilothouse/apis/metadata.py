@@ -124,6 +124,7 @@ def _bytes(annotations: dict[str, str]) -> int:
 def validate_owners(owners: list[dict[str, Any]], path: Path, errs: list[FieldError]) -> None:
     """Every reference is complete, at most one is the controller, and events own nothing."""
     controller = ""
+    shown: list[dict[str, Any]] = []
     for position, owner in enumerate(owners):
         _validate_owner(owner, path.index(position), errs)
         if owner.get("controller"):
@@ -133,7 +134,8 @@ def validate_owners(owners: list[dict[str, Any]], path: Path, errs: list[FieldEr
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {controller} and {this}'
                 )
-                errs.append(invalid(path, [_shown_owner(each) for each in owners], why))
+                shown = shown or [_shown_owner(each) for each in owners]
+                errs.append(invalid(path, shown, why))
             else:
                 controller = this
 

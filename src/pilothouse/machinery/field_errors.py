@@ -47,6 +47,7 @@ _TITLES: Final = {
 }
 _ESCAPED: Final = re.compile("[<>&\u2028\u2029]")
 """What Go escapes in JSON, so that it may stand in a web page."""
+_TEXT_LIMIT: Final = 4 << 20
 _WITHOUT_VALUE: Final = frozenset({REQUIRED, FORBIDDEN, TOO_LONG, TOO_SHORT, INTERNAL})
 
 
@@ -226,6 +227,25 @@ def too_few(path: Path | None, actual: int, minimum: int) -> FieldError:
 def internal(path: Path | None, detail: str) -> FieldError:
     """The server itself failed while checking this field."""
     return FieldError(INTERNAL, path, None, detail)
+
+
+def listed(errors: Iterable[FieldError], *, repeated: bool = False) -> list[FieldError]:
+    """The errors that an answer names: each once unless ``repeated``, and none beyond a length that nobody reads.
+
+    Errors may show the whole list that one of its items makes wrong: without a limit their text grows with its square.
+    """
+    found: list[FieldError] = []
+    seen: set[tuple[str, str]] = set()
+    left = _TEXT_LIMIT
+    for error in errors:
+        text = str(error)
+        if repeated or (error.type, text) not in seen:
+            seen.add((error.type, text))
+            found.append(error)
+        left -= len(text)
+        if left < 0:
+            break
+    return found
 
 
 def aggregate(messages: Iterable[str]) -> str:

@@ -165,6 +165,19 @@ def test_equal_faults_are_one() -> None:
     assert len({one, same, field_errors.required(Path("b"))}) == 2
 
 
+def test_listed_faults_are_unique_unless_repetition_is_wanted() -> None:
+    faults = [field_errors.required(Path("a")), field_errors.required(Path("b")), field_errors.required(Path("a"))]
+    assert field_errors.listed(faults) == faults[:2]
+    assert field_errors.listed(faults, repeated=True) == faults
+
+
+def test_faults_that_show_long_values_over_and_over_are_cut_off() -> None:
+    values = ["x" * 100] * 1000
+    faults = [field_errors.invalid(Path("a").index(at), values, "no") for at in range(100_000)]
+    assert 1 < len(field_errors.listed(faults)) < 100
+    assert field_errors.listed(iter(faults[:1])) == faults[:1]
+
+
 def test_aggregate() -> None:
     assert aggregate(["a"]) == "a"
     assert aggregate(["a", "b", "a"]) == "[a, b]"

@@ -288,14 +288,16 @@ def _check_map_list(items: Any, keys: list[str], path: Path, errs: list[FieldErr
         errs.append(invalid(path.child("items").child("type"), kind, why))
         return
     properties = items.get("properties") or {}
-    for position, key in enumerate(keys):
+    seen: set[str] = set()
+    for key in keys:
         if key not in properties:
             errs.append(invalid(where, keys, "entries must all be names of item properties"))
         elif properties[key].get("type") in ("array", "object"):
             why = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             errs.append(invalid(path.child("items").child("properties").key(key).child("type"), kind, why))
-        if key in keys[:position]:
+        if key in seen:
             errs.append(invalid(where, keys, "must not contain duplicate entries"))
+        seen.add(key)
 
 
 def _check_map_keys(schema: Schema, path: Path, errs: list[FieldError]) -> None:

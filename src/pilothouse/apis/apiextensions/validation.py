@@ -96,11 +96,11 @@ def _validate_spec(crd: Object, old: Object | None, errs: list[FieldError]) -> N
     if preserving and any(_has(schema, lambda s: s.get("default") is not None) for _, schema in _schemas(spec)):
         why = "must be false in order to use defaults in the schema"
         errs.append(invalid(_SPEC.child("preserveUnknownFields"), True, why))
-    options = _options(spec, old)
+    options, before = _options(spec, old), _Before(old)
     for position, version in enumerate(inner.versions):
-        _validate_version(inner, version, position, options, old, errs)
+        _validate_version(inner, version, position, options, before, errs)
     _validate_version_set(inner, errs)
-    _validate_top(inner, options, old, errs)
+    _validate_top(inner, options, before, errs)
     conversion = spec.get("conversion")
     if conversion is not None:
         strategy = conversion.get("strategy", "")
@@ -165,7 +165,7 @@ def _validate_version(
     version: Object,
     position: int,
     options: SchemaOptions,
-    old: Object | None,
+    before: _Before,
     errs: list[FieldError],
 ) -> None:
     path = _SPEC.child("versions").index(position)
@@ -180,7 +180,7 @@ def _validate_version(
     )
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if schema is not None:
-        kept = _keeping(options, old, name, schema)
+        kept = before.keeping(options, name, schema)
         errs += validate_schema(schema, path.child("schema"), kept, has_status=inner.has_status(version))
     validate_subresources(version.get("subresources"), path.child("subresources"), errs)
     for at, column in enumerate(version.get("additionalPrinterColumns") or ()):
@@ -191,21 +191,22 @@ def _validate_version(
             why = "may only be set when `version.schema.openAPIV3Schema` is not included"
             errs.append(invalid(path.child("selectableFields"), "", why))
         else:
-            allowed = _had_fields(old, name) == fields
+            allowed = before.fields.get(name) == fields
             validate_selectable(fields, schema, path.child("selectableFields"), errs, allow_many=allowed)
 
 
-def _keeping(options: SchemaOptions, old: Object | None, name: str, schema: Object) -> SchemaOptions:
-    """A version whose schema stays as it was is not refused for rules that have become too costly since."""
-    before = None if old is None else dict(_schemas(old["spec"])).get(name)
-    return replace(options, suppress_rule_cost=True) if before == schema else options
+class _Before:
+    """What the versions of a definition were like before a change; nothing for a new one."""
 
+    def __init__(self, old: Object | None) -> None:
+        spec: Object = {} if old is None else old["spec"]
+        self.shared_fields: Any = InternalSpec(spec).shared.get("selectableFields") if old is not None else None
+        self.fields = {version["name"]: version.get("selectableFields") for version in spec.get("versions") or ()}
+        self._schemas = dict(_schemas(spec))
 
-def _had_fields(old: Object | None, name: str) -> Any:
-    found = (
-        (version for version in definitions.versions(old) if version["name"] == name) if old is not None else iter(())
-    )
-    return (next(found, None) or {}).get("selectableFields")
+    def keeping(self, options: SchemaOptions, name: str, schema: Object) -> SchemaOptions:
+        """A version whose schema stays as it was is not refused for rules that have become too costly since."""
+        return replace(options, suppress_rule_cost=True) if self._schemas.get(name) == schema else options
 
 
 def _warning_faults(deprecated: bool, warning: str | None) -> list[str]:
@@ -240,7 +241,7 @@ def _validate_version_set(inner: InternalSpec, errs: list[FieldError]) -> None:
             errs.append(invalid(_SPEC.child("version"), listed[0], ",".join(faults)))
 
 
-def _validate_top(inner: InternalSpec, options: SchemaOptions, old: Object | None, errs: list[FieldError]) -> None:
+def _validate_top(inner: InternalSpec, options: SchemaOptions, before: _Before, errs: list[FieldError]) -> None:
     declared = inner.spec["names"]
     path = _SPEC.child("names")
     errs += (required(path.child(key)) for key in ("plural", "singular", "kind", "listKind") if not declared.get(key))
@@ -248,7 +249,7 @@ def _validate_top(inner: InternalSpec, options: SchemaOptions, old: Object | Non
     schema = (inner.shared.get("validation") or {}).get("openAPIV3Schema")
     if schema is not None:
         has_status = any(map(inner.has_status, inner.versions))
-        kept = _keeping(options, old, inner.versions[0].get("name", ""), schema)
+        kept = before.keeping(options, inner.versions[0].get("name", ""), schema)
         errs += validate_schema(schema, _SPEC.child("validation"), kept, has_status=has_status)
     validate_subresources(inner.shared.get("subresources"), _SPEC.child("subresources"), errs)
     for at, column in enumerate(inner.shared.get("additionalPrinterColumns") or ()):
@@ -259,7 +260,7 @@ def _validate_top(inner: InternalSpec, options: SchemaOptions, old: Object | Non
             why = "may only be set when validations.schema is included"
             errs.append(invalid(_SPEC.child("selectableFields"), "", why))
         else:
-            allowed = old is not None and InternalSpec(old["spec"]).shared.get("selectableFields") == fields
+            allowed = before.shared_fields == fields
             validate_selectable(fields, schema or {}, _SPEC.child("selectableFields"), errs, allow_many=allowed)
 
 
@@ -343,10 +344,12 @@ def _validate_review_versions(versions: list[str], path: Path, old: Object | Non
     if not versions:
         errs.append(required(path))
         return
+    seen: set[str] = set()
     for position, version in enumerate(versions):
-        if version in versions[:position]:
+        if version in seen:
             errs.append(invalid(path.index(position), version, "duplicate version"))
             continue
+        seen.add(version)
         errs += (invalid(path.index(position), version, why) for why in names.check_dns1035_label(version))
     before = (
         ((old["spec"].get("conversion") or {}).get("webhook") or {}).get("conversionReviewVersions") if old else None
@@ -372,7 +375,9 @@ def _validate_stored(crd: Object, errs: list[FieldError]) -> None:
         return
     known = {version.get("name", "") for version in definitions.versions(crd)}
     wanted = [version.get("name", "") for version in definitions.versions(crd) if version.get("storage")]
-    errs += (invalid(_STORED, stored, f"must have the storage version {name}") for name in wanted if name not in stored)
+    present = set(stored)
+    missing = (name for name in wanted if name not in present)
+    errs += (invalid(_STORED, stored, f"must have the storage version {name}") for name in missing)
     for position, name in enumerate(stored):
         if name not in known:
             why = (

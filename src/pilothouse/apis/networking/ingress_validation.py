@@ -151,7 +151,7 @@ def check_reference(path: Path, reference: dict[str, Any], *, with_missing: bool
 
 def validate_ingress_status(obj: Object, old: Object) -> list[FieldError]:
     """Faults of what a load balancer reports."""
-    known = [entry["ip"] for entry in status_entries(old) if entry.get("ip")]
+    known = {entry["ip"] for entry in status_entries(old) if entry.get("ip")}
     errs: list[FieldError] = []
     for at, entry in enumerate(status_entries(obj)):
         path = Path("status", "loadBalancer", "ingress").index(at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pilothouse.apis.conditions import check_condition_reason
@@ -90,14 +91,20 @@ def validate_node(obj: Object, old: Object | None = None) -> list[FieldError]:
     drivers = obj["spec"].get("drivers") or ()
     for position, driver in enumerate(drivers):
         _validate_node_driver(driver, seen, _SPEC.child("drivers").index(position), errs)
-    for before in (old["spec"].get("drivers") or ()) if old is not None else ():
-        for driver in drivers:
-            if driver.get("name") == before.get("name") and _without_allocatable(driver) != _without_allocatable(
-                before
-            ):
-                shown = internal_form("storage.v1.CSINodeDriver", _without_allocatable(driver))
-                errs.append(invalid(_SPEC.child("drivers"), shown, IMMUTABLE))
+    if old is not None:
+        _keep_drivers(drivers, old["spec"].get("drivers") or (), errs)
     return errs
+
+
+def _keep_drivers(drivers: Sequence[Object], old: Sequence[Object], errs: list[FieldError]) -> None:
+    named: dict[str, list[Object]] = {}
+    for driver in drivers:
+        named.setdefault(driver.get("name", ""), []).append(_without_allocatable(driver))
+    for before in map(_without_allocatable, old):
+        for driver in named.get(before.get("name", ""), ()):
+            if driver != before:
+                shown = internal_form("storage.v1.CSINodeDriver", driver)
+                errs.append(invalid(_SPEC.child("drivers"), shown, IMMUTABLE))
 
 
 def _without_allocatable(driver: Object) -> Object:
@@ -117,12 +124,13 @@ def _validate_node_driver(driver: Object, seen: set[str], path: Path, errs: list
     if name in seen:
         errs.append(duplicate(path.child("name"), name))
     seen.add(name)
-    keys = driver.get("topologyKeys") or ()
-    for at, key in enumerate(keys):
+    keys: set[str] = set()
+    for key in driver.get("topologyKeys") or ():
         if not key:
             errs.append(required(path))
-        if key in keys[:at]:
+        if key in keys:
             errs.append(duplicate(path, key))
+        keys.add(key)
         well_formed_key(key, path, errs)
 
 

@@ -75,10 +75,10 @@ def _size(values: dict[str, str]) -> int:
 
 
 def _validate_topologies(terms: Any, errs: list[FieldError]) -> None:
-    seen: list[dict[str, set[str]]] = []
+    seen: set[frozenset[tuple[str, frozenset[str]]]] = set()
     for position, term in enumerate(terms):
         path = Path("allowedTopologies").index(position).child("matchLabelExpressions")
-        expressions: dict[str, set[str]] = {}
+        expressions: dict[str, frozenset[str]] = {}
         for at, expression in enumerate(term.get("matchLabelExpressions") or ()):
             where = path.index(at)
             key, values = expression.get("key", ""), expression.get("values") or ()
@@ -86,17 +86,22 @@ def _validate_topologies(terms: Any, errs: list[FieldError]) -> None:
             well_formed_key(key, where.child("key"), errs)
             if key in expressions:
                 errs.append(duplicate(where.child("key"), key))
-            expressions[key] = set(values)
+            expressions[key] = frozenset(values)
         # An empty term equals the unset places the original compares with, once for each term given.
-        if expressions in seen or not expressions:
+        together = frozenset(expressions.items())
+        if together in seen or not together:
             errs.append(duplicate(path, ""))
-        seen.append(expressions)
+        seen.add(together)
 
 
 def _validate_values(values: Any, path: Path, errs: list[FieldError]) -> None:
     if not values:
         errs.append(required(path))
-    errs += (duplicate(path.index(at), value) for at, value in enumerate(values) if value in values[:at])
+    seen: set[str] = set()
+    for at, value in enumerate(values):
+        if value in seen:
+            errs.append(duplicate(path.index(at), value))
+        seen.add(value)
 
 
 def validate_attributes_class(obj: Object, old: Object | None = None) -> list[FieldError]:

@@ -17,7 +17,7 @@ from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Object, Strategy
 from pilothouse.apis.validating import standard_finalizers
 from pilothouse.machinery import errors
-from pilothouse.machinery.field_errors import FieldError
+from pilothouse.machinery.field_errors import FieldError, listed
 
 _SYSTEM = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "creationTimestamp", "uid")
 
@@ -40,7 +40,7 @@ def before_create(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
         metadata["generation"] = 1
     errs = _validate(resource, strategy, ctx, obj)
     if errs:
-        shown = errs if strategy.repeats_faults else list(dict.fromkeys(errs))
+        shown = listed(errs, repeated=strategy.repeats_faults)
         raise errors.invalid(resource.group_kind, metadata.get("name", ""), shown)
     ctx.warnings += strategy.warnings_on_create(ctx, obj)
     strategy.canonicalize(obj)

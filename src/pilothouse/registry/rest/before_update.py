@@ -15,6 +15,7 @@ from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Object, Strategy
 from pilothouse.apis.validating import standard_finalizers
 from pilothouse.machinery import errors
+from pilothouse.machinery.field_errors import listed
 from pilothouse.registry.rest.before_create import ensure_namespace
 
 
@@ -44,7 +45,7 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
         standard_finalizers(metadata, errs)
     errs += strategy.validate_update(ctx, obj, old)
     if errs:
-        shown = errs if strategy.repeats_faults else list(dict.fromkeys(errs))
+        shown = listed(errs, repeated=strategy.repeats_faults)
         raise errors.invalid(resource.group_kind, metadata.get("name", ""), shown)
     ctx.warnings += strategy.warnings_on_update(ctx, obj, old)
     strategy.canonicalize(obj)
