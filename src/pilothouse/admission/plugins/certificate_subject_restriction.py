@@ -9,7 +9,7 @@ from typing import Final
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.refusals import forbidden
 from pilothouse.apis.certificates.pem import blocks
-from pilothouse.apis.certificates.x509 import read_request
+from pilothouse.apis.certificates.x509 import check_request, read_request
 from pilothouse.authn.user import SYSTEM_MASTERS
 from pilothouse.endpoints.admission import CREATE, Attributes
 from pilothouse.machinery.gvk import GroupResource
@@ -29,20 +29,25 @@ class CertificateSubjectRestriction(Plugin):
         spec = (attributes.object or {}).get("spec") or {}
         if spec.get("signerName") != _SIGNER:
             return
-        if SYSTEM_MASTERS in subject_values(spec.get("request", ""), "O"):
+        try:
+            organizations = subject_values(spec.get("request", ""), "O")
+        except ValueError as fault:
+            raise forbidden(attributes, f"failed to parse CSR: {fault}") from None
+        if SYSTEM_MASTERS in organizations:
             raise forbidden(attributes, f"use of {_SIGNER} signer with {SYSTEM_MASTERS} group is not allowed")
 
 
 def subject_values(encoded: str, attribute: str) -> list[str]:
-    """The values of a subject's attribute (CN, O) in a base64-encoded PEM request; none if it cannot be read."""
+    """The values of a subject's attribute (CN, O) in a base64-encoded PEM request; ValueError if it cannot be read."""
     from cryptography.x509.oid import NameOID
 
     try:
-        first = next(blocks(base64.b64decode(encoded)), None)
+        pem = base64.b64decode(encoded)
     except (binascii.Error, ValueError):
-        return []
-    request = read_request(first.content) if first is not None else None
+        pem = b""
+    first = next(blocks(pem), None)
+    request = read_request(first.content) if first is not None and first.label == "CERTIFICATE REQUEST" else None
     if request is None:
-        return []
+        raise ValueError(check_request(pem))
     oid = NameOID.ORGANIZATION_NAME if attribute == "O" else NameOID.COMMON_NAME
     return [str(each.value) for each in request.subject.get_attributes_for_oid(oid)]

@@ -70,6 +70,27 @@ async def test_attesting(environment: Environment, authorizer: Any, make_request
     await plugin.validate(make_request(BUNDLES, bundle()))
 
 
+@pytest.mark.parametrize(
+    ("request_text", "why"),
+    [
+        ("", "PEM block type must be CERTIFICATE REQUEST"),
+        (
+            base64.b64encode(
+                b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"
+            ).decode(),
+            "asn1: structure error: tags don't match",
+        ),
+    ],
+)
+async def test_requests_that_cannot_be_read(
+    environment: Environment, make_request: Any, refused: Any, request_text: str, why: str
+) -> None:
+    spec = {"signerName": "kubernetes.io/kube-apiserver-client", "request": request_text}
+    obj = {"metadata": {"name": "r"}, "spec": spec}
+    error = await refused(CertificateSubjectRestriction(environment).validate(make_request(REQUESTS, obj)))
+    assert error.message.endswith(f"failed to parse CSR: {why}")
+
+
 def encoded_request(*organizations: str) -> str:
     names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organizations]
     key = ec.generate_private_key(ec.SECP256R1())

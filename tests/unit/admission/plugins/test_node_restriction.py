@@ -224,6 +224,12 @@ async def test_nodes(
         ),
         ("/v1/persistentvolumeclaims", {"metadata": {"name": "c"}}, "ns", "may only update PVC status"),
         ("certificates.k8s.io/v1/certificatesigningrequests", {"metadata": {}}, "", ""),
+        (
+            "certificates.k8s.io/v1/certificatesigningrequests",
+            {"metadata": {}, "spec": {"signerName": "kubernetes.io/kubelet-serving", "request": "eA=="}},
+            "",
+            "unable to parse csr: PEM block type must be CERTIFICATE REQUEST",
+        ),
     ],
 )
 async def test_other_resources(
@@ -272,7 +278,13 @@ async def test_tokens(plugin: Any, make_request: Any, put: Any, refused: Any, bo
 
 @pytest.mark.parametrize(
     ("audience", "granted", "allowed"),
-    [("vault", False, True), ("csi", False, True), ("x", False, False), ("x", True, True)],
+    [
+        ("vault", False, True),
+        ("csi", False, True),
+        ("disk", False, True),
+        ("x", False, False),
+        ("x", True, True),
+    ],
 )
 async def test_audiences_of_tokens(
     storage: Any,
@@ -286,11 +298,13 @@ async def test_audiences_of_tokens(
 ) -> None:
     environment = Environment(storage, authorizer)
     await put("storage.k8s.io/v1/csidrivers", "d", spec={"tokenRequests": [{"audience": "csi"}]})
+    await put("storage.k8s.io/v1/csidrivers", "ebs.csi.aws.com", spec={"tokenRequests": [{"audience": "disk"}]})
     await put("/v1/persistentvolumes", "pv", spec={"csi": {"driver": "d"}})
     await put("/v1/persistentvolumeclaims", "c", "ns", spec={"volumeName": "pv"})
     volumes = [
         {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"audience": "vault"}}]}},
         {"name": "v", "persistentVolumeClaim": {"claimName": "c"}},
+        {"name": "e", "awsElasticBlockStore": {"volumeID": "x"}},
     ]
     await put(PODS, "p", "ns", metadata={"uid": "u"}, spec={"nodeName": "n1", "volumes": volumes})
     if granted:

@@ -213,7 +213,11 @@ class NodeRestriction(Plugin):
         spec = (attributes.object or {}).get("spec") or {}
         if attributes.operation != CREATE or spec.get("signerName") not in _KUBELET_SIGNERS:
             return
-        if subject_values(spec.get("request", ""), "CN") != [f"system:node:{node}"]:
+        try:
+            names = subject_values(spec.get("request", ""), "CN")
+        except ValueError as fault:
+            raise forbidden(attributes, f"unable to parse csr: {fault}") from None
+        if names[-1:] != [f"system:node:{node}"]:
             raise forbidden(attributes, f"can only create a node CSR with CN=system:node:{node}")
 
 
