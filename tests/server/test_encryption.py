@@ -71,6 +71,7 @@ def test_keys_rotate_while_the_server_runs(launch, tmp_path):
     server = launch(tmp_path / "data", *flags)
     create(server, "s")
     assert stored(server, "s").startswith(b"{")
+    assert b"[+]kms-providers ok" in server.call("GET", "/healthz?verbose")[2], "there may be some in the next file"
     configure(config, keyed("aesgcm", "b"), {"identity": {}})
     deadline = time.monotonic() + 40
     while not stored(server, "s").startswith(b"k8s:enc:aesgcm:v1:b:"):

@@ -152,7 +152,7 @@ class Assembly:
         checks.add("loopback-serving-certificate", lambda: "", ("healthz", "livez"))
         checks.add("etcd", self._store_fault)
         checks.add("etcd-readiness", self._store_fault, ("readyz",))
-        if self.encryption is not None and self.encryption.has_services:
+        if self.encryption is not None and self.encryption.needs_check:
             checks.add("kms-providers", self.encryption.fault)
         checks.add("informer-sync", lambda: "", ("readyz",))
 

@@ -63,9 +63,9 @@ class Encryption:
         return "; ".join(envelope.error for envelope in self.backend.transformers.envelopes if envelope.error)
 
     @property
-    def has_services(self) -> bool:
-        """Whether any key management service is used."""
-        return bool(self.backend.transformers.envelopes)
+    def needs_check(self) -> bool:
+        """Whether key management services are used, or may be once the file changes."""
+        return self._reload or bool(self.backend.transformers.envelopes)
 
     async def close(self) -> None:
         """Stop asking."""
