@@ -130,15 +130,21 @@ def order_after_deletions(live: list[Any], changes: list[Any], merge_key: str) -
     if not deleted:
         return live
     key = item_key(merge_key)
-    row, length = live.copy(), len(live)
+    places: dict[Any, list[int]] = {}
+    for at, item in enumerate(live):
+        places.setdefault(key(item), []).append(at)
+    gone: set[int] = set()
+    left_behind: list[Any] = []
+    last = len(live) - 1
     for unwanted in deleted:
-        at = 0
-        while at < length:
-            if key(row[at]) == unwanted:
-                row[at : length - 1] = row[at + 1 : length]
-                length -= 1
-            else:
-                at += 1
+        for at in places.pop(unwanted, ()):
+            while last in gone:
+                last -= 1
+            left_behind.append(live[last])
+            gone.add(at)
+    row = [item for at, item in enumerate(live) if at not in gone]
+    length = len(row)
+    row += reversed(left_behind)
     if any(item.get(DIRECTIVE) == "replace" for item in changes):
         return row
     known = set(map(key, row[:length]))

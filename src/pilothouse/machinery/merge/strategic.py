@@ -236,6 +236,7 @@ def _merge_keyed(original: list[Any], patch: list[Any], merge_key: str, schema: 
 def _obey_in_list(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
     """Both lists after the directives among the patch's items have been followed."""
     plain: list[Any] = []
+    unwanted: set[Any] = set()
     replaced = False
     for item in patch:
         if DIRECTIVE not in item:
@@ -245,14 +246,15 @@ def _obey_in_list(original: list[Any], patch: list[Any], merge_key: str) -> tupl
         if directive == "delete":
             if merge_key not in item:
                 raise no_merge_key(item, merge_key)
-            unwanted = identity(item[merge_key])
-            original = [o for o in original if merge_key not in o or identity(o[merge_key]) != unwanted]
+            unwanted.add(identity(item[merge_key]))
         elif directive == "replace":
             replaced = True
         elif directive == "merge":
             raise StrategicMergeError("merging lists cannot yet be specified in the patch")
         else:
             raise _unknown_directive(directive, item)
+    if unwanted:
+        original = [item for item in original if merge_key not in item or identity(item[merge_key]) not in unwanted]
     return (plain, []) if replaced else (original, plain)
 
 

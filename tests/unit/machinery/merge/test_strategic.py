@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilothouse.machinery.merge import strategic
+from pilothouse.machinery.merge.element_order import order_after_deletions
 from pilothouse.machinery.merge.strategic import UNTYPED, FieldPatchInfo, StrategicMergeError
 
 
@@ -320,3 +321,24 @@ def test_without_lists_it_is_a_merge_patch(document: Any, patch: Any) -> None:
         assert "not struct" in str(error)
         return
     assert result == merge_patch.apply(document, patch)
+
+
+def order_by_shifting(live: list[Any], deleted: list[str]) -> list[Any]:
+    """The plain way: take one out after the other; the gap closes and the last place keeps what it held."""
+    row, length = live.copy(), len(live)
+    for name in deleted:
+        at = 0
+        while at < length:
+            if row[at]["name"] == name:
+                row[at : length - 1] = row[at + 1 : length]
+                length -= 1
+            else:
+                at += 1
+    return row
+
+
+@given(st.lists(st.sampled_from("abcd"), max_size=7), st.lists(st.sampled_from("abcde"), max_size=5))
+def test_live_order_after_deletions(live: list[str], deleted: list[str]) -> None:
+    items = [{"name": name, "at": at} for at, name in enumerate(live)]
+    changes = [{"name": name, "$patch": "delete"} for name in deleted]
+    assert order_after_deletions(items, changes, "name") == order_by_shifting(items, deleted)
