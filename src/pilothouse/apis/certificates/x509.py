@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from pilothouse.apis.certificates.asn1 import describe_fault
 from pilothouse.apis.certificates.pem import blocks
 
 if TYPE_CHECKING:
@@ -38,11 +39,7 @@ def check_request(pem: bytes) -> str:
         return "PEM block type must be CERTIFICATE REQUEST"
     request = read_request(first.content)
     if request is None:
-        return (
-            "asn1: syntax error: sequence truncated"
-            if len(first.content) < 2
-            else "asn1: structure error: tags don't match"
-        )
+        return describe_fault(first.content)
     return check_signature(request)
 
 

@@ -78,7 +78,9 @@ async def test_attesting(environment: Environment, authorizer: Any, make_request
             base64.b64encode(
                 b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"
             ).decode(),
-            "asn1: structure error: tags don't match",
+            "asn1: structure error: tags don't match (16 vs {class:0 tag:0 length:0 isCompound:false}) {optional:false "
+            "explicit:false application:false private:false defaultValue:<nil> tag:<nil> stringType:0 timeType:0 "
+            "set:false omitEmpty:false} certificateRequest @2",
         ),
     ],
 )
