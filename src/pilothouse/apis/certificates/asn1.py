@@ -37,12 +37,14 @@ class _Tag(NamedTuple):
 
 def describe_fault(data: bytes) -> str:
     """What keeps the bytes from being a signing request."""
+    content = data
     try:
         for name, wanted in _EXPECTED:
-            data = _enter(data, name, wanted)
+            content = _enter(content, name, wanted)
     except _Fault as fault:
         return str(fault)
-    return _STRUCTURE + "tags don't match"
+    tag, at = _read_tag(data)
+    return _SYNTAX + "trailing data" if at + tag.length < len(data) else _STRUCTURE + "tags don't match"
 
 
 def _enter(data: bytes, name: str, wanted: int) -> bytes:

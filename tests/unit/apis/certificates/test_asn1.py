@@ -40,6 +40,7 @@ REST = (
             b"\x30\x07\x30\x05\xa0\x03\x02\x01\x02",
             f"asn1: structure error: tags don't match (2 vs {{class:2 tag:0 length:3 isCompound:true}}) {REST} int @2",
         ),
+        (b"\x30\x05\x30\x03\x02\x01\x00\x00", "asn1: syntax error: trailing data"),
         (b"\x30\x03\x30\x01\x02", "asn1: syntax error: truncated tag or length"),
         (b"\x3f\x80\x01\x00", "asn1: syntax error: integer is not minimally encoded"),
         (b"\x3f\x1e\x00", "asn1: syntax error: non-minimal tag"),
