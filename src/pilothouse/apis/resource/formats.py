@@ -19,7 +19,7 @@ from pilothouse.machinery.field_errors import (
     too_long_characters,
     too_many,
 )
-from pilothouse.machinery.schema.types import ListOf, MapOf, Struct, Type
+from pilothouse.machinery.schema.ordering import arrange
 
 Object = dict[str, Any]
 DRIVER_LIMIT: Final = 63
@@ -153,20 +153,9 @@ def declare_unique(items: list[Any], key: Callable[[Any], Any], path: Path, type
     seen: set[Any] = set()
     for position, item in enumerate(items):
         if key(item) in seen:
-            shown = in_order(types.struct(type_name), item) if type_name else item
+            shown = arrange(types.struct(type_name), item) if type_name else item
             faults.declared.append(duplicate(path.index(position), shown))
         seen.add(key(item))
-
-
-def in_order(node: Type, value: Any) -> Any:
-    """A value with its fields in the order of its type, as the original writes them."""
-    if isinstance(node, Struct) and isinstance(value, dict):
-        return {name: in_order(field.type, value[name]) for name, field in node.fields.items() if name in value}
-    if isinstance(node, ListOf) and isinstance(value, list):
-        return [in_order(node.item, item) for item in value]
-    if isinstance(node, MapOf) and isinstance(value, dict):
-        return {key: in_order(node.value, value[key]) for key in sorted(value)}
-    return value
 
 
 def shorten(key: str, limit: int) -> str:

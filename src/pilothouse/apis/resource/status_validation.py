@@ -180,8 +180,7 @@ def _validate_device(device: Object, held: set[tuple[str, str, str, str]], path:
     if device.get("shareID") is not None:
         check_uuid(device["shareID"], path.child("shareID"), faults.declared)
     if device_key(device) not in held:
-        # The original's identifier has no visible fields.
-        shown: Object = {"Driver": {}, "Pool": {}, "Device": {}, "ShareID": {}}
+        shown = dict(zip(("Driver", "Pool", "Device", "ShareID"), device_key(device), strict=True))
         faults.errors.append(invalid(path, shown, "must be an allocated device in the claim"))
     conditions = device.get("conditions") or ()
     if len(conditions) > _CONDITIONS_LIMIT:

@@ -137,7 +137,6 @@ def test_the_spec_never_changes() -> None:
 
 RESULT = {"request": "a", "driver": "d", "pool": "p", "device": "x"}
 ALLOCATED = {"allocation": {"devices": {"results": [RESULT]}}}
-NOT_HELD = {"Driver": {}, "Pool": {}, "Device": {}, "ShareID": {}}
 
 
 @pytest.mark.parametrize(
@@ -171,9 +170,8 @@ NOT_HELD = {"Driver": {}, "Pool": {}, "Device": {}, "ShareID": {}}
             {},
             {**ALLOCATED, "devices": [{"driver": "d", "pool": "p", "device": "other", "shareID": "1"}]},
             [
-                'status.devices[0]: Invalid value: {"Driver":{},"Pool":{},"Device":{},"ShareID":{}}: must be '
-                "an allocated "
-                "device in the claim",
+                'status.devices[0]: Invalid value: {"Driver":"d","Pool":"p","Device":"other","ShareID":"1"}: must be an'
+                " allocated device in the claim",
                 'status.devices[0].shareID: Invalid value: "1": must be a lowercase UUID in 8-4-4-4-12 format',
             ],
         ),
