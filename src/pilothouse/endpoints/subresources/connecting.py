@@ -35,6 +35,12 @@ _NOT_POSITIVE: Final = "must be greater than 0"
 _UNSUPPORTED: Final = "connections to kubelets are not supported"
 
 
+def refuse_dry_run(request: APIRequest) -> None:
+    """A connection cannot be tried without being made."""
+    if request.query and request.options.all("dryRun"):
+        raise errors.bad_request("dryRun is not supported")
+
+
 async def admit_connect(scope: ResourceScope, request: APIRequest, options: Object) -> None:
     """Let admission refuse the connection."""
     admission = scope.admission
@@ -56,6 +62,7 @@ def make_connecting_endpoint(resource: Resource, sub: Subresource | None, store_
 
 
 async def _connect(scope: ResourceScope, request: APIRequest, nodes: Store) -> Response:
+    refuse_dry_run(request)
     query = request.options
     ports = [_port(text) for text in query.all("ports")] if scope.subresource == "portforward" else []
     options: Object = {"metadata": {}, "container": query.text("container"), "command": query.all("command")}

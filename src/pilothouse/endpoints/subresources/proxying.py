@@ -18,7 +18,7 @@ from pilothouse.apis.resources import Resource, Subresource
 from pilothouse.apis.strategy import Object
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
-from pilothouse.endpoints.subresources.connecting import DIAL_SECONDS, admit_connect
+from pilothouse.endpoints.subresources.connecting import DIAL_SECONDS, admit_connect, refuse_dry_run
 from pilothouse.endpoints.subresources.dialing import DialError, dial
 from pilothouse.endpoints.subresources.kubelets import find_kubelet
 from pilothouse.endpoints.subresources.making import StoreOf, working_endpoint
@@ -80,6 +80,7 @@ def make_proxy_endpoint(resource: Resource, sub: Subresource | None, store_of: S
 
 
 async def _proxy(scope: ResourceScope, request: APIRequest, locate: Locate) -> Response:
+    refuse_dry_run(request)
     await admit_connect(scope, request, {"metadata": {}, "path": "/".join(request.info.parts[3:])})
     reference = Reference(request.info.name, scope.resource.singular)
     host, port = await locate(scope, request, reference)

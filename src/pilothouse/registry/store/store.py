@@ -255,6 +255,7 @@ class Store:
                 if not (strategy.allow_create_on_update if create is None else create):
                     raise errors.not_found(self.resource.group_resource, name)
                 obj = await change(None)
+                _version_of(obj["metadata"])
                 obj["metadata"].pop("resourceVersion", None)
                 try:
                     return await self.create(ctx, obj, admit_create), True
@@ -326,10 +327,7 @@ class Store:
     def _check_version(self, strategy: Strategy, obj: Object, entry: Entry, name: str) -> None:
         """409 when the wanted object names another version than the stored one."""
         metadata = obj["metadata"]
-        try:
-            version = parse_version(metadata.get("resourceVersion", ""))
-        except ValueError as error:
-            raise errors.generic(str(error)) from None
+        version = _version_of(metadata)
         if version == 0:
             if not strategy.allow_unconditional_update:
                 errs = [invalid(Path("metadata", "resourceVersion"), 0, "must be specified for an update")]
@@ -370,6 +368,14 @@ def same_object(obj: Object, old: Object) -> bool:
     if obj["metadata"] != old["metadata"]:
         return False
     return all(obj.get(key) == old.get(key) for key in {*obj, *old} if key not in ("metadata", "kind", "apiVersion"))
+
+
+def _version_of(metadata: dict[str, Any]) -> int:
+    """The version that a wanted object names; 500 for what is no number."""
+    try:
+        return parse_version(metadata.get("resourceVersion", ""))
+    except ValueError as error:
+        raise errors.generic(str(error)) from None
 
 
 def _is_finished(metadata: dict[str, Any]) -> bool:

@@ -515,3 +515,16 @@ def test_who_may_not_create_creates_by_no_verb(pilothouse_server: InProcessServe
 )
 def test_content_types(maps: Maps, content_type: str, status: int) -> None:
     assert maps("POST", "", b"{}", {"Content-Type": content_type}).status == status
+
+
+@pytest.mark.parametrize("path", ["pods/p/exec?command=x&", "pods/p/portforward?", "services/s/proxy?", "pods/p/proxy/x?"])
+def test_connections_know_no_dry_run(pilothouse_server: InProcessServer, path: str) -> None:
+    answer = pilothouse_server.call("GET", f"/api/v1/namespaces/default/{path}dryRun=All")
+    assert (answer.status, answer.json["message"]) == (400, "dryRun is not supported")
+
+
+def test_creating_by_put_with_a_version_that_is_none(pilothouse_server: InProcessServer) -> None:
+    metadata = {"name": "by-put", "resourceVersion": "x"}
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {}}
+    answer = pilothouse_server.call("PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/by-put", lease)
+    assert (answer.status, answer.json["message"]) == (500, 'strconv.ParseUint: parsing "x": invalid syntax')
