@@ -281,6 +281,15 @@ def test_structured_configuration_with_several_issuers_and_anonymous_paths(
     assert user_of(ask(server, second.token(sub="jane", org="acme"))[1])["username"] == "cel:jane"
     assert ask(server, second.token(sub="jane", org="other"))[0] == 401
     assert ask(server, method="GET", path="/version")[0] == 401
+    # A new content takes the place of the old at once, but not about who need not authenticate.
+    path.write_bytes(orjson.dumps({**document, "jwt": entries[:1], "anonymous": {"enabled": True}}))
+    wait_for(lambda: "anonymous: Forbidden: changed from initial configuration file" in server.log.read_text())
+    assert ask(server, method="GET", path="/version")[0] == 401
+    assert ask(server, second.token(sub="joe", org="acme"))[0] == 201
+    path.write_bytes(orjson.dumps({**document, "jwt": entries[:1]}))
+    wait_for(lambda: ask(server, second.token(sub="jim", org="acme"))[0] == 401)
+    with pytest.raises(RuntimeError, match="--anonymous-auth flag cannot be set when anonymous field is configured"):
+        launch(data, *flags, f"--authentication-config={path}", "--anonymous-auth=true")
 
 
 def test_token_webhook(launch, secured, start_peer, tmp_path):

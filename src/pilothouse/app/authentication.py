@@ -90,6 +90,7 @@ class Authentication:
         self.objects, self.metrics = StoredObjects(storage), AuthenticationMetrics(identity)
         self._tasks: set[asyncio.Task[None]] = set()
         self._background: list[asyncio.Task[None]] = []
+        self._anonymous: tuple[bool | None, tuple[str, ...]] | None = None
         flags, endpoint = options.authentication, options.control_plane.service_account_signing_endpoint
         self._signer_calls = UnaryCalls(endpoint, SERVICE) if endpoint else None
         self._signer: ExternalSigner | None = None
@@ -101,6 +102,8 @@ class Authentication:
             if flags.authentication_config
             else None
         )
+        if self._file is not None:
+            self._check_anonymous(self._file.value)
         self._oidc_authority = WatchedFile(flags.oidc_ca_file, _read_authority) if flags.oidc_ca_file else None
         self._settings = self._read_flags()
         self._built = self._build()
@@ -186,6 +189,7 @@ class Authentication:
             return
         if self._file.poll():
             try:
+                self._check_anonymous(self._file.value)
                 self._replace()
             except (OSError, ValueError) as error:
                 logger.error("%s cannot be used: %s", self._file.path, error)
@@ -197,6 +201,17 @@ class Authentication:
         elif self._file.error is not None:
             self.metrics.reloads.note("failure")
             logger.error("%s cannot be used: %s", self._file.path, self._file.error)
+
+    def _check_anonymous(self, configuration: AuthenticationConfiguration) -> None:
+        """Who need not authenticate is settled at the start, by one source. Raises ``ValueError``."""
+        said = (configuration.anonymous, configuration.anonymous_paths)
+        if self._anonymous is None:
+            if configuration.anonymous is not None and "anonymous-auth" in self._options.given:
+                detail = "--anonymous-auth flag cannot be set when anonymous field is configured in authentication "
+                raise ValueError(f"anonymous: Forbidden: {detail}configuration file")
+            self._anonymous = said
+        elif said != self._anonymous:
+            raise ValueError("anonymous: Forbidden: changed from initial configuration file")
 
     def _replace(self) -> None:
         """Authenticate from now on by what files say now. Raises ``OSError`` and ``ValueError``."""

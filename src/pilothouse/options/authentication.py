@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import urlsplit
 
 from pilothouse.machinery.go_quote import quote
@@ -219,6 +221,11 @@ class AuthenticationOptions(FlagGroup):
         errors = []
         seen: set[str] = set()
         for issuer in self.service_account_issuer:
+            wrong = _url_fault(issuer) if ":" in issuer else ""
+            if wrong:
+                shown = f"service-account-issuer {quote(issuer)}"
+                errors.append(f"{shown} contained a ':' but was not a valid URL: {wrong}")
+                continue
             if not issuer:
                 errors.append("service-account-issuer should not be an empty string")
             elif issuer in seen:
@@ -249,6 +256,21 @@ class AuthenticationOptions(FlagGroup):
             if ours & proxies:
                 errors.append(_OVERLAP)
         return errors
+
+
+_PLAIN_URL: Final = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._~/-]*)?")
+
+
+def _url_fault(text: str) -> str:
+    if _PLAIN_URL.fullmatch(text):
+        return ""  # the usual one, for which no more need be loaded
+    from pilothouse.cel.library.urls import UrlError, parse_url
+
+    try:
+        parse_url(text)
+    except UrlError as error:
+        return str(error)
+    return ""
 
 
 def _certificates(path: str) -> set[str]:

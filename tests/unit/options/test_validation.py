@@ -78,6 +78,11 @@ CASES = [
     ),
     ("--service-account-issuer=", "service-account-issuer should not be an empty string"),
     (
+        "--service-account-issuer=https://a:x",
+        "service-account-issuer \"https://a:x\" contained a ':' but was not a valid URL: "
+        'parse "https://a:x": invalid port ":x" after host',
+    ),
+    (
         "--service-account-jwks-uri=http://x",
         "service-account-jwks-uri requires https scheme, parsed as: http://x",
     ),
