@@ -13,13 +13,14 @@ from typing import Any, Final
 
 import orjson
 
-from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, TABLE, Media
+from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, Media
 from pilothouse.endpoints.output.rows import MetadataMaker, make_all, partial_metadata
 from pilothouse.endpoints.output.table import table_of, table_parts
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import encode_object
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.machinery import errors
+from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.net.messages import Response
 from pilothouse.storage.cacher import Entry
 
@@ -51,6 +52,10 @@ def entry_response(
     """Answer with one object."""
     if media.format == JSON and not media.transform and not media.pretty:
         return Response(status, served_bytes(scope, entry) + b"\n")
+    if not media.transform and media.format == PROTOBUF:
+        from pilothouse.endpoints.output.messages import object_message
+
+        return Response(status, object_message(scope, entry), media.content_type)
     if not media.transform:
         return Response(status, encode_object(media, served_object(scope, entry)), media.content_type)
     if media.transform == METADATA:
@@ -110,6 +115,8 @@ async def list_response(
         return Response(200, encode_object(media, table), media.content_type)
     if media.transform == METADATA_LIST and as_bytes and entries:
         return _joined(*await _metadata_parts(scope, media, entries, metadata))
+    if media.format == PROTOBUF:
+        return await _protobuf_list(scope, media, entries, metadata)
     if not media.transform:
         metadata = list_metadata(revision, token, remaining, explicit=scope.keeps_type)
     encode = partial(_encode_list, scope, media, entries, metadata)
@@ -127,8 +134,20 @@ async def _metadata_parts(
     return orjson.dumps(head)[:-1] + b',"items":[', items, b"]}\n"
 
 
+async def _protobuf_list(
+    scope: ResourceScope, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]
+) -> Response:
+    from pilothouse.endpoints.output.messages import list_messages
+
+    whole = not media.transform
+    kind = scope.kind if whole else GroupVersionKind("meta.k8s.io", media.version, "")
+    kind = kind._replace(kind=scope.list_kind if whole else METADATA_LIST)
+    parts = await list_messages(scope, entries, kind, metadata, whole=whole)
+    return _joined(*parts, separator=b"", content_type=media.content_type)
+
+
 def _encode_list(scope: ResourceScope, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]) -> bytes:
-    """A list in other formats than JSON."""
+    """A list in YAML, or in JSON that is laid out for people."""
     if media.transform == METADATA_LIST:
         kind, version = METADATA_LIST, f"meta.k8s.io/{media.version}"
         items = [metadata_of(scope, entry, media) for entry in entries] or None
@@ -151,18 +170,20 @@ def _plain_list(
     return _joined(head, items, b"]}\n")
 
 
-def _joined(head: bytes, items: list[bytes], tail: bytes) -> Response:
-    length = len(head) + sum(map(len, items)) + max(0, len(items) - 1) + len(tail)
+def _joined(
+    head: bytes, items: list[bytes], tail: bytes, separator: bytes = b",", content_type: bytes = b"application/json"
+) -> Response:
+    length = len(head) + sum(map(len, items)) + len(separator) * max(0, len(items) - 1) + len(tail)
     if length <= _JOINED_LIMIT:
-        return Response(200, head + b",".join(items) + tail)
-    return Response(200, parts=_pieces(head, items, tail), length=length)
+        return Response(200, head + separator.join(items) + tail, content_type)
+    return Response(200, b"", content_type, parts=_pieces(head, items, tail, separator), length=length)
 
 
-def _pieces(head: bytes, items: list[bytes], tail: bytes) -> Iterator[bytes]:
+def _pieces(head: bytes, items: list[bytes], tail: bytes, separator: bytes) -> Iterator[bytes]:
     """The list's bytes, some dozens of items at a time, so that a large answer is never in memory twice."""
     yield head
     for start in range(0, len(items), _CHUNK):
-        if start:
-            yield b","
-        yield b",".join(items[start : start + _CHUNK])
+        if start and separator:
+            yield separator
+        yield separator.join(items[start : start + _CHUNK])
     yield tail

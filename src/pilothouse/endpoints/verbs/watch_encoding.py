@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import orjson
 
-from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, Media
-from pilothouse.endpoints.output.objects import metadata_of, served_bytes, served_object
+from pilothouse.endpoints.negotiation import JSON, METADATA, PROTOBUF, TABLE, Media
+from pilothouse.endpoints.output.objects import metadata_of, served_bytes
 from pilothouse.endpoints.output.rows import partial_metadata
 from pilothouse.endpoints.output.table import table_of
 from pilothouse.endpoints.request import APIRequest
@@ -55,6 +55,8 @@ def encoder_for(scope: ResourceScope, request: APIRequest, media: Media, framing
     form = sys.intern(f"{scope.form} {media.format} {media.transform} {media.version} {framing.__qualname__}")
     if media.format == JSON and not media.transform:
         return EventEncoder(partial(_plain_event, scope), framing, form)
+    if media.format == PROTOBUF and not media.transform:
+        return EventEncoder(partial(_protobuf_object_event, scope), framing, form)
     return EventEncoder(_other_event(_object_maker(scope, request, media), media), framing, form)
 
 
@@ -67,6 +69,15 @@ def error_encoder(media: Media, framing: Framing) -> EncodeError:
 def _plain_event(scope: ResourceScope, event: WatchEvent) -> bytes:
     body = bookmark_bytes(scope, event) if event.type == BOOKMARK else served_bytes(scope, event.entry)
     return b'{"type":"%b","object":%b}\n' % (event.type.encode(), body)
+
+
+def _protobuf_object_event(scope: ResourceScope, event: WatchEvent) -> bytes:
+    from pilothouse.endpoints.output.messages import object_message
+    from pilothouse.machinery import protobuf
+
+    if event.type == BOOKMARK:
+        return _protobuf_event(event.type, bookmark_object(scope, event))
+    return protobuf.encode_watch_event(event.type, object_message(scope, event.entry))
 
 
 def _other_event(make: Callable[[WatchEvent], dict[str, Any]], media: Media) -> Encode:
@@ -95,7 +106,7 @@ def _bookmark_entry(scope: ResourceScope, event: WatchEvent) -> Entry:
 def _object_maker(
     scope: ResourceScope, request: APIRequest, media: Media
 ) -> Callable[[WatchEvent], dict[str, Any]]:
-    """What the event's object looks like in a form other than plain JSON."""
+    """What the event's object looks like as a Table or without all but its metadata."""
     version = f"meta.k8s.io/{media.version}"
     first = True
 
@@ -108,12 +119,10 @@ def _object_maker(
                 table["columnDefinitions"] = None
             first = False
             return table
-        if media.transform in (METADATA, METADATA_LIST):
-            if event.type == BOOKMARK:
-                metadata = partial_metadata(scope, bookmark_object(scope, event)["metadata"])
-                return {"kind": METADATA, "apiVersion": version, "metadata": metadata}
-            return metadata_of(scope, event.entry, media)
-        return bookmark_object(scope, event) if event.type == BOOKMARK else served_object(scope, event.entry)
+        if event.type == BOOKMARK:
+            metadata = partial_metadata(scope, bookmark_object(scope, event)["metadata"])
+            return {"kind": METADATA, "apiVersion": version, "metadata": metadata}
+        return metadata_of(scope, event.entry, media)
 
     return make
 

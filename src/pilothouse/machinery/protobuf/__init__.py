@@ -12,12 +12,12 @@ from pilothouse.machinery.protobuf.envelope import (
     Envelope,
     decode,
     encode,
-    encode_list,
     encode_watch_event,
     frame,
+    list_parts,
     wrap,
 )
-from pilothouse.machinery.protobuf.wire import ProtobufError
+from pilothouse.machinery.protobuf.wire import ProtobufError, skip
 
 __all__ = [
     "PREFIX",
@@ -26,10 +26,11 @@ __all__ = [
     "decode",
     "decode_message",
     "encode",
-    "encode_list",
     "encode_message",
     "encode_watch_event",
     "frame",
     "has_protobuf",
+    "list_parts",
+    "skip",
     "wrap",
 ]

@@ -64,12 +64,12 @@ def encode(struct: Struct, value: dict[str, Any], gvk: GroupVersionKind) -> byte
     return wrap(gvk, encode_message(struct, value))
 
 
-def encode_list(gvk: GroupVersionKind, metadata: bytes, items: Iterable[bytes]) -> bytes:
-    """A list in its envelope, from the messages of its metadata and items."""
-    parts = [delimited(b"\n", metadata)]
-    for item in items:
-        parts += (b"\x12", encode_varint(len(item)), item)
-    return wrap(gvk, b"".join(parts))
+def list_parts(gvk: GroupVersionKind, metadata: bytes, items: Iterable[bytes]) -> tuple[bytes, list[bytes], bytes]:
+    """A list in its envelope, from the messages of its metadata and items: its beginning, the items, its end."""
+    first = delimited(b"\n", metadata)
+    pieces = [b"\x12%b%b" % (encode_varint(len(item)), item) for item in items]
+    length = len(first) + sum(map(len, pieces))
+    return _head(str(gvk.group_version), gvk.kind) + encode_varint(length) + first, pieces, _TAIL
 
 
 def frame(message: bytes) -> bytes:

@@ -1,0 +1,85 @@
+"""Objects and lists in protobuf, of which most are found rather than made.
+
+Controllers of the control plane read everything in protobuf. The message of an object is made from its JSON once, and
+kept with the entry from the first time that somebody gets or lists it in that form; the metadata shown without the rest
+is a piece of that message. A list is an envelope around ready messages.
+
+    forms["v1 pb"]    the message in that version
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import orjson
+
+from pilothouse.apis import types
+from pilothouse.endpoints.output.rows import make_all, partial_metadata
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.machinery import protobuf
+from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.storage.cacher import Entry
+
+_LONGEST_KEPT: Final = 64 * 1024
+_METADATA: Final = b"\n"
+
+
+def object_message(scope: ResourceScope, entry: Entry) -> bytes:
+    """One object in its envelope."""
+    maker = MessageMaker(scope)
+    return protobuf.wrap(scope.kind, maker.find(entry) or maker.make(entry))
+
+
+async def list_messages(
+    scope: ResourceScope, entries: Sequence[Entry], kind: GroupVersionKind, metadata: dict[str, Any], *, whole: bool
+) -> tuple[bytes, list[bytes], bytes]:
+    """A list, of whole objects or of their metadata: what comes before its items, the items, and what follows."""
+    maker = MessageMaker(scope) if whole else MetadataMessageMaker(scope)
+    messages = await make_all(entries, maker.find, maker.make)
+    return protobuf.list_parts(kind, protobuf.encode_message(types.struct("meta.v1.ListMeta"), metadata), messages)
+
+
+class MessageMaker:
+    """Makes the messages of entries in the endpoint's version."""
+
+    def __init__(self, scope: ResourceScope) -> None:
+        self._scope, self._key = scope, f"{scope.api_version} pb"
+        self._struct = types.struct_of(scope.api_version, scope.kind.kind)
+
+    def find(self, entry: Entry) -> bytes | None:
+        """The kept message."""
+        forms = entry.forms
+        return None if forms is None else forms.get(self._key)
+
+    def make(self, entry: Entry) -> bytes:
+        """The message, kept from now on unless it is large."""
+        render = self._scope.render
+        message = protobuf.encode_message(self._struct, orjson.loads(entry.data if render is None else render(entry)))
+        if len(message) <= _LONGEST_KEPT:
+            if entry.forms is None:
+                entry.forms = {}
+            entry.forms[self._key] = message
+        return message
+
+
+class MetadataMessageMaker:
+    """Makes PartialObjectMetadata messages of entries, of custom ones too."""
+
+    def __init__(self, scope: ResourceScope) -> None:
+        self._scope, self._key = scope, f"{scope.api_version} pb"
+        self._struct = types.struct("meta.v1.PartialObjectMetadata")
+
+    def find(self, entry: Entry) -> bytes | None:
+        """The beginning of the kept message: an object's metadata is its first field, as it is here."""
+        forms = entry.forms
+        message: bytes | None = None if forms is None else forms.get(self._key)
+        if message is None or self._scope.strategy.hidden_annotations or not message.startswith(_METADATA):
+            return None
+        return message[: protobuf.skip(message, 0, len(message))]
+
+    def make(self, entry: Entry) -> bytes:
+        """From the decoded object."""
+        render = self._scope.render
+        obj = orjson.loads(entry.data if render is None else render(entry))
+        return protobuf.encode_message(self._struct, {"metadata": partial_metadata(self._scope, obj["metadata"])})
