@@ -74,7 +74,7 @@ class Assembly:
         if self.encryption is not None:
             self.storage.is_stale = self.encryption.backend.is_stale
         allow_privileged(options.control_plane.allow_privileged)
-        node_ports = install_allocation(options, self.storage, self.backend)
+        self.node_ports = install_allocation(options, self.storage, self.backend)
         address = f"{options.generic.external_hostname}:{options.secure_serving.secure_port}"
         self.outgoing = OutgoingCalls()
         self.audit_metrics = AuditMetrics()
@@ -96,7 +96,7 @@ class Assembly:
         self.metrics = RequestMetrics()
         self._install_checks()
         self.chain.aggregator.hooks.livez_grace_seconds = options.generic.livez_grace_period
-        self.hooks = ServerHooks(options, self.chain, self.storage, self.cacher, self.lifecycle, node_ports)
+        self.hooks = ServerHooks(options, self.chain, self.storage, self.cacher, self.lifecycle, self.node_ports)
         self.hooks.install()
         if options.own.check_policy_types:
             self.hooks.check_policy_types(served)
@@ -141,6 +141,7 @@ class Assembly:
             authorization,
             self.admission.metrics,
             self.encryption_metrics,
+            self.node_ports.metrics,
         )
         reloads = () if self.encryption is None else self.encryption.reloads.instruments()
         return [*(each for part in counting for each in part.instruments()), *expression_instruments(), *reloads]

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from time import monotonic
 from typing import Any, Final, Protocol
 
 from pilothouse.apis.strategy import Object
+from pilothouse.controlplane.allocation.metrics import DYNAMIC, STATIC, AllocationMetrics
 from pilothouse.controlplane.allocation.ranges import FULL, AddressBlock
 from pilothouse.machinery import times
 from pilothouse.machinery.addresses import parse_ip
@@ -90,8 +92,11 @@ def is_ready(service_cidr: Object) -> bool:
 class ClusterIPs:
     """Hands out addresses and takes them back."""
 
-    def __init__(self, objects: AddressObjects, rng: Random | None = None) -> None:
+    def __init__(
+        self, objects: AddressObjects, rng: Random | None = None, metrics: AllocationMetrics | None = None
+    ) -> None:
         self._objects = objects
+        self._metrics = metrics or AllocationMetrics()
         self._rng = rng or Random()
 
     def blocks(self) -> list[tuple[AddressBlock, bool]]:
@@ -114,10 +119,18 @@ class ClusterIPs:
         if dry_run:
             self._check_dry(str(address), address)
             return
-        if not any(ready and block.contains(address) for block, ready in self.blocks()):
+        block = next((block for block, ready in self.blocks() if ready and block.contains(address)), None)
+        if block is None:
             raise AllocationError("the provided network does not match the current range")
-        if not await self._objects.create(make_address(str(address), service)):
+        if not await self._take(service, str(address), block, STATIC, monotonic()):
             raise AllocationError("provided IP is already allocated")
+
+    async def _take(self, service: Object, ip: str, block: AddressBlock, scope: str, started: float) -> bool:
+        if await self._objects.create(make_address(ip, service)):
+            self._metrics.took_address(block, scope, monotonic() - started)
+            return True
+        self._metrics.refused_address(block, scope)
+        return False
 
     def _check_dry(self, shown: str, address: Any) -> None:
         """A dry run looks at one block only, as the original does, and not at who has the address."""
@@ -141,9 +154,11 @@ class ClusterIPs:
         for block, ready in self.blocks():
             if not ready or block.family != family:
                 continue
+            started = monotonic()
             for ip in block.candidates(self._rng):
-                if self._objects.get(ip) is None and await self._objects.create(make_address(ip, service)):
+                if self._objects.get(ip) is None and await self._take(service, ip, block, DYNAMIC, started):
                     return ip
+            self._metrics.refused_address(block, DYNAMIC)
         raise AllocationError(FULL)
 
     async def release(self, service: Object, ip: str) -> None:

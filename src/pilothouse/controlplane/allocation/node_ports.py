@@ -15,6 +15,7 @@ from typing import Final, Protocol, TypeVar
 
 import orjson
 
+from pilothouse.controlplane.allocation.metrics import AllocationMetrics
 from pilothouse.controlplane.allocation.ranges import PortRange, PortSet
 from pilothouse.storage.backends.contract import Backend, Conflict, KeyExists
 
@@ -61,8 +62,15 @@ class StoredLedger:
 class NodePorts:
     """All changes of the allocated ports of one process."""
 
-    def __init__(self, range_: PortRange, ledger: PortLedger, rng: Random | None = None) -> None:
+    def __init__(
+        self,
+        range_: PortRange,
+        ledger: PortLedger,
+        rng: Random | None = None,
+        metrics: AllocationMetrics | None = None,
+    ) -> None:
         self.range = range_
+        self.metrics = metrics or AllocationMetrics()
         self._ledger = ledger
         self._rng = rng or Random()
         self._lock = asyncio.Lock()
@@ -88,6 +96,7 @@ class NodePorts:
                     result = work(trial)
                 except Exception:
                     if not remembered:
+                        self.metrics.asked_ports(trial)
                         raise
                     self._known = None
                     continue
@@ -96,6 +105,8 @@ class NodePorts:
                 written = await self._ledger.write(str(self.range), trial.bits, version)
                 self._known = None if written is None else (trial, written)
                 if written is not None:
+                    self.metrics.asked_ports(trial)
+                    self.metrics.changed_ports(trial)
                     return result
 
     async def _current(self) -> tuple[PortSet, int]:

@@ -9,6 +9,7 @@ band first and from the lower one only when that is full:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -64,12 +65,17 @@ class AddressBlock:
     def contains(self, address: Address) -> bool:
         return address.is_ipv4 == (self.bits == 32) and self.first <= self._number(address) <= self.last
 
+    @property
+    def size(self) -> int:
+        """How many addresses there are to hand out."""
+        return max(self.last - self.first + 1, 0)
+
     def _number(self, address: Address) -> int:
         return address.number & 0xFFFFFFFF if self.bits == 32 else address.number
 
     def candidates(self, rng: Random) -> Iterator[str]:
         """Addresses in the order they should be tried."""
-        size = min(self.last - self.first + 1, _MAX_SIZE)
+        size = min(self.size, _MAX_SIZE)
         for number in _scan(self.first + self.band, size - self.band, rng):
             yield self.show(number)
         for number in _scan(self.first, min(self.band, size), rng):
@@ -108,14 +114,20 @@ class PortRange:
 
 
 class PortSet:
-    """The allocated ports of a range, as a bitmap that grows from its lowest port."""
+    """The allocated ports of a range, as a bitmap that grows from its lowest port.
 
-    __slots__ = ("bits", "range", "rng")
+    ``taken`` and ``refused`` say how often this was so since the set was made: by whether a port was chosen for the
+    asker or named.
+    """
+
+    __slots__ = ("bits", "range", "refused", "rng", "taken")
 
     def __init__(self, range_: PortRange, bits: int = 0, rng: Random | None = None) -> None:
         self.range = range_
         self.bits = bits
         self.rng = rng or Random()
+        self.taken: Counter[bool] = Counter()
+        self.refused: Counter[bool] = Counter()
 
     def copy(self) -> PortSet:
         return PortSet(self.range, self.bits, self.rng)
@@ -134,11 +146,14 @@ class PortSet:
     def allocate(self, port: int) -> None:
         """Take this port. Raises ``RangeError`` when that cannot be."""
         if port not in self.range:
+            self.refused[False] += 1
             raise RangeError(
                 f"provided port is not in the valid range. The range of valid ports is {self.range}"
             )
         if port in self:
+            self.refused[False] += 1
             raise RangeError("provided port is already allocated")
+        self.taken[False] += 1
         self.bits |= 1 << (port - self.range.first)
 
     def allocate_next(self) -> int:
@@ -148,7 +163,9 @@ class PortSet:
         for offset in chain(_scan(band, size - band, self.rng), _scan(0, band, self.rng)):
             if not self.bits >> offset & 1:
                 self.bits |= 1 << offset
+                self.taken[True] += 1
                 return self.range.first + offset
+        self.refused[True] += 1
         raise RangeError(FULL)
 
     def release(self, port: int) -> None:

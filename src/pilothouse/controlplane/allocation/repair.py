@@ -166,10 +166,14 @@ def _repair_owner(
 
 @dataclass(slots=True)
 class PortRepair:
-    """The ports as they should be kept, what may have leaked and for how many rounds more, and what to say about it."""
+    """The ports as they should be kept, what may have leaked and for how many rounds more, and what to say about it.
+
+    ``leaked`` has the ports that are freed.
+    """
 
     ports: PortSet
     leaks: dict[int, int]
+    leaked: list[int] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
 
@@ -193,6 +197,7 @@ def repair_ports(
             repair.ports.allocate(port)
         else:
             repair.leaks.pop(port, None)
+            repair.leaked.append(port)
     return repair
 
 

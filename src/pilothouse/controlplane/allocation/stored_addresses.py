@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pilothouse.apis.strategy import Object
 from pilothouse.controllers.own_objects import server_context
+from pilothouse.controlplane.allocation.cluster_ips import ALLOCATOR, MANAGED_BY_LABEL
 from pilothouse.machinery import errors
 from pilothouse.registry.rest.deletion import DeleteOptions
 from pilothouse.registry.store.removal import delete
@@ -36,6 +37,11 @@ class StoredAddresses:
     def get(self, name: str) -> Object | None:
         entry = self._addresses.cache.get(self._addresses.key("", name))
         return None if entry is None else self._addresses.decode(entry)
+
+    def names(self) -> list[str]:
+        """The names of the IPAddresses that allocation made."""
+        entries = self._addresses.cache.entries()
+        return [entry.name for entry in entries if entry.labels.get(MANAGED_BY_LABEL) == ALLOCATOR]
 
     async def create(self, obj: Object) -> bool:
         try:

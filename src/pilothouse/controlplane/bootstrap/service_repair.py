@@ -20,6 +20,11 @@ from pilothouse.registry.store.store import Store
 
 logger = logging.getLogger(__name__)
 INTERVAL_SECONDS: Final = 180.0
+_PORT_FAULTS: Final = {
+    "PortNotAllocated": "repair",
+    "PortAlreadyAllocated": "duplicate",
+    "PortOutOfRange": "outOfRange",
+}
 
 
 class ServiceRepair:
@@ -52,8 +57,15 @@ class ServiceRepair:
             ports.bits = repair.ports.bits
             return repair
 
-        repair = await self._node_ports.change(work)
+        metrics = self._node_ports.metrics
+        try:
+            repair = await self._node_ports.change(work)
+        except Exception:
+            metrics.failed_repair()
+            raise
         self._leaks = repair.leaks
+        for kind in [*(_PORT_FAULTS[note.reason] for note in repair.notes), *("leak" for _ in repair.leaked)]:
+            metrics.found_fault(kind)
         _report(repair.notes)
 
     async def repair_addresses(self) -> None:

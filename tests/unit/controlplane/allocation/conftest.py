@@ -11,6 +11,7 @@ import pytest
 
 from pilothouse.apis.strategy import Context
 from pilothouse.controlplane.allocation.cluster_ips import ClusterIPs
+from pilothouse.controlplane.allocation.metrics import AllocationMetrics
 from pilothouse.controlplane.allocation.node_ports import NodePorts
 from pilothouse.controlplane.allocation.ranges import PortRange
 from pilothouse.controlplane.allocation.services import ServiceAllocations
@@ -71,10 +72,11 @@ class World:
         self.ledger = Ledger()
         self.range = PortRange.parse(ports)
         self.families = families
+        self.metrics = AllocationMetrics(lambda: self.ips)
 
     def server(self, seed: int = 1) -> ServiceAllocations:
-        ports = NodePorts(self.range, self.ledger, Random(seed))
-        return ServiceAllocations(self.families, ClusterIPs(self.addresses, Random(seed)), ports)
+        ports = NodePorts(self.range, self.ledger, Random(seed), self.metrics)
+        return ServiceAllocations(self.families, ClusterIPs(self.addresses, Random(seed), self.metrics), ports)
 
     @property
     def ports(self) -> set[int]:

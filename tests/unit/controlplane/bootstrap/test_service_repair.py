@@ -8,6 +8,7 @@ from pilothouse.controlplane.allocation.ranges import PortRange
 from pilothouse.controlplane.bootstrap.kubernetes_service import KubernetesService
 from pilothouse.controlplane.bootstrap.service_cidr import DefaultServiceCIDR
 from pilothouse.controlplane.bootstrap.service_repair import ServiceRepair
+from pilothouse.machinery.metrics import render
 from pilothouse.machinery.times import Instant, now_instant
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.storage.cacher import Cacher
@@ -27,6 +28,9 @@ class Bench:
     def _clock(self) -> Instant:
         return Instant(now_instant().seconds + self.later)
 
+    def counted(self, line: str) -> bool:
+        return f"\napiserver_nodeport_repair_{line}\n" in render(self.ports.metrics.instruments()).decode()
+
     async def fill(self) -> None:
         await DefaultServiceCIDR(self.cidrs, ["10.0.0.0/16"]).reconcile()
         await KubernetesService(self.services, self.addresses, "10.0.0.1", 6443, 30443).ensure()
@@ -41,9 +45,12 @@ async def bench(storage: StorageFactory, cacher: Cacher) -> Bench:
 
 async def test_what_services_have_is_kept_as_taken(bench: Bench) -> None:
     await remove(bench.addresses, "", "10.0.0.1")
+    await bench.ports.change(lambda ports: ports.release(30443))
     await bench.repair.reconcile()
     assert await existing(bench.addresses, "", "10.0.0.1") is not None
     assert list(await bench.ports.peek()) == [30443]
+    assert bench.counted('port_errors_total{type="repair"} 1')
+    assert bench.counted("reconcile_errors_total 0")
 
 
 async def test_a_second_round_changes_nothing(bench: Bench) -> None:
@@ -62,6 +69,7 @@ async def test_ports_without_a_service_are_freed_after_some_rounds(bench: Bench)
     assert kept[0] is True
     assert kept[-1] is False
     assert 30443 in await bench.ports.peek()
+    assert bench.counted('port_errors_total{type="leak"} 1')
 
 
 async def test_addresses_without_a_service_go_when_they_are_old_enough(bench: Bench) -> None:
