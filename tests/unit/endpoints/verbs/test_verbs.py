@@ -517,7 +517,7 @@ def test_content_types(maps: Maps, content_type: str, status: int) -> None:
     assert maps("POST", "", b"{}", {"Content-Type": content_type}).status == status
 
 
-@pytest.mark.parametrize("path", ["pods/p/exec?command=x&", "pods/p/portforward?", "services/s/proxy?", "pods/p/proxy/x?"])
+@pytest.mark.parametrize("path", ["pods/p/exec?command=x&", "pods/p/attach?", "services/s/proxy?", "pods/p/proxy/x?"])
 def test_connections_know_no_dry_run(pilothouse_server: InProcessServer, path: str) -> None:
     answer = pilothouse_server.call("GET", f"/api/v1/namespaces/default/{path}dryRun=All")
     assert (answer.status, answer.json["message"]) == (400, "dryRun is not supported")
