@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import time
 from http.client import HTTPSConnection
 from ssl import create_default_context
@@ -286,8 +287,13 @@ def test_structured_configuration_with_several_issuers_and_anonymous_paths(
     wait_for(lambda: "anonymous: Forbidden: changed from initial configuration file" in server.log.read_text())
     assert ask(server, method="GET", path="/version")[0] == 401
     assert ask(server, second.token(sub="joe", org="acme"))[0] == 201
+    path.write_bytes(b"nonsense")
+    wait_for(lambda: "couldn't get version/kind" in server.log.read_text())
     path.write_bytes(orjson.dumps({**document, "jwt": entries[:1]}))
     wait_for(lambda: ask(server, second.token(sub="jim", org="acme"))[0] == 401)
+    page = server.call("GET", "/metrics")[2].decode()
+    reloads = re.findall(r'authentication_config_controller_automatic_reloads_total{status="(\w+)",.*} (\d+)', page)
+    assert dict(reloads) == {"failure": "2", "success": "1"}
     with pytest.raises(RuntimeError, match="--anonymous-auth flag cannot be set when anonymous field is configured"):
         launch(data, *flags, f"--authentication-config={path}", "--anonymous-auth=true")
 

@@ -102,8 +102,9 @@ class Authentication:
             if flags.authentication_config
             else None
         )
+        self._configuration: AuthenticationConfiguration | None = None
         if self._file is not None:
-            self._check_anonymous(self._file.value)
+            self._accept(self._file.value)
         self._oidc_authority = WatchedFile(flags.oidc_ca_file, _read_authority) if flags.oidc_ca_file else None
         self._settings = self._read_flags()
         self._built = self._build()
@@ -189,7 +190,7 @@ class Authentication:
             return
         if self._file.poll():
             try:
-                self._check_anonymous(self._file.value)
+                self._accept(self._file.value)
                 self._replace()
             except (OSError, ValueError) as error:
                 logger.error("%s cannot be used: %s", self._file.path, error)
@@ -198,12 +199,15 @@ class Authentication:
             self.metrics.reloads.note("success")
             self.metrics.reloads.in_force(self._file.content)
             logger.info("%s changed and was read again", self._file.path)
-        elif self._file.error is not None:
+        elif (fault := self._file.take_error()) is not None:
             self.metrics.reloads.note("failure")
-            logger.error("%s cannot be used: %s", self._file.path, self._file.error)
+            logger.error("%s cannot be used: %s", self._file.path, fault)
 
-    def _check_anonymous(self, configuration: AuthenticationConfiguration) -> None:
-        """Who need not authenticate is settled at the start, by one source. Raises ``ValueError``."""
+    def _accept(self, configuration: AuthenticationConfiguration) -> None:
+        """Go by a content of the file from now on. Raises ``ValueError``.
+
+        Who need not authenticate is settled at the start, by one source.
+        """
         said = (configuration.anonymous, configuration.anonymous_paths)
         if self._anonymous is None:
             if configuration.anonymous is not None and "anonymous-auth" in self._options.given:
@@ -212,6 +216,7 @@ class Authentication:
             self._anonymous = said
         elif said != self._anonymous:
             raise ValueError("anonymous: Forbidden: changed from initial configuration file")
+        self._configuration = configuration
 
     def _replace(self) -> None:
         """Authenticate from now on by what files say now. Raises ``OSError`` and ``ValueError``."""
@@ -244,9 +249,9 @@ class Authentication:
 
     def _present(self) -> building.Settings:
         """The flags together with what the configuration file says now."""
-        if self._file is None:
+        configuration = self._configuration
+        if configuration is None:
             return self._settings
-        configuration: AuthenticationConfiguration = self._file.value
         settings = replace(self._settings, oidc_issuers=configuration.issuers)
         if configuration.anonymous is not None:
             settings.anonymous = configuration.anonymous

@@ -167,9 +167,9 @@ class Authorization:
             self.metrics.reloads.note("success")
             self.metrics.reloads.in_force(self._file.content)
             logger.info("%s changed and was read again", self._file.path)
-        elif self._file.error is not None:
+        elif (fault := self._file.take_error()) is not None:
             self.metrics.reloads.note("failure")
-            logger.error("%s cannot be used: %s", self._file.path, self._file.error)
+            logger.error("%s cannot be used: %s", self._file.path, fault)
 
     async def start(self) -> None:
         """Follow the objects that decide, and wait until all there are have been seen."""

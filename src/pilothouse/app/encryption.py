@@ -44,9 +44,10 @@ class Encryption:
     async def poll(self) -> None:
         """Look whether the file changed, where that is wanted."""
         if not self._reload or not await asyncio.to_thread(self._file.poll):
-            if self._file.error is not None:
+            fault = self._file.take_error()
+            if fault is not None:
                 self.reloads.note("failure")
-                logger.error("%s cannot be used: %s", self._file.path, self._file.error)
+                logger.error("%s cannot be used: %s", self._file.path, fault)
             return
         made = self._make()
         old, tasks = self.backend.transformers, self._tasks

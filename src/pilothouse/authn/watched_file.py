@@ -42,6 +42,11 @@ class WatchedFile(Generic[T]):
         self.generation += 1
         return True
 
+    def take_error(self) -> Exception | None:
+        """What was wrong at the last look, told once: a wrong content is not looked at again until it changes."""
+        error, self.error = self.error, None
+        return error
+
     def _read(self) -> tuple[tuple[int, ...], bytes]:
         with open(self.path, "rb") as file:
             return _stamp(os.fstat(file.fileno())), file.read()
