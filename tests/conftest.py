@@ -18,9 +18,14 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 READY_WITHIN = 30.0
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("pilothouse", deadline=None)
+settings.load_profile("pilothouse")
 
 
 @dataclass

@@ -361,7 +361,7 @@ def name_of(resource: Resource) -> str:
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=name_of)
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=40, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
 @given(seed=st.integers(0, 2**32), chance=st.sampled_from([0.0, 0.1, 0.25, 0.5]))
 def test_an_object_is_refused_by_field_or_stored_as_is(resource: Resource, seed: int, chance: float) -> None:
     go_through(resource, seed, chance)
@@ -393,7 +393,7 @@ class ConvertedKind(Kind):
 
 
 @pytest.mark.parametrize("resource", CONVERTED, ids=lambda resource: f"{resource.name}.{resource.group_version}")
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=60, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
 @given(seed=st.integers(0, 2**32), chance=st.sampled_from([0.0, 0.1, 0.25, 0.5]))
 def test_an_object_of_another_version_is_kept_and_shown_again(resource: Resource, seed: int, chance: float) -> None:
     kind = ConvertedKind(resource)

@@ -149,7 +149,6 @@ def test_many_faults_are_cut_off() -> None:
     assert fault("$ " * 20_000).endswith("more errors were truncated") or "More than 100" in fault("$ " * 20_000)
 
 
-@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_parses_or_is_refused(text: str) -> None:
     try:
@@ -158,7 +157,7 @@ def test_any_text_parses_or_is_refused(text: str) -> None:
         assert str(error).startswith("ERROR: <input>:")
 
 
-@settings(max_examples=300, deadline=None)  # the first refusal builds the automaton that explains it
+@settings(max_examples=300)
 @given(
     st.lists(
         st.sampled_from(

@@ -20,7 +20,7 @@ from pilothouse.machinery.structured.ownership import (
 )
 
 Things = st.SearchStrategy[dict[str, Any]]
-relaxed = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
+relaxed = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 class World:

@@ -25,7 +25,7 @@ from pilothouse.machinery.structured.field_sets import FieldSet
 from pilothouse.machinery.structured.reconciling import reconcile, with_named_fields
 
 Things = st.SearchStrategy[dict[str, Any]]
-relaxed = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
+relaxed = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ AUTHENTICATED = ALL[1:]
 
 @pytest.mark.parametrize("transformer", ALL, ids=lambda each: type(each).__name__)
 @given(data=st.binary(max_size=300))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_back_and_forth(transformer, data):
     stored = transformer.to_storage(data, b"/registry/secrets/a")
     assert transformer.from_storage(stored, b"/registry/secrets/a") == (data, False)
@@ -25,7 +25,7 @@ def test_back_and_forth(transformer, data):
 
 @pytest.mark.parametrize("transformer", AUTHENTICATED, ids=lambda each: type(each).__name__)
 @given(data=st.binary(min_size=1, max_size=100), at=st.integers(0, 10_000), bit=st.integers(0, 7))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_every_changed_bit_is_noticed(transformer, data, at, bit):
     stored = bytearray(transformer.to_storage(data, b"k"))
     stored[at % len(stored)] ^= 1 << bit
@@ -41,7 +41,7 @@ def test_a_value_belongs_to_its_key(transformer):
 
 @pytest.mark.parametrize("transformer", ALL, ids=lambda each: type(each).__name__)
 @given(data=st.binary(max_size=80))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_nonsense_is_refused(transformer, data):
     try:
         transformer.from_storage(data, b"")

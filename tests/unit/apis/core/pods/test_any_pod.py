@@ -77,7 +77,7 @@ KINDS: list[tuple[str, type[Strategy]]] = [
 
 
 @pytest.mark.parametrize(("name", "strategy"), KINDS)
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_creation(name: str, strategy: type[Strategy], data: Any) -> None:
     obj = data.draw(objects(name))
@@ -102,7 +102,7 @@ UPDATERS: list[tuple[str, type[Strategy]]] = [
 
 
 @pytest.mark.parametrize(("name", "strategy"), UPDATERS)
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_updates(name: str, strategy: type[Strategy], data: Any) -> None:
     old = data.draw(objects(name))
