@@ -91,6 +91,7 @@ STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 SUPPORTED = re.compile(r"supported values: (.+)$")
 ROUNDS = 30
 LABELS = {"app": "a"}
+EVICTED = {"spec.target.pod": {"name": "a", "uid": "5f0c8d9e-6a2b-4c1d-9e8f-7a6b5c4d3e2f"}}
 WORKLOAD = {"spec.selector.matchLabels": LABELS, "spec.template.metadata.labels": LABELS}
 ANCHORS: dict[str, Object] = {
     "apiservices": {"metadata.name": "v1.example.com", "spec.group": "example.com", "spec.version": "v1"},
@@ -107,6 +108,8 @@ ANCHORS: dict[str, Object] = {
     },
     "daemonsets": WORKLOAD,
     "deployments": WORKLOAD,
+    "evictionrequests": {**EVICTED, "spec.requester": "example.com/a"},
+    "evictions": EVICTED,
     "events": {"metadata.namespace": "ns", "involvedObject": {"namespace": "ns", "kind": "Pod", "name": "a"}},
     "ipaddresses": {"metadata.name": "10.0.0.1"},
     "leasecandidates": {
