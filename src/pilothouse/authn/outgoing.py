@@ -19,7 +19,10 @@ from pilothouse.net.outgoing import OutgoingClient, OutgoingError, Tls
 
 _MAX_ANSWER: Final = 4 * 1024 * 1024
 _FETCH_SECONDS: Final = 30.0
-_RETRIED: Final = frozenset({429, 500, 502, 503, 504})
+_RETRIED: Final = frozenset({429, 500, 504})
+# A webhook that nobody serves is not asked again: the request would only wait. One that broke off is; an end of file
+# may also be a connection kept for reuse that the other side had just given up.
+_BROKEN_OFF: Final = ("connection reset by peer", "EOF")
 Send = Callable[[bytes], Awaitable[bytes]]
 
 
@@ -64,11 +67,11 @@ class OutgoingCalls:
                 )
             except (OSError, OutgoingError) as error:
                 late = isinstance(error, OutgoingError) and error.timed_out
-                raise WebhookFailed(str(error), retry=isinstance(error, OutgoingError), timed_out=late) from None
+                raise WebhookFailed(str(error), retry=str(error).endswith(_BROKEN_OFF), timed_out=late) from None
             if not 200 <= answer.status <= 299:
                 raise WebhookFailed(
                     _describe_refusal(answer.status, answer.body),
-                    retry=answer.status in _RETRIED,
+                    retry=answer.status in _RETRIED or (answer.status >= 500 and "Retry-After" in answer.headers),
                     timed_out=answer.status == 504,
                 )
             return answer.body
