@@ -10,20 +10,15 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from pilothouse.admission.environment import Environment
-from pilothouse.admission.manifests.source import find_source
 from pilothouse.admission.metrics import NO_ERROR, VALIDATE, error_type
-from pilothouse.admission.plugin import Plugin
-from pilothouse.admission.policies.criteria import Match, is_policy
-from pilothouse.admission.policies.definitions import Binding, Definition, Policies, Policy, require_configuration
+from pilothouse.admission.policies.criteria import Match
+from pilothouse.admission.policies.definitions import Binding, Definition, Policy
 from pilothouse.admission.policies.faults import MutationFault
 from pilothouse.admission.policies.inputs import Inputs, describe_request, find_namespace
-from pilothouse.admission.policies.params import ParamError, Params, UnknownKind
+from pilothouse.admission.policies.params import Misconfigured
+from pilothouse.admission.policies.plugin import PolicyPlugin
 from pilothouse.admission.refusals import forbidden
-from pilothouse.admission.reinvocation import Reinvocation
-from pilothouse.admission.webhooks.matching import EXCLUDED
+from pilothouse.admission.reinvocation import Round, begin_round
 from pilothouse.apis import types
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import errors
@@ -54,20 +49,6 @@ class _Invocation:
 
 
 @dataclass(slots=True)
-class _Round:
-    """Which policies of a request may have to be applied again, and which have to."""
-
-    applied: set[_Key] = field(default_factory=set)
-    due: set[_Key] = field(default_factory=set)
-    last: bytes = b""
-
-    def require(self) -> None:
-        """The object changed: whatever was applied before is due again."""
-        self.due |= self.applied
-        self.applied = set()
-
-
-@dataclass(slots=True)
 class _Faults:
     """Why a request has to be refused."""
 
@@ -94,39 +75,27 @@ class _Faults:
         raise errors.StatusError(refusal.code, reason or refusal.reason, message, details)
 
 
-class MutatingAdmissionPolicy(Plugin):
+class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
     """See the module's docstring."""
 
     name = "MutatingAdmissionPolicy"
+    policy_resource = "mutatingadmissionpolicies"
 
-    def __init__(self, environment: Environment, configuration: Any = None) -> None:
-        super().__init__(environment)
-        require_configuration(configuration, self.name)
-        kinds = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
-        static = find_source(environment, self.name, configuration, kinds, "policy")
-        resources = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
-        self._policies = Policies(environment, *resources, _compile, static)
-        self._namespaces = environment.objects("", "v1", "namespaces")
-        self._params = Params(environment)
-        self._enabled = environment.enabled("MutatingAdmissionPolicy")
+    def compile_policy(self, spec: dict[str, Any]) -> Mutator:
+        # Brings the whole expression language along, which few servers need.
+        from pilothouse.admission.policies.mutations import Mutator
+
+        return Mutator(spec)
 
     def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:
-        """Everything but policies themselves."""
-        if not self._enabled or resource in EXCLUDED:
-            return False
-        return self._policies.source is not None or not is_policy(resource)
-
-    async def reload(self) -> None:
-        """Read the manifests again if they changed."""
-        if self._policies.source is not None:
-            await self._policies.source.reload()
+        """Everything but policies themselves, where the feature is on."""
+        return self.environment.enabled(self.name) and super().concerns(operation, resource, subresource)
 
     async def admit(self, attributes: Attributes) -> None:
         """Apply each policy that is concerned, then refuse if one failed."""
-        if self._policies.is_empty:
+        if self.policies.is_empty:
             return
-        own = is_policy(attributes.resource)
-        policies = self._policies.static() if own else await self._policies.current()
+        policies = await self.policies_for(attributes)
         if not policies:
             return
         faults = _Faults()
@@ -138,28 +107,20 @@ class MutatingAdmissionPolicy(Plugin):
         faults.finish(attributes)
 
     async def _select(self, policy: Policy[Mutator], attributes: Attributes, faults: _Faults) -> list[_Invocation]:
-        definition, served = policy.definition, self.environment.served
+        definition = policy.definition
         try:
-            match = await definition.criteria.match(attributes, self._namespaces, served)
-            if match is None:
-                return []
-            kind = self._params.find_kind(definition.param_kind)
-        except errors.StatusError as error:
-            faults.add(definition, None, f"failed to configure policy: {error.message}")
-            return []
-        except UnknownKind as error:
+            concerned = await self.match(definition, attributes)
+        except Misconfigured as error:
             faults.add(definition, None, f"failed to configure policy: {error}")
             return []
+        if concerned is None:
+            return []
+        match, source = concerned
         invocations: list[_Invocation] = []
         for binding in policy.bindings:
             try:
-                bound = binding.criteria
-                if bound is not None and not await bound.match(attributes, self._namespaces, served):
-                    continue
-                found = await self._params.collect(kind, binding.param_ref, attributes.namespace)
-            except errors.StatusError as error:
-                faults.add(definition, binding, f"failed to configure binding: {error.message}")
-            except ParamError as error:
+                found = await self.collect(binding, source, attributes)
+            except Misconfigured as error:
                 faults.add(definition, binding, f"failed to configure binding: {error}")
             else:
                 invocations += [_Invocation(definition, binding, match, params) for params in found]
@@ -168,29 +129,22 @@ class MutatingAdmissionPolicy(Plugin):
     async def _apply_all(self, invocations: list[_Invocation], attributes: Attributes, faults: _Faults) -> None:
         from pilothouse.admission.expressions.deciding import AccessChecks
 
-        run = attributes.reinvocation
-        if run is None:
-            run = attributes.reinvocation = Reinvocation()
-        state = run.state.setdefault(self.name, _Round())
-        if run.again and state.applied and state.last != _snapshot(attributes.object):
-            state.require()
-        namespace = await find_namespace(attributes, self._namespaces)
+        this_round: Round[_Key] = begin_round(attributes, self.name)
+        namespace = await find_namespace(attributes, self.namespaces)
         checks = AccessChecks(self.environment.authorizer, attributes.user)
         for invocation in invocations:
             inputs = await self._inputs(invocation, attributes, namespace, checks)
             if not await self._meets(invocation, inputs, attributes, checks, faults):
                 continue
-            if run.again and invocation.key not in state.due:
+            if this_round.skips(invocation.key):
                 continue
             before = attributes.object
             await self._apply(invocation, inputs, attributes, checks, faults)
             if attributes.object != before:
-                state.require()
-                run.require()
+                this_round.changed()
             if invocation.definition.reinvoked:
-                state.applied.add(invocation.key)
-        if state.applied:
-            state.last = _snapshot(attributes.object)
+                this_round.note(invocation.key)
+        this_round.end(attributes.object)
 
     async def _inputs(
         self, invocation: _Invocation, attributes: Attributes, namespace: Any, checks: AccessChecks
@@ -258,14 +212,3 @@ def _refuse_unknown(match: Match, obj: dict[str, Any]) -> None:
     unknown = [f"unknown field {quote(path)}" for path in unknown_fields(struct, obj)] if struct is not None else []
     if unknown:
         raise errors.internal_error(f"strict decoding error: {', '.join(unknown)}")
-
-
-def _snapshot(obj: Any) -> bytes:
-    return orjson.dumps(obj, option=orjson.OPT_SORT_KEYS)
-
-
-def _compile(spec: dict[str, Any]) -> Mutator:
-    # Brings the whole expression language along, which few servers need.
-    from pilothouse.admission.policies.mutations import Mutator
-
-    return Mutator(spec)

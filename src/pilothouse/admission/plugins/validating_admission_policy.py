@@ -11,20 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from pilothouse.admission.annotating import annotate
-from pilothouse.admission.environment import Environment
-from pilothouse.admission.manifests.source import find_source
 from pilothouse.admission.metrics import VALIDATE, AdmissionMetrics, error_type
-from pilothouse.admission.plugin import Plugin
-from pilothouse.admission.policies.criteria import Match, is_policy
-from pilothouse.admission.policies.definitions import Binding, Definition, Policies, Policy, require_configuration
+from pilothouse.admission.policies.criteria import Match
+from pilothouse.admission.policies.definitions import Binding, Definition, Policy
 from pilothouse.admission.policies.inputs import Inputs, describe_request, find_namespace
-from pilothouse.admission.policies.params import ParamError, Params, UnknownKind
+from pilothouse.admission.policies.params import Misconfigured
+from pilothouse.admission.policies.plugin import PolicyPlugin
 from pilothouse.admission.refusals import forbidden
-from pilothouse.admission.webhooks.matching import EXCLUDED
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import errors
 from pilothouse.machinery.go_json import escape_html
-from pilothouse.machinery.gvk import GroupResource
 
 if TYPE_CHECKING:
     from pilothouse.admission.expressions.deciding import AccessChecks
@@ -117,38 +113,23 @@ class _Outcome:
         raise errors.StatusError(_CODES.get(reason, 422), reason, refusal.message, details)
 
 
-class ValidatingAdmissionPolicy(Plugin):
+class ValidatingAdmissionPolicy(PolicyPlugin["Judge"]):
     """See the module's docstring."""
 
     name = "ValidatingAdmissionPolicy"
+    policy_resource = "validatingadmissionpolicies"
 
-    def __init__(self, environment: Environment, configuration: Any = None) -> None:
-        super().__init__(environment)
-        require_configuration(configuration, self.name)
-        kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
-        static = find_source(environment, self.name, configuration, kinds, "policy")
-        resources = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
-        self._policies = Policies(environment, *resources, _compile, static)
-        self._namespaces = environment.objects("", "v1", "namespaces")
-        self._params = Params(environment)
+    def compile_policy(self, spec: dict[str, Any]) -> Judge:
+        # Brings the whole expression language along, which few servers need.
+        from pilothouse.admission.policies.judging import Judge
 
-    def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:
-        """Everything but policies themselves."""
-        if resource in EXCLUDED:
-            return False
-        return self._policies.source is not None or not is_policy(resource)
-
-    async def reload(self) -> None:
-        """Read the manifests again if they changed."""
-        if self._policies.source is not None:
-            await self._policies.source.reload()
+        return Judge(spec)
 
     async def validate(self, attributes: Attributes) -> None:
         """Ask every policy, then refuse if one does."""
-        if self._policies.is_empty:
+        if self.policies.is_empty:
             return
-        own = is_policy(attributes.resource)
-        policies = self._policies.static() if own else await self._policies.current()
+        policies = await self.policies_for(attributes)
         if not policies:
             return
         from pilothouse.admission.expressions.deciding import AccessChecks
@@ -160,27 +141,21 @@ class ValidatingAdmissionPolicy(Plugin):
         outcome.finish()
 
     async def _ask(self, policy: Policy[Judge], outcome: _Outcome) -> None:
-        definition, attributes, served = policy.definition, outcome.attributes, self.environment.served
+        definition, attributes = policy.definition, outcome.attributes
         try:
-            match = await definition.criteria.match(attributes, self._namespaces, served)
-            if match is None:
-                return None
-            kind = self._params.find_kind(definition.param_kind)
-        except errors.StatusError as error:
-            return outcome.misconfigured(definition, None, error.message)
-        except UnknownKind as error:
-            return outcome.misconfigured(definition, None, str(error))
+            concerned = await self.match(definition, attributes)
+        except Misconfigured as error:
+            outcome.misconfigured(definition, None, str(error))
+            return
+        if concerned is None:
+            return
+        match, source = concerned
         notes: dict[str, dict[str, None]] = {}
         for binding in policy.bindings:
             try:
-                bound = binding.criteria
-                if bound is not None and not await bound.match(attributes, self._namespaces, served):
-                    continue
-                found = await self._params.collect(kind, binding.param_ref, attributes.namespace)
+                found = await self.collect(binding, source, attributes)
                 seen = await self._show(match, outcome) if found else None
-            except errors.StatusError as error:
-                outcome.misconfigured(definition, binding, error.message)
-            except ParamError as error:
+            except Misconfigured as error:
                 outcome.misconfigured(definition, binding, str(error))
             else:
                 if seen is not None:
@@ -188,7 +163,6 @@ class ValidatingAdmissionPolicy(Plugin):
                         outcome.take(definition, binding, verdict, notes)
         for key, values in notes.items():
             annotate(attributes.annotations, f"{definition.name}/{key}", ", ".join(values))
-        return None
 
     async def _show(self, match: Match, outcome: _Outcome) -> _Seen:
         """The request in the version a policy wants, converted once for all that want it."""
@@ -200,7 +174,7 @@ class ValidatingAdmissionPolicy(Plugin):
                 old = await served.to_version(attributes, match, attributes.old_object)
             except errors.StatusError as error:
                 why = error.message.removeprefix("Internal error occurred: ")
-                raise ParamError(f"failed to convert object version: {why}") from None
+                raise Misconfigured(f"failed to convert object version: {why}") from None
             seen = outcome.versions[match] = (obj, old, describe_request(attributes, match))
         return seen
 
@@ -208,16 +182,9 @@ class ValidatingAdmissionPolicy(Plugin):
         self, definition: Definition[Judge], seen: _Seen, found: list[Any], outcome: _Outcome
     ) -> list[Verdict]:
         attributes, checks = outcome.attributes, outcome.checks
-        namespace = await find_namespace(attributes, self._namespaces)
+        namespace = await find_namespace(attributes, self.namespaces)
         judge, verdicts = definition.compiled, []
         for params in found:
             inputs = Inputs(*seen, namespace, params, checks.bindings(attributes))
             verdicts.append(await checks.run(lambda inputs=inputs: judge.judge(inputs)))  # type: ignore[misc]
         return verdicts
-
-
-def _compile(spec: dict[str, Any]) -> Judge:
-    # Brings the whole expression language along, which few servers need.
-    from pilothouse.admission.policies.judging import Judge
-
-    return Judge(spec)

@@ -3,60 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Any, Final
 
-from pilothouse.admission.annotating import annotate
-from pilothouse.admission.environment import Environment
-from pilothouse.admission.manifests.source import find_source
 from pilothouse.admission.metrics import VALIDATING
-from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.versions import ServedVersions
 from pilothouse.admission.webhooks.accounting import CallAccount
-from pilothouse.admission.webhooks.calling import HookCaller
 from pilothouse.admission.webhooks.conditions import meets_conditions
 from pilothouse.admission.webhooks.failures import CallFailed, rejection
-from pilothouse.admission.webhooks.hooks import Hooks
-from pilothouse.admission.webhooks.matching import EXCLUDED, Invocation, is_registration, match
+from pilothouse.admission.webhooks.matching import Invocation, match
+from pilothouse.admission.webhooks.plugin import WebhookPlugin, settle_failure, take_notes
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import errors
-from pilothouse.machinery.gvk import GroupResource, GroupVersionKind
+from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.net.eager import ensure_task
 
-logger = logging.getLogger(__name__)
-_FAILED_OPEN: Final = "failed-open.validating.webhook.admission.k8s.io/round_0_index_"
+_VALIDATION: Final = "validating.webhook.admission.k8s.io/round_0_index_"
 _Versioned = tuple[Any, Any]
 
 
-class ValidatingAdmissionWebhook(Plugin):
+class ValidatingAdmissionWebhook(WebhookPlugin):
     """See the module's docstring."""
 
     name = "ValidatingAdmissionWebhook"
-
-    def __init__(self, environment: Environment, configuration: Any = None) -> None:
-        super().__init__(environment)
-        self._caller = HookCaller(environment, configuration)
-        static = find_source(environment, self.name, configuration, ("ValidatingWebhookConfiguration",), "webhook")
-        self._hooks = Hooks(environment, "validatingwebhookconfigurations", static)
-        self._namespaces = environment.objects("", "v1", "namespaces")
-
-    def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:
-        """Everything but what would lock out whoever repairs a webhook."""
-        if resource in EXCLUDED:
-            return False
-        return self._hooks.source is not None or not is_registration(resource)
+    kind = "ValidatingWebhookConfiguration"
 
     async def validate(self, attributes: Attributes) -> None:
         """Ask, and refuse if one does."""
-        if self._hooks.is_empty:
+        if self.hooks.is_empty:
             return
-        hooks = self._hooks.static() if is_registration(attributes.resource) else await self._hooks.current()
+        hooks = await self.hooks_for(attributes)
         if not hooks:
             return
         served, metrics = self.environment.served, self.environment.metrics.conditions
-        found = [
-            each for hook in hooks if (each := await match(hook, attributes, self._namespaces, served)) is not None
-        ]
+        found = [each for hook in hooks if (each := await match(hook, attributes, self.namespaces, served)) is not None]
         versions: dict[GroupVersionKind, _Versioned] = {}
         concerned = []
         for invocation in found:
@@ -91,35 +70,20 @@ class ValidatingAdmissionWebhook(Plugin):
         hook = invocation.hook
         account = CallAccount(self.environment.metrics.webhooks, hook, VALIDATING, attributes.operation)
         try:
-            verdict = await self._caller.ask(invocation, attributes, *versioned, mutating=False)
+            verdict = await self.caller.ask(invocation, attributes, *versioned, mutating=False)
         except errors.StatusError as refusal:
             account.refused(refusal)
             raise
         except CallFailed as failure:
             account.failed(failure)
-            if not hook.ignores_failure:
-                logger.warning("%s; failing closed", failure)
-                raise failure.as_status() from None
-            logger.warning("%s; failing open", failure)
-            annotate(attributes.annotations, f"{_FAILED_OPEN}{position}", hook.name)
+            settle_failure(hook, failure, attributes, f"{_VALIDATION}{position}")
             return
-        for key, value in verdict.annotations.items():
-            annotate(attributes.annotations, f"{hook.name}/{key}", value)
-        attributes.warnings += verdict.warnings
+        take_notes(hook, verdict, attributes)
         if not verdict.allowed:
             denied = rejection(hook.name, verdict.result)
             account.refused(denied)
             raise denied
         account.answered()
-
-    async def reload(self) -> None:
-        """Read the manifests again if they changed."""
-        if self._hooks.source is not None:
-            await self._hooks.source.reload()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._caller.close()
 
 
 async def _versioned(

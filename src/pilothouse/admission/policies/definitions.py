@@ -1,4 +1,4 @@
-"""Stored policies with their bindings, in the form that requests are matched against.
+"""Policies with their bindings, in the form that requests are matched against.
 
 Made again only after a policy or a binding changed; a policy that stays as it is keeps its compiled expressions, which
 are made when a request first needs them. Without bindings nothing is made at all.
@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from pilothouse.admission.configuration import require_kind
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.objects import Objects
 from pilothouse.admission.policies.criteria import Criteria, read_criteria
-from pilothouse.admission.webhooks.hooks import IGNORE
+from pilothouse.admission.webhooks.hooks import IF_NEEDED, IGNORE
 from pilothouse.storage.cacher import Entry
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Definition(Generic[T]):
         self.criteria = read_criteria(spec.get("matchConstraints") or {})
         self.ignores_failure = spec.get("failurePolicy") == IGNORE
         self.param_kind: dict[str, str] | None = spec.get("paramKind")
-        self.reinvoked = spec.get("reinvocationPolicy") == "IfNeeded"
+        self.reinvoked = spec.get("reinvocationPolicy") == IF_NEEDED
         self._spec, self._compile = spec, compile_policy
         self._compiled: T | None = None
 
@@ -146,9 +145,3 @@ def _read_binding(name: str, spec: dict[str, Any]) -> Binding:
         param_ref=spec.get("paramRef"),
         actions=tuple(spec.get("validationActions") or ()),
     )
-
-
-def require_configuration(raw: Any, plugin: str) -> None:
-    """Refuse a section of the admission configuration that is not the plug-in's kind."""
-    if raw is not None:
-        require_kind(raw, "apiserver.config.k8s.io", ("v1",), f"{plugin}Configuration")

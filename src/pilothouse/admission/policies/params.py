@@ -20,12 +20,8 @@ from pilothouse.storage.cacher import Entry
 Object = dict[str, Any]
 
 
-class UnknownKind(Exception):
-    """A kind of params that is not served."""
-
-
-class ParamError(Exception):
-    """Params that cannot be used."""
+class Misconfigured(Exception):
+    """A policy or a binding that cannot be used."""
 
 
 class Source:
@@ -50,7 +46,7 @@ class Source:
         try:
             selector = labels.from_object(raw)
         except SelectorError as error:
-            raise ParamError(str(error)) from None
+            raise Misconfigured(str(error)) from None
         await self._objects.ready()
         found = await self._read(self._objects.entries(namespace))
         return [each for each in found if selector.matches(each["metadata"].get("labels") or {})]
@@ -76,7 +72,7 @@ class Params:
         self._environment = environment
 
     def find_kind(self, kind: dict[str, str] | None) -> Source | None:
-        """Where a policy's params are, None if it has none; raises UnknownKind."""
+        """Where a policy's params are, None if it has none; raises Misconfigured."""
         if kind is None:
             return None
         group, _, version = kind.get("apiVersion", "").rpartition("/")
@@ -88,7 +84,7 @@ class Params:
         definition = definitions.of_kind(wanted) if definitions is not None else None
         scope = definition.scope(version) if definition is not None else None
         if scope is None:
-            raise UnknownKind(f"failed to find resource referenced by paramKind: '{wanted}'")
+            raise Misconfigured(f"failed to find resource referenced by paramKind: '{wanted}'")
         return CustomSource(Objects(scope.store), scope.resource)
 
     async def collect(self, source: Source | None, ref: dict[str, Any] | None, namespace: str) -> list[Object | None]:
@@ -101,19 +97,19 @@ class Params:
         elif ref.get("selector") is not None:
             found = await source.select(place, ref["selector"])
         else:
-            raise ParamError("one of name or selector must be provided")
+            raise Misconfigured("one of name or selector must be provided")
         if not found and ref.get("parameterNotFoundAction") == "Deny":
-            raise ParamError("no params found for policy binding with `Deny` parameterNotFoundAction")
+            raise Misconfigured("no params found for policy binding with `Deny` parameterNotFoundAction")
         return [*found]
 
 
 def _namespace_of(row: Resource, given: str, requested: str) -> str:
     if not row.namespaced:
         if given:
-            raise ParamError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+            raise Misconfigured("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
         return ""
     if not given and not requested:
-        raise ParamError("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
+        raise Misconfigured("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
     return given or requested
 
 

@@ -172,14 +172,14 @@ async def test_policies_of_files_hold_even_for_policies(
     await plugin.validate(plain)
     (tmp_path / "a.yaml").unlink()
     await plugin.reload()
-    assert await plugin._policies.current() == ()
+    assert await plugin.policies.current() == ()
 
 
 async def test_webhooks_of_files_come_first(environment: Environment, tmp_path: Path, put: Any) -> None:
     write(tmp_path, hooks())
     plugin = ValidatingAdmissionWebhook(environment, configured(tmp_path, "WebhookAdmissionConfiguration"))
     await put(f"{VERSION}/validatingwebhookconfigurations", "a", webhooks=hooks()["webhooks"])
-    assert [hook.uid for hook in await plugin._hooks.current()] == [
+    assert [hook.uid for hook in await plugin.hooks.current()] == [
         "manifest/h.static.k8s.io/one.example.com/0",
         "a/one.example.com/0",
     ]

@@ -269,10 +269,10 @@ async def test_a_policy_is_compiled_once(world: World) -> None:
     await world.policy(validations=[{"expression": "true"}])
     await world.binding()
     await world.plugin.validate(world.request())
-    (before,) = await world.plugin._policies.current()
+    (before,) = await world.plugin.policies.current()
     await world.binding("c")
     await world.plugin.validate(world.request())
-    (after,) = await world.plugin._policies.current()
+    (after,) = await world.plugin.policies.current()
     assert [binding.name for binding in after.bindings] == ["b", "c"]
     assert after.definition.compiled is before.definition.compiled
 
