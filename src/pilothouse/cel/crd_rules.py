@@ -21,13 +21,13 @@ import orjson
 
 from pilothouse.cel.crd_checks import check_rules
 from pilothouse.cel.crd_compiling import CompiledRule, RuleCompiler
-from pilothouse.cel.crd_ratcheting import Correlated, OldItems
 from pilothouse.cel.environment import PER_CALL_LIMIT
 from pilothouse.cel.escaping import escape
 from pilothouse.cel.metrics import COMPILATION, EVALUATION
 from pilothouse.cel.schema_types import Convert, Declarations, Declared
 from pilothouse.cel.steps import UNSET, Tracker
 from pilothouse.cel.values import NONE, CostLimitExceeded, EvaluationError, Optional
+from pilothouse.machinery.correlation import Correlation, OldItems
 from pilothouse.machinery.field_errors import OMIT_VALUE, FieldError, Path, duplicate, forbidden, invalid, required
 
 COST_BUDGET = 10_000_000
@@ -60,13 +60,13 @@ class _Ratchet:
 
     __slots__ = ("current", "parent")
 
-    def __init__(self, current: Correlated | None, parent: Correlated | None) -> None:
+    def __init__(self, current: Correlation | None, parent: Correlation | None) -> None:
         self.current = current
         self.parent = parent
 
     def forgives(self) -> bool:
         nearest = self.current if self.current is not None else self.parent
-        return nearest is not None and nearest.unchanged()
+        return nearest is not None and nearest.is_unchanged()
 
     def key(self, name: str) -> _Ratchet:
         if self.current is None:
@@ -295,7 +295,7 @@ class Rules:
     ) -> list[FieldError]:
         """Return the faults of an object; what an update may keep is added to `warnings`."""
         run = _Run(budget)
-        ratchet = _Ratchet(Correlated(obj, old, self._schema), None) if old is not None else _NO_RATCHET
+        ratchet = _Ratchet(Correlation(obj, old, self._schema), None) if old is not None else _NO_RATCHET
         root = self._root
         seen: Any = UNSET
         try:

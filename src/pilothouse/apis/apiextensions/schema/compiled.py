@@ -9,13 +9,13 @@ import orjson
 
 from pilothouse.apis.apiextensions.schema import embedded
 from pilothouse.apis.apiextensions.schema.checks import WORK, Check, TooMuchWork, accept, compile_check
-from pilothouse.apis.apiextensions.schema.correlation import Correlation
 from pilothouse.apis.apiextensions.schema.defaulting import fill_defaults
 from pilothouse.apis.apiextensions.schema.list_types import check_lists
 from pilothouse.apis.apiextensions.schema.nodes import NO_DEFAULT, Node, Schema
 from pilothouse.apis.apiextensions.schema.pruning import drop_nulls, prune, prune_value
 from pilothouse.apis.apiextensions.schema.reporting import field_errors
 from pilothouse.apis.apiextensions.schema.values import explain
+from pilothouse.machinery.correlation import Correlation
 from pilothouse.machinery.field_errors import FieldError, Path, invalid
 
 Object = dict[str, Any]
@@ -75,7 +75,7 @@ class ObjectSchema:
         try:
             if self._check(obj):
                 return []
-            correlation = None if old is None else Correlation(obj, old, self.node)
+            correlation = None if old is None else Correlation(obj, old, self.source)
             return field_errors(None, explain(self.source, obj, "", correlation))
         except TooMuchWork:
             return [invalid(None, "", _TOO_MUCH)]
@@ -87,7 +87,7 @@ class ObjectSchema:
         try:
             if source is None or "status" not in obj or self._status_check(status):
                 return []
-            correlation = Correlation(obj, old, self.node).key("status")
+            correlation = Correlation(obj, old, self.source).key("status")
             return field_errors(Path("status"), explain(source, status, "", correlation))
         except TooMuchWork:
             return [invalid(Path("status"), "", _TOO_MUCH)]

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from pilothouse.apis.apiextensions.schema import formats
 from pilothouse.apis.apiextensions.schema.checks import WORK, as_go_number, format_of, in_enum, is_whole, types_of
-from pilothouse.apis.apiextensions.schema.correlation import Correlation
 from pilothouse.apis.apiextensions.schema.nodes import Schema
 from pilothouse.apis.apiextensions.schema.patterns import PatternError, compile_pattern
+from pilothouse.machinery.correlation import Correlation
 from pilothouse.machinery.go_quote import format_float, quote, show
 
 TYPE: Final = "type"

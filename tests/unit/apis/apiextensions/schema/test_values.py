@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from pilothouse.apis.apiextensions.schema.checks import compile_check
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
-from pilothouse.apis.apiextensions.schema.correlation import Correlation
-from pilothouse.apis.apiextensions.schema.nodes import Node
 from pilothouse.apis.apiextensions.schema.reporting import field_errors
 from pilothouse.apis.apiextensions.schema.values import explain
+from pilothouse.machinery.correlation import Correlation
 
 
 def faults(schema, value):
@@ -167,7 +166,7 @@ def test_what_did_not_change_is_forgiven(schema, old, new, expected):
 
 
 def test_fields_without_a_schema_count_as_changed():
-    correlation = Correlation({"a": {"b": 1}}, {"a": {"b": 1}}, Node({"type": "object", "properties": {"a": {}}}))
+    correlation = Correlation({"a": {"b": 1}}, {"a": {"b": 1}}, {"type": "object", "properties": {"a": {}}})
     assert not correlation.is_unchanged()
 
 
@@ -222,8 +221,8 @@ def test_check_and_explanation_agree(schema, value):
 
 @given(SCHEMAS, VALUES)
 def test_nothing_changed_means_nothing_wrong(schema, value):
-    node = Node({"type": "object", "properties": {"a": schema}})
-    correlation = Correlation({"a": value}, {"a": value}, node).key("a")
+    whole = {"type": "object", "properties": {"a": schema}}
+    correlation = Correlation({"a": value}, {"a": value}, whole).key("a")
     assert correlation is not None
     if correlation.is_unchanged():
         assert not explain(schema, value, "a", correlation).errors
