@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pilothouse.admission.catalogue import ENTRY_POINTS, MODULES
+from pilothouse.admission.builtin import MODULES
+from pilothouse.admission.catalogue import ENTRY_POINTS
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.objects import Objects
 from pilothouse.admission.plugin import Plugin

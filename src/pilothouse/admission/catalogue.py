@@ -1,4 +1,4 @@
-"""All plug-ins by name, in the order they run, which of them run by default, and how a user's own join them.
+"""All plug-ins by name, in the order they run, and how a user's own join ours.
 
 Ours and a user's are found the same way: a module and a class in it. Modules are imported when their plug-in is
 switched on. A user's plug-in comes from the entry point group ``pilothouse.admission_plugins`` of an installed package,
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pilothouse.admission.builtin import DEFAULT_OFF, MODULES
 from pilothouse.admission.configuration import ConfigurationError
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
@@ -21,68 +22,6 @@ from pilothouse.machinery.go_quote import quote
 ENTRY_POINTS: Final = "pilothouse.admission_plugins"
 OWN_PLACE: Final = "MutatingAdmissionPolicy"
 _PACKAGE: Final = "pilothouse.admission.plugins"
-
-# Name → module below the package of plug-ins. The order is the order of running.
-MODULES: Final[Mapping[str, str]] = {
-    "AlwaysAdmit": "always_admit",
-    "NamespaceAutoProvision": "namespace_auto_provision",
-    "NamespaceLifecycle": "namespace_lifecycle",
-    "NamespaceExists": "namespace_exists",
-    "LimitPodHardAntiAffinityTopology": "limit_pod_hard_anti_affinity_topology",
-    "LimitRanger": "limit_ranger",
-    "ServiceAccount": "service_account",
-    "NodeRestriction": "node_restriction",
-    "TaintNodesByCondition": "taint_nodes_by_condition",
-    "AlwaysPullImages": "always_pull_images",
-    "ImagePolicyWebhook": "image_policy_webhook",
-    "PodSecurity": "pod_security",
-    "PodNodeSelector": "pod_node_selector",
-    "Priority": "priority",
-    "DefaultTolerationSeconds": "default_toleration_seconds",
-    "PodTolerationRestriction": "pod_toleration_restriction",
-    "EventRateLimit": "event_rate_limit",
-    "ExtendedResourceToleration": "extended_resource_toleration",
-    "DefaultStorageClass": "default_storage_class",
-    "StorageObjectInUseProtection": "storage_object_in_use_protection",
-    "PodGroupProtection": "pod_group_protection",
-    "OwnerReferencesPermissionEnforcement": "owner_references_permission_enforcement",
-    "PersistentVolumeClaimResize": "persistent_volume_claim_resize",
-    "RuntimeClass": "runtime_class",
-    "CertificateApproval": "certificate_approval",
-    "CertificateSigning": "certificate_signing",
-    "ClusterTrustBundleAttest": "cluster_trust_bundle_attest",
-    "CertificateSubjectRestriction": "certificate_subject_restriction",
-    "DefaultIngressClass": "default_ingress_class",
-    "DenyServiceExternalIPs": "deny_service_external_ips",
-    "PodTopologyLabels": "pod_topology_labels",
-    "NodeDeclaredFeatureValidator": "node_declared_feature_validator",
-    "PodResizeValidator": "pod_resize_validator",
-    "MutatingAdmissionPolicy": "mutating_admission_policy",
-    "MutatingAdmissionWebhook": "mutating_admission_webhook",
-    "ValidatingAdmissionPolicy": "validating_admission_policy",
-    "ValidatingAdmissionWebhook": "validating_admission_webhook",
-    "ResourceQuota": "resource_quota",
-    "AlwaysDeny": "always_deny",
-}
-DEFAULT_OFF: Final = frozenset(
-    {
-        "AlwaysAdmit",
-        "AlwaysDeny",
-        "AlwaysPullImages",
-        "DenyServiceExternalIPs",
-        "EventRateLimit",
-        "ExtendedResourceToleration",
-        "ImagePolicyWebhook",
-        "LimitPodHardAntiAffinityTopology",
-        "NamespaceAutoProvision",
-        "NamespaceExists",
-        "NodeRestriction",
-        "OwnerReferencesPermissionEnforcement",
-        "PodNodeSelector",
-        "PodTolerationRestriction",
-    }
-)
-
 Loader = Callable[[], type[Plugin]]
 
 

@@ -5,70 +5,10 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
+from pilothouse.admission.builtin import MODULES
 from pilothouse.machinery.go_quote import quote
 from pilothouse.options.declaring import FlagGroup, flag
 from pilothouse.options.kinds import INT, STRING, STRINGS
-
-# In the order they run.
-PLUGINS = (
-    "AlwaysAdmit",
-    "NamespaceAutoProvision",
-    "NamespaceLifecycle",
-    "NamespaceExists",
-    "LimitPodHardAntiAffinityTopology",
-    "LimitRanger",
-    "ServiceAccount",
-    "NodeRestriction",
-    "TaintNodesByCondition",
-    "AlwaysPullImages",
-    "ImagePolicyWebhook",
-    "PodSecurity",
-    "PodNodeSelector",
-    "Priority",
-    "DefaultTolerationSeconds",
-    "PodTolerationRestriction",
-    "EventRateLimit",
-    "ExtendedResourceToleration",
-    "DefaultStorageClass",
-    "StorageObjectInUseProtection",
-    "PodGroupProtection",
-    "OwnerReferencesPermissionEnforcement",
-    "PersistentVolumeClaimResize",
-    "RuntimeClass",
-    "CertificateApproval",
-    "CertificateSigning",
-    "ClusterTrustBundleAttest",
-    "CertificateSubjectRestriction",
-    "DefaultIngressClass",
-    "DenyServiceExternalIPs",
-    "PodTopologyLabels",
-    "NodeDeclaredFeatureValidator",
-    "PodResizeValidator",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionWebhook",
-    "ResourceQuota",
-    "AlwaysDeny",
-)
-DEFAULT_OFF = frozenset(
-    {
-        "AlwaysAdmit",
-        "AlwaysDeny",
-        "AlwaysPullImages",
-        "DenyServiceExternalIPs",
-        "EventRateLimit",
-        "ExtendedResourceToleration",
-        "ImagePolicyWebhook",
-        "LimitPodHardAntiAffinityTopology",
-        "NamespaceAutoProvision",
-        "NamespaceExists",
-        "NodeRestriction",
-        "OwnerReferencesPermissionEnforcement",
-        "PodNodeSelector",
-        "PodTolerationRestriction",
-    }
-)
 
 
 @dataclass
@@ -110,7 +50,7 @@ class AdmissionOptions(FlagGroup):
         "enable-admission-plugins",
         STRINGS,
         (),
-        f"Plug-ins to switch on beside the default ones: {', '.join(sorted(PLUGINS))}.",
+        f"Plug-ins to switch on beside the default ones: {', '.join(sorted(MODULES))}.",
         effective=True,
     )
 
@@ -119,7 +59,7 @@ class AdmissionOptions(FlagGroup):
 
     def validate(self, given: Set[str]) -> list[str]:
         """Every name must be known, and none both on and off."""
-        known = self.own_plugins.union(PLUGINS)
+        known = self.own_plugins.union(MODULES)
         errors = []
         newer = {"enable-admission-plugins", "disable-admission-plugins"} & given
         if "admission-control" in given and newer:

@@ -14,7 +14,6 @@ from pilothouse.admission.catalogue import load_catalogue
 from pilothouse.admission.configuration import ConfigurationError, load_sections
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
-from pilothouse.options.admission import DEFAULT_OFF, PLUGINS
 
 MODULE = """
 from pilothouse.admission.plugin import Plugin
@@ -35,14 +34,6 @@ def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "own_plugins_for_test", raising=False)
     return "own_plugins_for_test"
-
-
-def test_the_order_is_that_of_the_flags() -> None:
-    assert [name for name in PLUGINS if name in catalogue.MODULES] == list(catalogue.MODULES)
-
-
-def test_what_is_off_by_default() -> None:
-    assert catalogue.DEFAULT_OFF == DEFAULT_OFF
 
 
 def test_every_module_holds_a_plugin_of_its_name() -> None:
