@@ -6,7 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from pilothouse.machinery.go_quote import quote
-from pilothouse.options.cipher_suites import OPENSSL_NAMES, TLS_VERSIONS
+from pilothouse.net.tls_names import OPENSSL_NAMES, VERSIONS
 from pilothouse.options.declaring import FlagGroup, flag
 from pilothouse.options.kinds import BOOL, INT, INT32_SLICE, IP, NAMED_CERT_KEYS, STRING, STRINGS, NamedCertKey
 
@@ -57,7 +57,7 @@ class SecureServingOptions(FlagGroup):
         "tls-min-version",
         STRING,
         "",
-        f"Oldest TLS version accepted: {', '.join(TLS_VERSIONS)}. Default: VersionTLS12.",
+        f"Oldest TLS version accepted: {', '.join(VERSIONS)}. Default: VersionTLS12.",
         effective=True,
     )
     tls_private_key_file: str = flag("tls-private-key-file", STRING, "", "Key of --tls-cert-file.", effective=True)
@@ -79,7 +79,7 @@ class SecureServingOptions(FlagGroup):
             )
         if bool(self.tls_cert_file) != bool(self.tls_private_key_file):
             errors.append("--tls-cert-file and --tls-private-key-file must be specified together")
-        if self.tls_min_version and self.tls_min_version not in TLS_VERSIONS:
+        if self.tls_min_version and self.tls_min_version not in VERSIONS:
             errors.append(f"unknown tls version {quote(self.tls_min_version)}")
         for suite in self.tls_cipher_suites:
             if suite not in OPENSSL_NAMES:

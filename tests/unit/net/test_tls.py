@@ -10,7 +10,7 @@ import pytest
 from pilothouse.net.listener import Listener, bind
 from pilothouse.net.messages import Request, Response
 from pilothouse.net.server import HttpServer
-from pilothouse.net.tls import CIPHERS, ServerTls, SniCertificate, TlsFiles, openssl_ciphers, verifies_itself
+from pilothouse.net.tls import ServerTls, SniCertificate, TlsFiles, verifies_itself
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -122,16 +122,6 @@ async def test_reloading(serving: TlsFiles, authority: Any, tmp_path: Path) -> N
     assert tls.reload_if_changed() is False and tls.context() is first
     install(authority.issue("second"))
     assert tls.reload_if_changed() is True and tls.context() is not first
-
-
-def test_cipher_names() -> None:
-    assert openssl_ciphers(["TLS_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"]) == (
-        "ECDHE-RSA-AES128-GCM-SHA256"
-    )
-    with pytest.raises(ValueError, match="Cipher suite TLS_NO not supported or doesn't exist"):
-        openssl_ciphers(["TLS_NO"])
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.set_ciphers(":".join(name for name in CIPHERS.values() if "GCM" in name or "CHACHA" in name))
 
 
 async def test_minimum_version_and_ciphers_are_used(serve: Any, serving: TlsFiles, authority: Any) -> None:

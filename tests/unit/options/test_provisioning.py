@@ -4,7 +4,6 @@ import pytest
 from cryptography import x509
 
 from pilothouse.options import StartError, complete, parse, provision, server_url, validate
-from pilothouse.options.cipher_suites import openssl_ciphers
 from pilothouse.options.provisioning import serving_names
 
 
@@ -93,9 +92,3 @@ def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
 )  # fmt: skip
 def test_where_a_local_client_reaches_the_server(bind, url):
     assert server_url(complete(parse([f"--bind-address={bind}"]))) == url
-
-
-def test_cipher_suites_get_their_openssl_names():
-    twice = ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256")
-    assert openssl_ciphers(("TLS_AES_128_GCM_SHA256", *twice)) == "ECDHE-RSA-CHACHA20-POLY1305"
-    assert openssl_ciphers(()) == ""

@@ -6,9 +6,18 @@ which are always on, and those that current OpenSSL builds no longer have.
 
 from __future__ import annotations
 
-TLS_VERSIONS = ("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
+import ssl
+from collections.abc import Iterable
+from typing import Final
 
-OPENSSL_NAMES = {
+VERSIONS: Final = {
+    "VersionTLS10": ssl.TLSVersion.TLSv1,
+    "VersionTLS11": ssl.TLSVersion.TLSv1_1,
+    "VersionTLS12": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS13": ssl.TLSVersion.TLSv1_3,
+}
+
+OPENSSL_NAMES: Final = {
     "TLS_AES_128_GCM_SHA256": "",
     "TLS_AES_256_GCM_SHA384": "",
     "TLS_CHACHA20_POLY1305_SHA256": "",
@@ -39,6 +48,6 @@ OPENSSL_NAMES = {
 }
 
 
-def openssl_ciphers(suites: tuple[str, ...]) -> str:
+def openssl_ciphers(suites: Iterable[str]) -> str:
     """The suites as an OpenSSL cipher list for TLS 1.2; empty when none of them can be configured by name."""
     return ":".join(dict.fromkeys(OPENSSL_NAMES[suite] for suite in suites if OPENSSL_NAMES[suite]))
