@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.persistent_volume_validation import validate_volume, validate_volume_update
 from pilothouse.apis.core.resource_names import round_up_resources
+from pilothouse.apis.deprecated_labels import DEPRECATED
 from pilothouse.apis.strategy import Column, Context, Doc, Object, StatusStrategy, Strategy
 from pilothouse.machinery.field_errors import FieldError, Path, required
 
@@ -16,16 +17,6 @@ STORAGE_CLASS_WARNING: Final = 'deprecated since v1.8; use "storageClassName" at
 _ANNOTATION_WARNINGS: Final = {
     STORAGE_CLASS_ANNOTATION: STORAGE_CLASS_WARNING,
     "volume.beta.kubernetes.io/mount-options": 'deprecated since v1.31; use "mountOptions" attribute instead',
-}
-_LABEL_WARNINGS: Final = {
-    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
-    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
-    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
-    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
-    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
-    "app.kubernetes.io/created-by": "deprecated since v1.9",
-    "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
-    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
 }
 _SOURCE_WARNINGS: Final = {
     "cephfs": "spec.cephfs: deprecated in v1.28, non-functional in v1.31+",
@@ -215,7 +206,7 @@ def _warn_about_labels(selector: dict[str, Any]) -> list[str]:
     warnings = []
     for i, term in enumerate(selector.get("nodeSelectorTerms") or ()):
         for j, expression in enumerate(term.get("matchExpressions") or ()):
-            why = _LABEL_WARNINGS.get(expression.get("key", ""))
+            why = DEPRECATED.get(expression.get("key", ""))
             if why:
                 where = f"spec.nodeAffinity.required.nodeSelectorTerms[{i}].matchExpressions[{j}].key"
                 warnings.append(f"{where}: {expression['key']} is {why}")

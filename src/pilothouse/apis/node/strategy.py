@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pilothouse.apis.columns import AGE, NAME
+from pilothouse.apis.deprecated_labels import DEPRECATED
 from pilothouse.apis.node.validation import validate_runtime_class
-from pilothouse.apis.storage.deprecated_labels import DEPRECATED
 from pilothouse.apis.strategy import Column, Context, Object, Strategy
 from pilothouse.machinery.field_errors import FieldError
 

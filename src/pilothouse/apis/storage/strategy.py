@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from pilothouse.apis.deprecated_labels import selector_warnings, topology_warnings
 from pilothouse.apis.status import ResettingStatusStrategy, StatusKeeper
 from pilothouse.apis.storage import columns, csi_validation, validation
-from pilothouse.apis.storage.deprecated_labels import selector_warnings, topology_warnings
 from pilothouse.apis.strategy import Context, Object, Strategy
 from pilothouse.machinery.field_errors import FieldError
 

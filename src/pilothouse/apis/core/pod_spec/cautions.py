@@ -15,6 +15,7 @@ from pilothouse.apis.core.pod_spec.affinity import PREFERRED, REQUIRED
 from pilothouse.apis.core.pod_spec.annotations import APP_ARMOR_PREFIX, SECCOMP_POD, SECCOMP_PREFIX
 from pilothouse.apis.core.pod_spec.overlaps import warn_about_overlaps
 from pilothouse.apis.core.resource_names import amount
+from pilothouse.apis.deprecated_labels import DEPRECATED
 from pilothouse.machinery.addresses import warn_about_ip
 from pilothouse.machinery.field_errors import Path
 from pilothouse.machinery.go_quote import quote
@@ -22,16 +23,6 @@ from pilothouse.machinery.names import check_label_value
 
 Struct = dict[str, Any]
 
-_NODE_LABELS: Final = {
-    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
-    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
-    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
-    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
-    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
-    "app.kubernetes.io/created-by": "deprecated since v1.9",
-    "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
-    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
-}
 _ANNOTATIONS: Final = {
     "scheduler.alpha.kubernetes.io/critical-pod": 'non-functional in v1.16+; use the "priorityClassName" field instead',
     "security.alpha.kubernetes.io/sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
@@ -98,8 +89,8 @@ def _warnings(spec: Struct, metadata: Struct, prefix: str, *, is_template: bool)
 
 def _warn_about_nodes(spec: Struct, at: str) -> Iterator[str]:
     for key in spec.get("nodeSelector") or ():
-        if key in _NODE_LABELS:
-            yield f"{at}.nodeSelector[{key}]: {_NODE_LABELS[key]}"
+        if key in DEPRECATED:
+            yield f"{at}.nodeSelector[{key}]: {DEPRECATED[key]}"
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     base = f"{at}.affinity.nodeAffinity"
     for position, term in enumerate((affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()):
@@ -109,8 +100,8 @@ def _warn_about_nodes(spec: Struct, at: str) -> Iterator[str]:
         yield from _warn_about_term(term, f"{base}.{PREFERRED}[{position}].preference", values=True)
     for position, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
         where, key = f"{at}.topologySpreadConstraints[{position}]", constraint.get("topologyKey", "")
-        if key in _NODE_LABELS:
-            yield f"{where}.topologyKey: {key} is {_NODE_LABELS[key]}"
+        if key in DEPRECATED:
+            yield f"{where}.topologyKey: {key} is {DEPRECATED[key]}"
         if constraint.get("labelSelector") is None:
             yield f"{where}.labelSelector: a null labelSelector results in matching no pod"
 
@@ -118,8 +109,8 @@ def _warn_about_nodes(spec: Struct, at: str) -> Iterator[str]:
 def _warn_about_term(term: Struct, at: str, *, values: bool) -> Iterator[str]:
     for position, expression in enumerate(term.get("matchExpressions") or ()):
         key, where = expression.get("key", ""), f"{at}.matchExpressions[{position}]"
-        if key in _NODE_LABELS:
-            yield f"{where}.key: {key} is {_NODE_LABELS[key]}"
+        if key in DEPRECATED:
+            yield f"{where}.key: {key} is {DEPRECATED[key]}"
         if values:
             for index, value in enumerate(expression.get("values") or ()):
                 for message in check_label_value(value):
@@ -173,9 +164,7 @@ def _warn_about_profiles(spec: Struct, annotations: dict[str, str], prefix: str)
         yield f"{prefix}metadata.annotations[{SECCOMP_POD}]: {_SECCOMP}"
 
 
-def _warn_about_containers(
-    spec: Struct, annotations: dict[str, str], prefix: str, is_template: bool
-) -> Iterator[str]:
+def _warn_about_containers(spec: Struct, annotations: dict[str, str], prefix: str, is_template: bool) -> Iterator[str]:
     of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
     for kind in _CONTAINER_LISTS:
         for position, container in enumerate(spec.get(kind) or ()):

@@ -1,4 +1,4 @@
-"""Warnings about node labels that have newer names, where a selector of nodes uses them."""
+"""Node labels that have newer names, and warnings about selectors of nodes that use them."""
 
 from __future__ import annotations
 
