@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pilothouse.admission.features import DEFAULTS
 from pilothouse.admission.metrics import AdmissionMetrics
 from pilothouse.admission.objects import Objects
 from pilothouse.admission.versions import ServedVersions
@@ -21,8 +20,6 @@ class Environment:
 
     storage: StorageFactory
     authorizer: Authorizer | None = None
-    gates: Mapping[str, bool] = field(default_factory=dict)
-    """Features the user switched; all others stand as in 1.37."""
     rng: random.Random = field(default_factory=random.Random)
     monotonic: Callable[[], float] = time.monotonic
     not_ready_seconds: int = 300
@@ -42,4 +39,4 @@ class Environment:
 
     def enabled(self, feature: str) -> bool:
         """Whether a feature gate is on."""
-        return self.gates.get(feature, DEFAULTS[feature])
+        return feature in self.storage.gates

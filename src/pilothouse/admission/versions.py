@@ -161,7 +161,8 @@ class ServedVersions:
         if row_of(wanted.resource) is None and wanted.kind != attributes.kind:
             value = await self._convert_back(attributes, wanted.kind, value)
         elif not isinstance(scope, ResourceScope) or wanted.kind != attributes.kind:
-            return _decode_other(wanted, value)
+            gates = scope.store.strategy.gates if isinstance(scope, ResourceScope) else None
+            return _decode_other(wanted, value, gates)
         if not isinstance(scope, ResourceScope):
             return _require_object(value)
         obj = _decode_own(scope, value)
@@ -249,7 +250,7 @@ def _decode_own(scope: ResourceScope, value: Any) -> Object:
     return scope.hub_object(obj)
 
 
-def _decode_other(wanted: Wanted, value: Any) -> Object:
+def _decode_other(wanted: Wanted, value: Any, gates: frozenset[str] | None) -> Object:
     row, struct = row_of(wanted.resource), types.find_kind(wanted.kind)
     if struct is None:
         return _require_object(value)
@@ -262,5 +263,5 @@ def _decode_other(wanted: Wanted, value: Any) -> Object:
     if row is not None and row.gvk == wanted.kind:
         to_hub, _ = converters_for(row)
         obj = to_hub(obj) if to_hub is not None else obj
-        strategy_for(row).default(obj)
+        strategy_for(row, gates).default(obj)
     return obj

@@ -21,7 +21,7 @@ class StatusWriter:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._strategy = store.strategy.subresources["status"]()
+        self._strategy = store.strategy.subresource("status")
         self._fields = make_field_manager(store.resource, "status", self._strategy)
 
     async def write(self, name: str, change: Change) -> None:

@@ -24,10 +24,10 @@ def _group_strategies(package: str) -> dict[str, type[Strategy]]:
     return strategies
 
 
-def strategy_for(resource: Resource) -> Strategy:
-    """The strategy of a resource's objects."""
+def strategy_for(resource: Resource, gates: frozenset[str] | None = None) -> Strategy:
+    """The strategy of a resource's objects with these feature gates on; the usual ones unless told."""
     found = _group_strategies(resource.package).get(resource.name)
-    return found() if found is not None else _plain(resource)()
+    return found(gates) if found is not None else _plain(resource)(gates)
 
 
 def _plain(resource: Resource) -> type[Strategy]:

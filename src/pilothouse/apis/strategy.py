@@ -8,7 +8,7 @@ A strategy says *what*; the driver says *when* and in which order:
 
 Objects are dicts in the hub version; ``prepare_*``, ``default`` and ``canonicalize`` change them in place. An ``old``
 object is never to be changed. Hooks are synchronous and do no I/O. Subresources that write the same object (``status``)
-have a strategy of their own, reached through ``subresources``.
+have a strategy of their own, made by ``subresource``. Rules that a feature gate switches ask ``gates``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from pilothouse.apis.explicit import Places
+from pilothouse.apis.gates import default_gates
 from pilothouse.apis.object_names import name_is_dns_subdomain
 from pilothouse.machinery.field_errors import FieldError
 from pilothouse.machinery.go_quote import quote
@@ -101,6 +102,14 @@ class Strategy:
     """Dotted paths that writes through this endpoint never change, so that nobody comes to own them through it."""
     explicit: ClassVar[Places] = ()
     """Where an empty list or map that the client wrote out matters until the object is stored."""
+
+    def __init__(self, gates: frozenset[str] | None = None) -> None:
+        self.gates = default_gates() if gates is None else gates
+        """The feature gates that are on: one set, shared by all strategies of a server."""
+
+    def subresource(self, name: str) -> Strategy:
+        """The strategy for writing the same object through a subresource."""
+        return self.subresources[name](self.gates)
 
     def default(self, obj: Object) -> None:
         """Fill in what the user left open. Must be idempotent."""

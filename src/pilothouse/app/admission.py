@@ -9,7 +9,6 @@ from pilothouse.admission.chain import Chain
 from pilothouse.admission.configuration import load_sections
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.versions import ServedVersions
-from pilothouse.app.gates import read_gates
 from pilothouse.authz.authorizer import Authorizer
 from pilothouse.registry.storage import StorageFactory
 
@@ -28,7 +27,6 @@ def build_admission(
     environment = Environment(
         storage,
         authorizer,
-        gates=read_gates(options.generic.feature_gates),
         not_ready_seconds=flags.default_not_ready_toleration_seconds,
         unreachable_seconds=flags.default_unreachable_toleration_seconds,
         routes_services=options.control_plane.enable_aggregator_routing,

@@ -91,7 +91,7 @@ async def update_status(
 
 
 async def _update(store: Store, ctx: Context, name: str, change: Change, manager: str, operation: str) -> bool:
-    strategy = store.strategy.subresources[ctx.subresource]() if ctx.subresource else None
+    strategy = store.strategy.subresource(ctx.subresource) if ctx.subresource else None
     fields = _fields(store.resource, ctx.subresource, type(strategy or store.strategy))
 
     async def changed(old: Object | None) -> Object:

@@ -58,16 +58,15 @@ def install_version(
     """All endpoints of a version."""
     scopes: dict[tuple[str, str], Endpoint] = {}
     for resource in version.resources:
-        same: Mapping[str, type[Strategy]] = {}
+        store: Store | None = None
         if resource.is_stored:
             store = store_for(resource)
             scopes[resource.name, ""] = make_scope(resource, None, store, store.strategy)
-            same = store.strategy.subresources
         else:
             scopes[resource.name, ""] = make_endpoint(resource, None, store_for, own_verbs or {})
         for sub in resource.subresources:
-            if sub.name in same:
-                scope: Endpoint = make_scope(resource, sub, store_for(resource), same[sub.name]())
+            if store is not None and sub.name in store.strategy.subresources:
+                scope: Endpoint = make_scope(resource, sub, store, store.strategy.subresource(sub.name))
             else:
                 scope = make_endpoint(resource, sub, store_for, own_verbs or {})
             scopes[resource.name, sub.name] = scope

@@ -48,7 +48,7 @@ class StorageFactory:
         return self.store_for(find_resource(GroupVersion(group, version), name))
 
     def _share(self, resource: Resource, kept: Store) -> Store:
-        return Store(resource, strategy_for(resource), kept.cache, kept.codec, self._root, self._event_ttl)
+        return Store(resource, strategy_for(resource, self.gates), kept.cache, kept.codec, self._root, self._event_ttl)
 
     @property
     def root(self) -> str:
@@ -64,7 +64,7 @@ class StorageFactory:
         self._cacher.drop(f"{self._root}/{key}/")
 
     def _make(self, resource: Resource) -> Store:
-        strategy = strategy_for(resource)
+        strategy = strategy_for(resource, self.gates)
         fields = strategy.fields if strategy.field_labels else None
         struct = types.struct(resource.type_name)
         codec = ObjectCodec(resource.kind, str(resource.group_version), fields, struct=struct)

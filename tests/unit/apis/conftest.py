@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from pilothouse.apis import types
+from pilothouse.apis.gated import drop_gated, find_gated
+from pilothouse.apis.gates import enabled_gates
 from pilothouse.apis.resources import Resource, table
 from pilothouse.apis.strategies import strategy_for
 from pilothouse.apis.strategy import Context, Strategy
@@ -24,10 +26,11 @@ NOW = "2026-01-02T03:04:05Z"
 class Kind:
     """One resource: ``create``, ``update`` and ``faults`` work as the server would, without storing anything."""
 
-    def __init__(self, resource: Resource) -> None:
+    def __init__(self, resource: Resource, gates: frozenset[str] | None = None) -> None:
         self.resource = resource
         self.struct = types.struct(resource.type_name)
-        self.strategy = strategy_for(resource)
+        self.strategy = strategy_for(resource, gates)
+        self._gated = None if gates is None else find_gated(resource.type_name, gates)
         self.warnings: list[str] = []
 
     def decode(self, body: Object) -> Object:
@@ -38,6 +41,8 @@ class Kind:
         obj = self.decode(body)
         ctx = self._context()
         self.strategy.default(obj)
+        if self._gated is not None:
+            drop_gated(self._gated, obj, None)
         before_create(self.resource, self.strategy, ctx, obj)
         self._check_form(obj)
         self.warnings = ctx.warnings
@@ -53,10 +58,12 @@ class Kind:
                 obj[key] = {**obj.get(key, {}), **value} if isinstance(value, dict) else value
         obj["metadata"]["resourceVersion"] = "1"
         obj, _ = decode(self.struct, obj)
-        strategy: Strategy = self.strategy.subresources[subresource]() if subresource else self.strategy
+        strategy: Strategy = self.strategy.subresource(subresource) if subresource else self.strategy
         ctx = self._context()
         old = copy.deepcopy(stored)
         strategy.default(obj)
+        if self._gated is not None:
+            drop_gated(self._gated, obj, old)
         before_update(self.resource, strategy, ctx, obj, old)
         assert old == stored, "an update must not change the old object"
         self._check_form(obj)
@@ -91,10 +98,11 @@ class Kind:
 
 @pytest.fixture
 def kind() -> Any:
-    """``kind("v1", "services")``."""
+    """``kind("v1", "services")``; ``kind("v1", "pods", "SomeGate=true")`` where gates are switched."""
 
-    def find(group_version: str, name: str) -> Kind:
+    def find(group_version: str, name: str, *switched: str) -> Kind:
         rows = table()[parse_group_version(group_version)].resources
-        return Kind(next(row for row in rows if row.name == name))
+        gates = enabled_gates({gate: on == "true" for gate, _, on in (each.partition("=") for each in switched)})
+        return Kind(next(row for row in rows if row.name == name), gates if switched else None)
 
     return find

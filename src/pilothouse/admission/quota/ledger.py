@@ -64,7 +64,7 @@ class Ledger:
         self._waiting: dict[str, list[_Waiter]] = {}
         self._workers: dict[str, asyncio.Task[None]] = {}
         store = quotas.store
-        self._strategy = store.strategy.subresources["status"]()
+        self._strategy = store.strategy.subresource("status")
         self._fields = make_field_manager(store.resource, "status", self._strategy)
 
     async def charge(self, attributes: Attributes, evaluator: Evaluator) -> None:

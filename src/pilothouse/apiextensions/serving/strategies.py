@@ -55,6 +55,7 @@ class CustomStrategy(Strategy):
         selectable: frozenset[str] = frozenset(),
         namespaced: bool = True,
     ) -> None:
+        super().__init__()
         self.kind = kind
         self.schema = schema
         self._rules = rules
@@ -155,6 +156,7 @@ class CustomStatusStrategy(Strategy):
     reset_fields = ("metadata", "spec")
 
     def __init__(self, main: CustomStrategy) -> None:
+        super().__init__(main.gates)
         self._main = main
 
     def default(self, obj: Object) -> None:

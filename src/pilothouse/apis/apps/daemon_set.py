@@ -159,13 +159,13 @@ class DaemonSetStrategy(WorkloadStrategy):
         set_template_generation(obj, template_generation(old) + changed)
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return validate_daemon_set_spec(obj["spec"], options_for_template())
+        return validate_daemon_set_spec(obj["spec"], options_for_template(self.gates))
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
         spec, before = obj["spec"], old["spec"]
         validate_selector_kept(spec, before, errs)
-        options = options_for_template(before["template"])
+        options = options_for_template(self.gates, before["template"])
         lax = options.allow_invalid_label_value_in_selector or has_invalid_value(before.get("selector"))
         options.allow_invalid_label_value_in_selector = lax
         return errs + validate_daemon_set_spec(spec, options, lax=lax)

@@ -34,7 +34,7 @@ def default_replica_set(obj: Object) -> None:
     default_pod_template(spec.setdefault("template", {"metadata": {}, "spec": {"containers": None}}))
 
 
-def default_stateful_set(obj: Object) -> None:
+def default_stateful_set(obj: Object, *, with_unavailable: bool = True) -> None:
     """One replica, made and updated in order, claims kept."""
     spec = obj["spec"]
     if not spec.get("podManagementPolicy"):
@@ -46,7 +46,8 @@ def default_stateful_set(obj: Object) -> None:
     rolling = strategy.get("rollingUpdate")
     if strategy["type"] == "RollingUpdate" and rolling is not None:
         rolling.setdefault("partition", 0)
-        rolling.setdefault("maxUnavailable", 1)
+        if with_unavailable:
+            rolling.setdefault("maxUnavailable", 1)
     retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
     for key in ("whenDeleted", "whenScaled"):
         if not retention.get(key):

@@ -174,9 +174,9 @@ class DeploymentStrategy(WorkloadStrategy):
             metadata["generation"] = before.get("generation", 0) + 1
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return validate_deployment_spec(obj, options_for_template())
+        return validate_deployment_spec(obj, options_for_template(self.gates))
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        errs = validate_deployment_spec(obj, options_for_template(old["spec"]["template"]))
+        errs = validate_deployment_spec(obj, options_for_template(self.gates, old["spec"]["template"]))
         validate_selector_kept(obj["spec"], old["spec"], errs)
         return errs

@@ -71,9 +71,9 @@ class ReplicaSetStrategy(WorkloadStrategy):
         default_replica_set(obj)
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return validate_replica_set_spec(obj["spec"], options_for_template())
+        return validate_replica_set_spec(obj["spec"], options_for_template(self.gates))
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        errs = validate_replica_set_spec(obj["spec"], options_for_template(old["spec"]["template"]))
+        errs = validate_replica_set_spec(obj["spec"], options_for_template(self.gates, old["spec"]["template"]))
         validate_selector_kept(obj["spec"], old["spec"], errs)
         return errs

@@ -34,6 +34,7 @@ from pilothouse.apis.validating import IMMUTABLE, non_negative, well_formed
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, required
 from pilothouse.machinery.names import check_dns1123_label
 
+_RECREATE: Final = "Recreate"
 _RETENTION: Final = ("Retain", "Delete")
 _COUNTS: Final = (
     "replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas", "observedGeneration",
@@ -45,11 +46,13 @@ _HISTORY_WARNING: Final = (
 
 
 def validate_stateful_set_spec(
-    spec: Object, options: PodValidationOptions, *, is_new: bool, with_template: bool = True
+    spec: Object, options: PodValidationOptions, old: Object | None = None, *, with_template: bool = True
 ) -> list[FieldError]:
     """Faults of a stateful set. Fields that cannot change are judged only when it is new."""
     errs: list[FieldError] = []
-    _validate_policies(spec, errs)
+    is_new = old is None
+    had_recreate = old is not None and old["updateStrategy"].get("type") == _RECREATE
+    _validate_policies(spec, errs, may_recreate=had_recreate or "StatefulSetRecreateStrategy" in options.gates)
     if is_new:
         for position, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
             errs += validate_claim_spec(SPEC.child("volumeClaimTemplates").index(position).child("spec"), claim["spec"])
@@ -71,13 +74,13 @@ def validate_stateful_set_spec(
     return errs
 
 
-def _validate_policies(spec: Object, errs: list[FieldError]) -> None:
+def _validate_policies(spec: Object, errs: list[FieldError], *, may_recreate: bool) -> None:
     policy = spec.get("podManagementPolicy", "")
     if not policy:
         errs.append(required(SPEC.child("podManagementPolicy"), ""))
     elif policy not in ("OrderedReady", "Parallel"):
         errs.append(invalid(SPEC.child("podManagementPolicy"), policy, "must be 'OrderedReady' or 'Parallel'"))
-    _validate_rollout(spec["updateStrategy"], SPEC.child("updateStrategy"), errs)
+    _validate_rollout(spec["updateStrategy"], SPEC.child("updateStrategy"), errs, may_recreate)
     retention = spec.get("persistentVolumeClaimRetentionPolicy")
     if retention is not None:
         for name in ("whenDeleted", "whenScaled"):
@@ -86,11 +89,11 @@ def _validate_policies(spec: Object, errs: list[FieldError]) -> None:
                 errs.append(not_supported(path, retention.get(name, ""), _RETENTION))
 
 
-def _validate_rollout(strategy: Object, path: Path, errs: list[FieldError]) -> None:
+def _validate_rollout(strategy: Object, path: Path, errs: list[FieldError], may_recreate: bool) -> None:
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if not kind:
         errs.append(required(path, ""))
-    elif kind == "OnDelete":
+    elif kind == "OnDelete" or (kind == _RECREATE and may_recreate):
         if rolling is not None:
             why = "only allowed for updateStrategy 'RollingUpdate'"
             errs.append(invalid(path.child("rollingUpdate"), _shown_rolling(rolling), why))
@@ -99,7 +102,8 @@ def _validate_rollout(strategy: Object, path: Path, errs: list[FieldError]) -> N
             _validate_rolling(rolling, path.child("rollingUpdate"), errs)
     else:
         shown = {"Type": kind, "RollingUpdate": None if rolling is None else _shown_rolling(rolling)}
-        errs.append(invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'"))
+        choices = "'RollingUpdate', 'OnDelete', or 'Recreate'" if may_recreate else "'RollingUpdate' or 'OnDelete'"
+        errs.append(invalid(path, shown, f"must be {choices}"))
 
 
 def _shown_rolling(rolling: Object) -> Any:
@@ -142,12 +146,11 @@ def _validate_template_metadata(
         validate_pod_annotations(annotations, template["spec"], path.child("annotations"), errs, options)
 
 
-def validate_stateful_set_update(spec: Object, old: Object) -> list[FieldError]:
+def validate_stateful_set_update(spec: Object, old: Object, options: PodValidationOptions) -> list[FieldError]:
     """Faults of a change. A template is not judged where the whole set was invalid before."""
-    options = options_for_template(old["template"])
-    errs = validate_stateful_set_spec(spec, options, is_new=False)
-    if errs and validate_stateful_set_spec(old, options, is_new=False):
-        errs = validate_stateful_set_spec(spec, options, is_new=False, with_template=False)
+    errs = validate_stateful_set_spec(spec, options, old)
+    if errs and validate_stateful_set_spec(old, options, old):
+        errs = validate_stateful_set_spec(spec, options, old, with_template=False)
     validate_selector_kept(spec, old, errs)
     claims = spec.get("volumeClaimTemplates")
     if (claims or None) != (old.get("volumeClaimTemplates") or None):
@@ -176,7 +179,7 @@ class StatefulSetStatusStrategy(StatusStrategy):
     """What the stateful set controller reports."""
 
     def default(self, obj: Object) -> None:
-        default_stateful_set(obj)
+        default_stateful_set(obj, with_unavailable="MaxUnavailableStatefulSet" in self.gates)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         return validate_stateful_set_status(obj.get("status") or {}, old.get("status") or {})
@@ -192,13 +195,14 @@ class StatefulSetStrategy(WorkloadStrategy):
     blank = BLANK_SCALABLE
 
     def default(self, obj: Object) -> None:
-        default_stateful_set(obj)
+        default_stateful_set(obj, with_unavailable="MaxUnavailableStatefulSet" in self.gates)
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return validate_stateful_set_spec(obj["spec"], options_for_template(), is_new=True)
+        return validate_stateful_set_spec(obj["spec"], options_for_template(self.gates))
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return validate_stateful_set_update(obj["spec"], old["spec"])
+        options = options_for_template(self.gates, old["spec"]["template"])
+        return validate_stateful_set_update(obj["spec"], old["spec"], options)
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
         return super().warnings_on_create(ctx, obj) + _own_warnings(obj["spec"], "")

@@ -109,7 +109,7 @@ class CronJobStrategy(WorkloadStrategy):
         default_cron_job(obj)
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        faults = validate_cron_job_spec(obj["spec"], None, options_for_template())
+        faults = validate_cron_job_spec(obj["spec"], None, options_for_template(self.gates))
         name = obj["metadata"].get("name", "")
         if len(name.encode()) > NAME_LIMIT:
             why = f"must be no more than {NAME_LIMIT} characters"
@@ -117,7 +117,8 @@ class CronJobStrategy(WorkloadStrategy):
         return faults.listed()
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return validate_cron_job_spec(obj["spec"], old["spec"], options_for_template(self.template_of(old))).listed()
+        options = options_for_template(self.gates, self.template_of(old))
+        return validate_cron_job_spec(obj["spec"], old["spec"], options).listed()
 
     def template_cautions(self, obj: Object) -> list[str]:
         job = obj["spec"]["jobTemplate"]["spec"]

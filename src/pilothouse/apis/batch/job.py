@@ -10,6 +10,7 @@ from pilothouse.apis.batch.columns import JOB_COLUMNS
 from pilothouse.apis.batch.defaults import default_job
 from pilothouse.apis.batch.job_status import validate_job_status
 from pilothouse.apis.batch.job_validation import NAME_LABELS, UID_LABELS, validate_job, validate_job_update
+from pilothouse.apis.core.pod_spec.options import options_for_template
 from pilothouse.apis.strategy import Context, Object, StatusStrategy, Strategy
 from pilothouse.machinery.field_errors import FieldError
 
@@ -79,10 +80,10 @@ class JobStrategy(WorkloadStrategy):
         super().prepare_for_create(ctx, obj)
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return validate_job(obj)
+        return validate_job(obj, options_for_template(self.gates))
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return validate_job_update(obj, old)
+        return validate_job_update(obj, old, options_for_template(self.gates, old["spec"]["template"]))
 
     def canonicalize(self, obj: Object) -> None:
         found = obj["spec"]["template"]["metadata"].get("labels")

@@ -7,7 +7,7 @@ from typing import Any, Final
 from pilothouse.apis.apps.workload import shown_selector
 from pilothouse.apis.batch.policies import validate_failure_policy, validate_success_policy
 from pilothouse.apis.core.internal_form import internal_form
-from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_for_template
+from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
 from pilothouse.apis.selectors import has_invalid_value, validate_label_selector
 from pilothouse.apis.strategy import Object
@@ -43,11 +43,11 @@ _FIXED: Final = {
 }
 
 
-def validate_job(obj: Object) -> list[FieldError]:
+def validate_job(obj: Object, options: PodValidationOptions) -> list[FieldError]:
     """Faults of a new job."""
     errs: list[FieldError] = []
     _validate_generated_selector(obj, errs)
-    validate_selecting_spec(obj["spec"], errs, options_for_template(), lax=False)
+    validate_selecting_spec(obj["spec"], errs, options, lax=False)
     _validate_name_for_indexes(obj, errs)
     return errs
 
@@ -181,18 +181,17 @@ def _validate_restarts(spec: Object, path: Path, errs: list[FieldError]) -> None
         errs.append(invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified'))
 
 
-def validate_job_update(obj: Object, old: Object) -> list[FieldError]:
+def validate_job_update(obj: Object, old: Object, options: PodValidationOptions) -> list[FieldError]:
     """Faults of a change to a job."""
     errs: list[FieldError] = []
     spec, before = obj["spec"], old["spec"]
-    options = options_for_template(before["template"])
     lax = options.allow_invalid_label_value_in_selector or has_invalid_value(before.get("selector"))
     options.allow_invalid_label_value_in_selector = lax
     validate_selecting_spec(spec, errs, options, lax=lax)
     _validate_completions_kept(spec, before, errs)
     if spec.get("selector") != before.get("selector"):
         errs.append(invalid(SPEC.child("selector"), shown_selector(spec.get("selector")), IMMUTABLE))
-    _validate_template_kept(spec, old, errs)
+    _validate_template_kept(spec, old, errs, options.gates)
     for name, type_name in _FIXED.items():
         if spec.get(name) != before.get(name):
             shown = internal_form(type_name, spec.get(name)) if type_name else spec.get(name)
@@ -213,28 +212,35 @@ def _validate_completions_kept(spec: Object, old: Object, errs: list[FieldError]
         errs.append(invalid(SPEC.child("completions"), completions, why))
 
 
-def may_change_template(job: Object) -> bool:
-    """Whether a job rests: suspended without running pods, and either never started or marked as suspended."""
+def rests(job: Object) -> bool:
+    """Whether a job is suspended without running pods, and either never started or marked as suspended."""
     status = job.get("status") or {}
-    rests = "startTime" not in status or any(
+    stopped = "startTime" not in status or any(
         c.get("type") == "Suspended" and c.get("status") == "True" for c in status.get("conditions") or ()
     )
-    return bool(job["spec"].get("suspend")) and rests and not status.get("active")
+    return bool(job["spec"].get("suspend")) and stopped and not status.get("active")
 
 
-def _validate_template_kept(spec: Object, old: Object, errs: list[FieldError]) -> None:
+def _validate_template_kept(spec: Object, old: Object, errs: list[FieldError], gates: frozenset[str]) -> None:
     """A template is fixed but for what says where pods run and what they use, and that only while the job rests."""
     template, before = spec["template"], old["spec"]["template"]
     if template == before:
         return
-    if not may_change_template(old):
-        shown = internal_form("core.v1.PodTemplateSpec", template)
-        errs.append(invalid(SPEC.child("template"), shown, IMMUTABLE))
-        return
-    allowed = _with_resources(template["spec"], _with_directives(template["spec"], before["spec"]))
-    if template["spec"] != allowed:
+    if _may_move(old, gates):
+        before = {**template, "spec": _with_directives(template["spec"], before["spec"])}
+    if "MutablePodResourcesForSuspendedJobs" not in gates or not rests(old):
+        if template != before:
+            shown = internal_form("core.v1.PodTemplateSpec", template)
+            errs.append(invalid(SPEC.child("template"), shown, IMMUTABLE))
+    elif template["spec"] != _with_resources(template["spec"], before["spec"]):
         shown = internal_form("core.v1.PodSpec", template["spec"])
         errs.append(invalid(SPEC.child("template.spec"), shown, IMMUTABLE))
+
+
+def _may_move(job: Object, gates: frozenset[str]) -> bool:
+    if "MutableSchedulingDirectivesForSuspendedJobs" in gates:
+        return rests(job)
+    return bool(job["spec"].get("suspend")) and "startTime" not in (job.get("status") or {})
 
 
 def _with_directives(pod: Object, old: Object) -> Object:

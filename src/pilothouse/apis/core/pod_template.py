@@ -55,12 +55,12 @@ class PodTemplateStrategy(Strategy):
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs: list[FieldError] = []
-        validate_pod_template(obj["template"], _TEMPLATE, errs, options_for_template())
+        validate_pod_template(obj["template"], _TEMPLATE, errs, options_for_template(self.gates))
         return errs
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
-        validate_pod_template(obj["template"], _TEMPLATE, errs, options_for_template(old["template"]))
+        validate_pod_template(obj["template"], _TEMPLATE, errs, options_for_template(self.gates, old["template"]))
         return errs
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:

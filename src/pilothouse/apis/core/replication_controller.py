@@ -165,13 +165,13 @@ class ReplicationControllerStrategy(PlainStrategy):
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs: list[FieldError] = []
-        _validate_spec(obj, errs, options_for_template())
+        _validate_spec(obj, errs, options_for_template(self.gates))
         return errs
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
         spec, before = obj["spec"], old["spec"]
-        _validate_spec(obj, errs, options_for_template(before.get("template")), before)
+        _validate_spec(obj, errs, options_for_template(self.gates, before.get("template")), before)
         for key, value in (old["metadata"].get("annotations") or {}).items():
             if not key.startswith(_NON_CONVERTIBLE) or key.count("/") != 1:
                 continue

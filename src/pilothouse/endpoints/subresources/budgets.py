@@ -58,7 +58,7 @@ class Budgets:
             check_budget(old)
             return self._track(old, disrupted(old, pod, ctx.now), ctx.now)
 
-        strategy = self._store.strategy.subresources["status"]()
+        strategy = self._store.strategy.subresource("status")
         for attempt in range(_ATTEMPTS):
             try:
                 if ctx.dry_run:

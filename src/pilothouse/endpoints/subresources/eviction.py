@@ -155,7 +155,7 @@ async def _mark_and_delete(store: Store, ctx: Context, name: str, options: Delet
             set_pod_condition(status, _CONDITION, ctx.now)
             return {**pod, "metadata": dict(pod["metadata"]), "status": status}
 
-        strategy = store.strategy.subresources["status"]()
+        strategy = store.strategy.subresource("status")
         entry, _ = await store.update(ctx, name, mark, strategy=strategy, create=False)
         if options.precondition_version is not None:
             options = replace(options, precondition_version=str(entry.revision))

@@ -142,7 +142,7 @@ def test_folders_that_cannot_be_used(environment: Environment, folder: str, why:
 def test_the_gate_and_the_kind(environment: Environment, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no kind"):
         MutatingAdmissionPolicy(environment, configured(tmp_path))
-    environment.gates = {"ManifestBasedAdmissionControlConfig": False}
+    environment.storage.gates -= {"ManifestBasedAdmissionControlConfig"}
     with pytest.raises(ConfigurationError, match="staticManifestsDir: Forbidden: staticManifestsDir requires the"):
         ValidatingAdmissionPolicy(environment, configured(tmp_path))
 

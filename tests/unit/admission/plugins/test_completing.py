@@ -16,6 +16,7 @@ from pilothouse.admission.plugins.priority import Priority
 from pilothouse.admission.plugins.runtime_class import RuntimeClass
 from pilothouse.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
 from pilothouse.admission.plugins.taint_nodes_by_condition import TaintNodesByCondition
+from pilothouse.apis.gates import default_gates
 from pilothouse.endpoints.admission import CREATE, DELETE, UPDATE
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.registry.storage import StorageFactory
@@ -157,7 +158,8 @@ async def test_only_one_default_class(environment: Environment, make_request: An
 
 
 async def test_pod_groups_get_priority_and_finalizer(storage: StorageFactory, make_request: Any) -> None:
-    environment = Environment(storage, gates={"GenericWorkload": True})
+    storage.gates = default_gates() | {"GenericWorkload"}
+    environment = Environment(storage)
     group: dict[str, Any] = {"metadata": {"name": "g"}, "spec": {}}
     attributes = make_request("scheduling.k8s.io/v1alpha2/podgroups", group)
     await Priority(environment).admit(attributes)

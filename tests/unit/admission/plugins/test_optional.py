@@ -24,6 +24,7 @@ from pilothouse.admission.plugins.pod_resize_validator import PodResizeValidator
 from pilothouse.admission.plugins.pod_toleration_restriction import PodTolerationRestriction
 from pilothouse.admission.plugins.pod_topology_labels import PodTopologyLabels
 from pilothouse.admission.tolerations import covers, merge_tolerations
+from pilothouse.apis.gates import default_gates
 from pilothouse.endpoints.admission import UPDATE
 from pilothouse.registry.storage import StorageFactory
 
@@ -436,5 +437,6 @@ async def test_topology_labels(storage: StorageFactory, make_request: Any, make_
 
 
 def test_topology_labels_are_behind_a_gate(storage: StorageFactory) -> None:
-    environment = Environment(storage, gates={"PodTopologyLabelsAdmission": False})
+    storage.gates = default_gates() - {"PodTopologyLabelsAdmission"}
+    environment = Environment(storage)
     assert not PodTopologyLabels(environment).concerns("CREATE", next(iter(PodTopologyLabels.resources or ())), "")

@@ -187,6 +187,6 @@ async def test_nothing_to_change(world: World, environment: Environment) -> None
     attributes.old_object, attributes.object = attributes.object, None
     await world.plugin.admit(attributes)
     assert attributes.object is None
-    environment.gates = {"MutatingAdmissionPolicy": False}
+    environment.storage.gates -= {"MutatingAdmissionPolicy"}
     off = MutatingAdmissionPolicy(environment)
     assert not off.concerns("CREATE", attributes.resource.group_resource, "")

@@ -3,7 +3,7 @@
 A *template* is ``{"metadata": …, "spec": …}``. Paths are those of the struct that is passed. What other packages use:
 
     defaults      default_pod_spec(spec) · default_pod_template(template) · default_claim_spec(spec)
-    options       PodValidationOptions · options_for_template(old=None): to judge a template by that replaces ``old``
+    options       PodValidationOptions · options_for_template(gates, old=None): for a template that replaces ``old``
     templates     validate_pod_template(template, path, errs, options)
                   validate_template_metadata(metadata, path, errs): where only labels and annotations may be set
     validation    validate_pod_spec(spec, metadata, path, errs, options): metadata is the pod's, None for templates

@@ -74,7 +74,10 @@ def validate_containers(containers: list[Struct], around: Surroundings, path: Pa
             validate_lifecycle(container["lifecycle"], around.grace, around.system, where.child("lifecycle"), errs)
         validate_probes(container, around.grace, where, errs)
         if "restartPolicy" in container or "restartPolicyRules" in container:
-            _validate_restarts(container, where, errs)
+            if around.options.allow_restart_rules:
+                _validate_restarts(container, where, errs, around.options)
+            elif "restartPolicy" in container:
+                errs.append(forbidden(where.child("restartPolicy"), "may not be set for non-init containers"))
     _validate_host_ports(containers, path, errs)
 
 
@@ -87,7 +90,7 @@ def validate_init_containers(
         where = path.index(position)
         _validate_common(container, around, where, errs)
         if "restartPolicy" in container:
-            _validate_restarts(container, where, errs)
+            _validate_init_restarts(container, where, errs, around.options)
         elif "restartPolicyRules" in container:
             errs.append(required(where.child("restartPolicy"), _NO_POLICY))
         name = container.get("name", "")
@@ -164,7 +167,7 @@ def _validate_common(container: Struct, around: Surroundings, path: Path, errs: 
     if "ports" in container:
         _validate_ports(container["ports"], path.child("ports"), errs)
     if "env" in container:
-        validate_env(container["env"], path.child("env"), errs)
+        validate_env(container["env"], path.child("env"), errs, with_files=around.options.allow_env_files)
     if "envFrom" in container:
         validate_env_from(container["envFrom"], path.child("envFrom"), errs)
     if "volumeMounts" in container:
@@ -239,7 +242,21 @@ def _validate_resizing(policies: list[Struct], restart_policy: str, path: Path, 
             errs.append(invalid(path, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'"))
 
 
-def _validate_restarts(container: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_init_restarts(
+    container: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions
+) -> None:
+    policy = container["restartPolicy"]
+    if not options.allow_restart_rules:
+        if policy != "Always":
+            errs.append(not_supported(path.child("restartPolicy"), policy, ("Always",)))
+    elif policy != "Always" or options.allow_restart_of_all:
+        _validate_restarts(container, path, errs, options)
+    elif container.get("restartPolicyRules"):
+        why = "restartPolicyRules are not allowed for init containers with restart policy Always"
+        errs.append(forbidden(path.child("restartPolicyRules"), why))
+
+
+def _validate_restarts(container: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     """A container's own restart policy, and rules by exit code."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
     if policy is None:
@@ -249,11 +266,12 @@ def _validate_restarts(container: Struct, path: Path, errs: list[FieldError]) ->
         errs.append(not_supported(path.child("restartPolicy"), policy, _RESTART_POLICIES))
     if len(rules) > 20:
         errs.append(too_many(path.child("restartPolicyRules"), len(rules), 20))
+    actions = _RULE_ACTIONS if options.allow_restart_of_all else _RULE_ACTIONS[:1]
     for position, rule in enumerate(rules):
         where = path.child("restartPolicyRules").index(position)
         action, codes = rule.get("action", ""), rule.get("exitCodes")
-        if action not in _RULE_ACTIONS:
-            errs.append(not_supported(where.child("action"), action, _RULE_ACTIONS))
+        if action not in actions:
+            errs.append(not_supported(where.child("action"), action, actions))
         if codes is None:
             errs.append(required(where.child("exitCodes"), "must be specified"))
             continue

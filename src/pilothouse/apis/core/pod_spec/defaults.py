@@ -23,8 +23,8 @@ _rounded: dict[str, str] = {}
 _ROUNDED_LIMIT: Final = 8192
 
 
-def default_pod(pod: Struct) -> None:
-    """Everything a pod gets."""
+def default_pod(pod: Struct, *, with_protocols: bool = False) -> None:
+    """Everything a pod gets; HTTP probes get a protocol where that feature is on."""
     spec = pod["spec"]
     grace = spec.get("terminationGracePeriodSeconds")
     if grace is not None and grace < 0:
@@ -39,6 +39,8 @@ def default_pod(pod: Struct) -> None:
                         port["hostPort"] = port["containerPort"]
     spec.setdefault("enableServiceLinks", True)
     default_pod_spec(spec)
+    if with_protocols:
+        _default_protocols(spec)
     status = pod.get("status")
     if status:
         default_pod_status(status)
@@ -100,6 +102,15 @@ def default_container(container: Struct) -> None:
         for key in ("postStart", "preStop"):
             if key in lifecycle and "httpGet" in lifecycle[key]:
                 _default_http_get(lifecycle[key]["httpGet"])
+
+
+def _default_protocols(spec: Struct) -> None:
+    for container in (container for key in _CONTAINER_LISTS for container in spec.get(key) or ()):
+        handlers = [container.get(key) for key in _PROBES]
+        handlers += [(container.get("lifecycle") or {}).get(key) for key in ("postStart", "preStop")]
+        for handler in handlers:
+            if handler and "httpGet" in handler:
+                handler["httpGet"].setdefault("protocol", "HTTP1")
 
 
 def _default_requests(container: Struct) -> None:

@@ -40,7 +40,7 @@ _SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKey
 _ONE_ONLY: Final = "may not have more than one field specified at a time"
 
 
-def validate_env(variables: list[Struct], path: Path, errs: list[FieldError]) -> None:
+def validate_env(variables: list[Struct], path: Path, errs: list[FieldError], *, with_files: bool) -> None:
     """Faults of a container's variables; ``path`` is the list's."""
     for position, variable in enumerate(variables):
         name = variable.get("name", "")
@@ -50,16 +50,17 @@ def validate_env(variables: list[Struct], path: Path, errs: list[FieldError]) ->
         elif messages:
             errs += (invalid(path.index(position).child("name"), name, message) for message in messages)
         if "valueFrom" in variable:
-            _validate_value_from(variable, path.index(position).child("valueFrom"), errs)
+            _validate_value_from(variable, path.index(position).child("valueFrom"), errs, with_files)
 
 
-def _validate_value_from(variable: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_value_from(variable: Struct, path: Path, errs: list[FieldError], with_files: bool) -> None:
     source = variable["valueFrom"]
     given = [name for name in _SOURCES if name in source]
     for name in given:
         _VALIDATE[name](source[name], path.child(name), errs)
     if not given:
-        why = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        last = ", `secretKeyRef` or `fileKeyRef`" if with_files else " or `secretKeyRef`"
+        why = f"must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`{last}"
         errs.append(invalid(path, "", why))
     elif variable.get("value"):
         errs.append(invalid(path, "", "may not be specified when `value` is not empty"))

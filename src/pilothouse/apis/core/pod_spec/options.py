@@ -1,14 +1,15 @@
 """What an update must go on accepting because the stored object already has it.
 
 Rules of pod validation got stricter over time. An object from before such a change must stay updatable, so each looser
-rule is an option that is on only if the old spec breaks the strict one. ``PodValidationOptions()`` judges new objects.
-Features that are on by default are not options here; those that are off leave only the "already in use" side.
+rule is an option that is on only if the old spec breaks the strict one, or if a feature gate asks for it. Without an
+old spec the options are those of new objects, made once for each set of gates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from pilothouse.apis.core.pod_spec.affinity import has_invalid_node_value, has_invalid_term_value
@@ -16,7 +17,12 @@ from pilothouse.apis.core.pod_spec.annotations import has_valid_deletion_cost
 from pilothouse.apis.core.pod_spec.paths import is_local_path
 from pilothouse.apis.core.pod_spec.resources import has_indivisible_huge_pages
 from pilothouse.apis.core.pod_spec.sysctls import is_host_sysctl
-from pilothouse.apis.core.pod_spec.topology_spread import has_invalid_match_keys, has_invalid_spread_selector
+from pilothouse.apis.core.pod_spec.topology_spread import (
+    breaks_former_match_keys,
+    has_invalid_match_keys,
+    has_invalid_spread_selector,
+)
+from pilothouse.apis.gates import default_gates
 
 Struct = dict[str, Any]
 
@@ -29,12 +35,14 @@ class PodValidationOptions:
 
     is_pod: bool = False
     """Whether the spec is a pod's own and not the template of a workload."""
+    gates: frozenset[str] = field(default_factory=default_gates)
     allow_invalid_deletion_cost: bool = False
     allow_invalid_label_value_in_selector: bool = False
     allow_invalid_label_value_in_node_affinity: bool = False
     allow_indivisible_huge_pages: bool = False
     allow_invalid_spread_selector: bool = False
-    allow_invalid_match_label_keys: bool = False
+    former_match_label_keys: bool = False
+    """Whether keys are judged as before the server added them to the selector."""
     allow_non_local_token_path: bool = False
     allow_host_sysctls: bool = False
     allow_user_namespaces_with_devices: bool = False
@@ -43,6 +51,11 @@ class PodValidationOptions:
     allow_empty_image_volume_reference: bool = False
     allow_restart_container_for_init: bool = False
     allow_sys_admin_without_escalation: bool = False
+    allow_env_files: bool = True
+    allow_restart_rules: bool = True
+    allow_restart_of_all: bool = True
+    only_recursive_relabelling: bool = False
+    old_responders: list[Struct] = field(default_factory=list)
 
 
 def containers_of(spec: Struct) -> Iterator[Struct]:
@@ -51,15 +64,34 @@ def containers_of(spec: Struct) -> Iterator[Struct]:
         yield from spec.get(key) or ()
 
 
+@lru_cache(maxsize=16)
+def new_options(gates: frozenset[str], *, is_pod: bool = False) -> PodValidationOptions:
+    """The options to judge a new spec by."""
+    return PodValidationOptions(
+        is_pod=is_pod,
+        gates=gates,
+        allow_invalid_deletion_cost="PodDeletionCost" not in gates,
+        former_match_label_keys=not _merges_match_keys(gates),
+        allow_user_namespaces_with_host_network="UserNamespacesHostNetworkSupport" in gates,
+        allow_comparing_tolerations="TaintTolerationComparisonOperators" in gates,
+        allow_env_files="EnvFiles" in gates,
+        allow_restart_rules="ContainerRestartRules" in gates,
+        allow_restart_of_all="RestartAllContainersOnContainerExits" in gates,
+        only_recursive_relabelling="SELinuxMount" not in gates,
+    )
+
+
+def _merges_match_keys(gates: frozenset[str]) -> bool:
+    return gates >= {"MatchLabelKeysInPodTopologySpread", "MatchLabelKeysInPodTopologySpreadSelectorMerge"}
+
+
 def options_for(
-    old_spec: Struct | None = None, old_metadata: Struct | None = None, *, is_pod: bool = False
+    gates: frozenset[str], old_spec: Struct, old_metadata: Struct, *, is_pod: bool = False
 ) -> PodValidationOptions:
-    """The options to judge a spec by that replaces this one; without one, those of a new object."""
-    options = PodValidationOptions(is_pod=is_pod)
-    if old_metadata is not None:
+    """The options to judge a spec by that replaces this one."""
+    options = replace(new_options(gates, is_pod=is_pod))
+    if not options.allow_invalid_deletion_cost:
         options.allow_invalid_deletion_cost = not has_valid_deletion_cost(old_metadata.get("annotations") or {})
-    if old_spec is None:
-        return options
     containers = list(containers_of(old_spec))
     own_users = old_spec.get("hostUsers") is False
     constraints = old_spec.get("topologySpreadConstraints") or ()
@@ -69,11 +101,14 @@ def options_for(
         options.allow_invalid_label_value_in_selector = has_invalid_term_value(affinity)
         options.allow_invalid_label_value_in_node_affinity = has_invalid_node_value(affinity)
     options.allow_invalid_spread_selector = any(map(has_invalid_spread_selector, constraints))
-    options.allow_invalid_match_label_keys = any(map(has_invalid_match_keys, constraints))
+    if not options.former_match_label_keys:
+        options.former_match_label_keys = any(map(has_invalid_match_keys, constraints))
+    elif "MatchLabelKeysInPodTopologySpread" in gates:
+        options.former_match_label_keys = not any(map(breaks_former_match_keys, constraints))
     options.allow_host_sysctls = _has_host_sysctls(old_spec)
     options.allow_user_namespaces_with_devices = own_users and any(c.get("volumeDevices") for c in containers)
-    options.allow_user_namespaces_with_host_network = own_users and bool(old_spec.get("hostNetwork"))
-    options.allow_comparing_tolerations = any(
+    options.allow_user_namespaces_with_host_network |= own_users and bool(old_spec.get("hostNetwork"))
+    options.allow_comparing_tolerations |= any(
         toleration.get("operator") in ("Lt", "Gt") for toleration in old_spec.get("tolerations") or ()
     )
     for volume in old_spec.get("volumes") or ():
@@ -83,12 +118,36 @@ def options_for(
             options.allow_non_local_token_path = True
     options.allow_restart_container_for_init = any(map(_restarts_init, old_spec.get("initContainers") or ()))
     options.allow_sys_admin_without_escalation = any(map(_has_sys_admin, containers))
+    options.allow_env_files |= any(map(_has_env_file, containers))
+    options.allow_restart_rules |= _has_restart_rules(old_spec)
+    options.allow_restart_of_all |= any(map(_restarts_all, containers))
+    if options.only_recursive_relabelling:
+        options.only_recursive_relabelling = "seLinuxChangePolicy" not in (old_spec.get("securityContext") or {})
+    options.old_responders = old_spec.get("evictionResponders") or []
     return options
 
 
-def options_for_template(old: Struct | None = None) -> PodValidationOptions:
+def options_for_template(gates: frozenset[str], old: Struct | None = None) -> PodValidationOptions:
     """The options for the template of a workload that replaces this one; None for a new workload."""
-    return options_for(old["spec"], old["metadata"]) if old is not None else PodValidationOptions()
+    return options_for(gates, old["spec"], old["metadata"]) if old is not None else new_options(gates)
+
+
+def _has_env_file(container: Struct) -> bool:
+    return any("fileKeyRef" in (variable.get("valueFrom") or ()) for variable in container.get("env") or ())
+
+
+def _has_restart_rules(spec: Struct) -> bool:
+    if any("restartPolicy" in container for container in spec.get("containers") or ()):
+        return True
+    return any(
+        container.get("restartPolicy", "Always") != "Always" or container.get("restartPolicyRules")
+        for container in spec.get("initContainers") or ()
+    )
+
+
+def _restarts_all(container: Struct) -> bool:
+    rules = container.get("restartPolicyRules") or ()
+    return any(rule.get("action") == "RestartAllContainers" for rule in rules)
 
 
 def _has_host_sysctls(spec: Struct) -> bool:

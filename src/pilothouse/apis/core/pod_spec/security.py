@@ -73,7 +73,8 @@ def validate_pod_security(
         one_of(policy, ("Merge", "Strict"), path, "supplementalGroupsPolicy", errs)
     policy = context.get("seLinuxChangePolicy")
     if policy is not None:
-        one_of(policy, ("MountOption", "Recursive"), path, "seLinuxChangePolicy", errs)
+        policies = ("Recursive",) if options.only_recursive_relabelling else ("MountOption", "Recursive")
+        one_of(policy, policies, path, "seLinuxChangePolicy", errs)
 
 
 def _validate_profiles(context: Struct, path: Path, errs: list[FieldError]) -> None:

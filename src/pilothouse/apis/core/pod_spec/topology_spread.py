@@ -54,7 +54,7 @@ def _validate_domains(constraint: Struct, action: str, path: Path, errs: list[Fi
 
 def _validate_selection(constraint: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     keys, selector = constraint.get("matchLabelKeys") or (), constraint.get("labelSelector")
-    if options.allow_invalid_match_label_keys:
+    if options.former_match_label_keys:
         _validate_match_keys_once(keys, selector, path.child("matchLabelKeys"), errs)
     else:
         validate_match_keys(keys, (), selector, path, errs)
@@ -109,6 +109,13 @@ def has_invalid_spread_selector(constraint: Struct) -> bool:
     """Whether a stored constraint's selector breaks today's rules."""
     errs: list[FieldError] = []
     validate_label_selector(constraint.get("labelSelector"), _NOWHERE, errs)
+    return bool(errs)
+
+
+def breaks_former_match_keys(constraint: Struct) -> bool:
+    """Whether a stored constraint's keys break the rules of earlier releases."""
+    errs: list[FieldError] = []
+    _validate_match_keys_once(constraint.get("matchLabelKeys"), constraint.get("labelSelector"), _NOWHERE, errs)
     return bool(errs)
 
 

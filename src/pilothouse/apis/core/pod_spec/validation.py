@@ -28,6 +28,7 @@ from pilothouse.apis.core.pod_spec.networking import (
 )
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 from pilothouse.apis.core.pod_spec.resources import validate_overhead, validate_pod_resources
+from pilothouse.apis.core.pod_spec.responders import validate_responders
 from pilothouse.apis.core.pod_spec.security import is_privileged_allowed, validate_pod_security
 from pilothouse.apis.core.pod_spec.tolerations import validate_tolerations
 from pilothouse.apis.core.pod_spec.topology_spread import validate_spread_constraints
@@ -73,7 +74,7 @@ def validate_pod_spec(
         validate_init_containers(spec["initContainers"], regular, around, path.child("initContainers"), errs)
     if "ephemeralContainers" in spec:
         validate_ephemeral_containers(spec, around, path.child("ephemeralContainers"), errs)
-    if "resources" in spec:
+    if "resources" in spec and "PodLevelResources" in options.gates:
         validate_pod_resources(spec, path, errs, options)
     _validate_pod_wide(spec, path, errs, options)
     _validate_names(spec, path, errs)
@@ -144,6 +145,8 @@ def _validate_rest(spec: Struct, path: Path, errs: list[FieldError], options: Po
     if "schedulingGroup" in spec:
         _validate_scheduling_group(spec, path.child("schedulingGroup"), errs)
     validate_file_volumes(spec, path, errs)
+    if spec.get("evictionResponders"):
+        validate_responders(spec["evictionResponders"], options.old_responders, path.child("evictionResponders"), errs)
 
 
 def _validate_scheduling_gates(gates: list[Struct], path: Path, errs: list[FieldError]) -> None:

@@ -11,11 +11,13 @@ from pilothouse.apis.core.pod_spec.resources import aggregate
 from pilothouse.apis.core.pod_spec.security import validate_app_armor
 from pilothouse.apis.core.resource_names import amount, is_huge_page, is_pod_level, may_overcommit
 from pilothouse.machinery.field_errors import FieldError, Path
+from pilothouse.machinery.quantity import Quantity
 
 Struct = dict[str, Any]
 
 _CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 _NOWHERE: Final = Path()
+_MERGED: Final = {"MatchLabelKeysInPodTopologySpread", "MatchLabelKeysInPodTopologySpreadSelectorMerge"}
 
 
 def gate_scheduling(pod: Struct, now: str) -> None:
@@ -33,14 +35,15 @@ def gate_scheduling(pod: Struct, now: str) -> None:
         ]
 
 
-def extend_selectors(spec: Struct, labels: dict[str, str]) -> None:
+def extend_selectors(spec: Struct, labels: dict[str, str], gates: frozenset[str]) -> None:
     """Turn label keys into selectors of the new pod's own values, in affinities and spread constraints."""
     affinity = spec.get("affinity")
     if affinity:
         for term in pod_terms_of(affinity):
             _extend(term, "matchLabelKeys", "In", labels)
             _extend(term, "mismatchLabelKeys", "NotIn", labels)
-    for constraint in spec.get("topologySpreadConstraints") or ():
+    constraints = spec.get("topologySpreadConstraints") or ()
+    for constraint in constraints if gates >= _MERGED else ():
         _extend(constraint, "matchLabelKeys", "In", labels)
 
 
@@ -79,33 +82,42 @@ def _is_refused(profile: Struct) -> bool:
     return bool(errs)
 
 
-def complete_pod_resources(spec: Struct) -> None:
+def complete_pod_resources(spec: Struct, *, only_requests: bool = False) -> None:
     """Fill in what resources of the pod as a whole leave open, from its containers.
 
     The order matters: limits of huge pages, then requests (which also take over those limits), then limits where every
-    container has one, never below the request.
+    container has one, never below the request. Earlier releases did the first two, the second only beside limits.
     """
     resources = spec.get("resources")
     if not resources or not (resources.get("requests") or resources.get("limits")):
         return
     requests, limits = dict(resources.get("requests") or {}), dict(resources.get("limits") or {})
     totals = aggregate(spec, "limits")
-    for name, total in totals.items():
-        if is_huge_page(name) and name not in requests:
-            limits.setdefault(name, str(total))
-    for name, total in aggregate(spec, "requests").items():
-        if is_pod_level(name) and may_overcommit(name):
-            requests.setdefault(name, str(total))
-    for name, limit in limits.items():
-        if is_pod_level(name):
-            requests.setdefault(name, limit)
-    for name in requests:
+    _limit_huge_pages(requests, limits, totals)
+    if limits or not only_requests:
+        _complete_requests(spec, requests, limits)
+    for name in requests if not only_requests else ():
         if name not in limits and is_pod_level(name) and name in totals and _all_limit(spec, name):
             total = totals[name]
             limits[name] = requests[name] if amount(requests[name]) > total else str(total)
     for kind, amounts in (("requests", requests), ("limits", limits)):
         if amounts:
             resources[kind] = amounts
+
+
+def _limit_huge_pages(requests: Struct, limits: Struct, totals: dict[str, Quantity]) -> None:
+    for name, total in totals.items():
+        if is_huge_page(name) and name not in requests:
+            limits.setdefault(name, str(total))
+
+
+def _complete_requests(spec: Struct, requests: Struct, limits: Struct) -> None:
+    for name, total in aggregate(spec, "requests").items():
+        if is_pod_level(name) and may_overcommit(name):
+            requests.setdefault(name, str(total))
+    for name, limit in limits.items():
+        if is_pod_level(name):
+            requests.setdefault(name, limit)
 
 
 def _all_limit(spec: Struct, name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.apis.core.resource_names import amount, is_pod_level
+from pilothouse.apis.gates import default_gates
 
 Struct = dict[str, Any]
 
@@ -13,17 +14,19 @@ BURSTABLE: Final = "Burstable"
 GUARANTEED: Final = "Guaranteed"
 
 
-def quality_of(pod: Struct) -> str:
+def quality_of(pod: Struct, gates: frozenset[str] | None = None) -> str:
     """The class that was settled at creation, or that which the spec amounts to."""
     settled: str = (pod.get("status") or {}).get("qosClass", "")
-    return settled or compute_quality(pod["spec"])
+    return settled or compute_quality(pod["spec"], gates)
 
 
-def compute_quality(spec: Struct) -> str:
+def compute_quality(spec: Struct, gates: frozenset[str] | None = None) -> str:
     """Guaranteed if all containers have equal requests and limits, best effort if none has any, else burstable."""
-    resources = spec.get("resources")
-    if resources and any(is_pod_level(name) for kind in ("requests", "limits") for name in resources.get(kind) or ()):
-        return _quality_of_resources(resources)
+    resources, gates = spec.get("resources"), default_gates() if gates is None else gates
+    if resources is not None and "PodLevelResources" in gates:
+        names = (name for kind in ("requests", "limits") for name in resources.get(kind) or ())
+        if "PodLevelResourcesFixKubeletQOSClass" not in gates or any(map(is_pod_level, names)):
+            return _quality_of_resources(resources)
     found = ""
     for kind in ("initContainers", "containers"):
         for container in spec.get(kind) or ():

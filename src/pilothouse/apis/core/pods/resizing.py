@@ -9,26 +9,37 @@ from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 from pilothouse.apis.core.pods.comparing import same
 from pilothouse.apis.core.pods.quality import compute_quality, quality_of
 from pilothouse.apis.core.pods.validation import SPEC, validate_pod
+from pilothouse.apis.core.pods.volume_resizes import validate_volume_resizes
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid
 
 Struct = dict[str, Any]
 
 _MUTABLE: Final = ("cpu", "memory")
 _ONLY: Final = "only cpu and memory resources are mutable"
+_RESIZABLE_VOLUMES: Final = "InPlacePodVerticalScalingMemoryBackedVolumes"
+_NO_POD_LEVEL: Final = (
+    "resize of pods with pod-level resources is forbidden when InPlacePodLevelResourcesVerticalScalingEnabled feature "
+    "gate is disabled"
+)
 
 
-def keep_only_resizes(pod: Struct, old: Struct) -> None:
+def keep_only_resizes(pod: Struct, old: Struct, gates: frozenset[str]) -> None:
     """Drop every change but resources and resize policies. Containers that do not pair up are left for validation."""
     spec, before = pod["spec"], old["spec"]
-    if "resources" not in spec and "resources" in before:  # clients that do not know the field must not clear it
+    unknowing = "PodLevelResourcesFixDefaulting" in gates and "resources" not in spec and "resources" in before
+    if unknowing:  # clients that do not know the field must not clear it
         spec["resources"] = {kind: dict(amounts) for kind, amounts in before["resources"].items() if kind != "claims"}
     lists = ("containers", "initContainers")
     if any(len(spec.get(kind) or ()) != len(before.get(kind) or ()) for kind in lists):
         return
     merged = dict(before)
-    merged.pop("resources", None)
-    if "resources" in spec:
-        merged["resources"] = spec["resources"]
+    taken = ["resources"] if "InPlacePodLevelResourcesVerticalScaling" in gates else []
+    if _RESIZABLE_VOLUMES in gates:
+        taken.append("volumes")
+    for key in taken:
+        merged.pop(key, None)
+        if key in spec:
+            merged[key] = spec[key]
     for kind in lists:
         if spec.get(kind):
             merged[kind] = _merge_containers(spec[kind], before[kind])
@@ -56,22 +67,27 @@ def validate_resize(pod: Struct, old: Struct, errs: list[FieldError], options: P
         errs.append(forbidden(Path(""), "windows pods cannot be resized"))
         return
     validate_pod(pod, errs, options)
-    if quality_of(old) != compute_quality(spec):
+    if quality_of(old, options.gates) != compute_quality(spec, options.gates):
         shown = (pod.get("status") or {}).get("qosClass", "")
         errs.append(invalid(SPEC, shown, "Pod QOS Class may not change as a result of resizing"))
     if not _node_can_resize(old):
         errs.append(forbidden(SPEC, "Pod running on node without support for resize"))
     munged = dict(spec)
     if _has_amounts(spec.get("resources")) or _has_amounts(before.get("resources")):
+        if "InPlacePodLevelResourcesVerticalScaling" not in options.gates:
+            errs.append(forbidden(Path(""), _NO_POD_LEVEL))
+            return
         _validate_pod_level(spec, before, munged, errs)
     if not _validate_order(spec, before, errs):
         return
     _validate_nothing_removed(spec, before, errs)
     _validate_regular(spec, before, munged, errs)
     _validate_init(spec, before, munged, errs)
-    if not same(spec.get("volumes"), before.get("volumes")):
-        gate = "InPlacePodVerticalScalingMemoryBackedVolumes"
-        why = f"volumes are immutable on resize when {gate} feature gate is disabled"
+    if _RESIZABLE_VOLUMES in options.gates:
+        validate_volume_resizes(spec.get("volumes") or [], before.get("volumes") or [], errs)
+        munged["volumes"] = before.get("volumes")
+    elif not same(spec.get("volumes"), before.get("volumes")):
+        why = f"volumes are immutable on resize when {_RESIZABLE_VOLUMES} feature gate is disabled"
         errs.append(forbidden(SPEC.child("volumes"), why))
     if not errs and not same(munged, before):
         errs.append(forbidden(SPEC, _ONLY))

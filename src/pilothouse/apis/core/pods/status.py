@@ -29,6 +29,7 @@ STATUS: Final = Path("status")
 _OWN_CONDITIONS: Final = frozenset({"PodScheduled", "Ready", "Initialized"})
 _HEALTH: Final = ("Healthy", "Unhealthy", "Unknown")
 _MAX_MESSAGE: Final = 1024
+_MAX_REFERENCE: Final = 256
 _CLAIM: Final = "claim:"
 _KEPT: Final = ("resourceClaimStatuses", "extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses")
 
@@ -58,13 +59,13 @@ def validate_status_update(pod: Struct, old: Struct, errs: list[FieldError], opt
     status, before, spec = pod.get("status") or {}, old.get("status") or {}, pod["spec"]
     for position, condition in enumerate(status.get("conditions") or ()):
         _validate_condition(condition, STATUS.child("conditions").index(position), errs)
-    _validate_nomination(status, before, old["spec"], errs)
+    _validate_nomination(status, before, old["spec"], errs, options)
     if status.get("observedGeneration", 0) < 0:
         why = "must be a non-negative integer"
         errs.append(invalid(STATUS.child("observedGeneration"), status["observedGeneration"], why))
     if status.get("qosClass", "") != before.get("qosClass", ""):
         errs.append(invalid(STATUS.child("qosClass"), status.get("qosClass", ""), IMMUTABLE))
-    _validate_transitions(status, before, old["spec"], errs)
+    _validate_transitions(status, before, old["spec"], errs, options.allow_restart_of_all)
     _validate_claims(status, spec, errs)
     if status.get("nodeAllocatableResourceClaimStatuses"):
         validate_node_claims(status, spec, STATUS.child("nodeAllocatableResourceClaimStatuses"), errs)
@@ -83,6 +84,23 @@ def validate_status_update(pod: Struct, old: Struct, errs: list[FieldError], opt
         if container.get("allocatedResourcesStatus"):
             where = STATUS.child("ephemeralContainerStatuses").index(position).child("allocatedResourcesStatus")
             errs.append(forbidden(where, "must not be specified in container status"))
+    if "ImageVolumeWithDigest" in options.gates:
+        for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+            for position, container in enumerate(status.get(kind) or ()):
+                _validate_mounted_images(container, STATUS.child(kind).index(position), errs)
+
+
+def _validate_mounted_images(container: Struct, path: Path, errs: list[FieldError]) -> None:
+    for position, mount in enumerate(container.get("volumeMounts") or ()):
+        image = (mount.get("volumeStatus") or {}).get("image")
+        if image is None:
+            continue
+        where = path.child("volumeMounts").index(position).child("volumeStatus", "imageVolumeStatus", "imageRef")
+        reference = image.get("imageRef", "")
+        if not reference:
+            errs.append(required(where, "imageRef must not be empty"))
+        if len(reference.encode()) > _MAX_REFERENCE:
+            errs.append(too_long(where, reference, _MAX_REFERENCE))
 
 
 def _validate_condition(condition: Struct, path: Path, errs: list[FieldError]) -> None:
@@ -93,20 +111,24 @@ def _validate_condition(condition: Struct, path: Path, errs: list[FieldError]) -
         well_formed(condition.get("type", ""), check_label_key, path, "Type", errs)
 
 
-def _validate_nomination(status: Struct, before: Struct, old_spec: Struct, errs: list[FieldError]) -> None:
+def _validate_nomination(
+    status: Struct, before: Struct, old_spec: Struct, errs: list[FieldError], options: PodValidationOptions
+) -> None:
     name = status.get("nominatedNodeName", "")
     if not name or name == before.get("nominatedNodeName", ""):
         return
     well_formed(name, check_dns1123_subdomain, STATUS, "nominatedNodeName", errs)
-    if old_spec.get("nodeName"):
+    if old_spec.get("nodeName") and "ClearingNominatedNodeNameAfterBinding" in options.gates:
         why = "may not be set on pods that are already bound to a node"
         errs.append(forbidden(STATUS.child("nominatedNodeName"), why))
 
 
-def _validate_transitions(status: Struct, before: Struct, spec: Struct, errs: list[FieldError]) -> None:
+def _validate_transitions(
+    status: Struct, before: Struct, spec: Struct, errs: list[FieldError], rules_restart_all: bool
+) -> None:
     """A container that has ended for good does not come back."""
     lists = [("ephemeralContainerStatuses", "")]
-    if not _all_may_restart(spec):
+    if not (rules_restart_all and _all_may_restart(spec)):
         lists = [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers"), *lists]
     for kind, of in lists:
         containers = {container.get("name", ""): container for container in reversed(spec.get(of) or ())} if of else {}

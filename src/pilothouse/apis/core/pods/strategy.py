@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from pilothouse.apis.core.pod_spec.annotations import drop_legacy_annotations
 from pilothouse.apis.core.pod_spec.cautions import pod_warnings
 from pilothouse.apis.core.pod_spec.defaults import default_pod
-from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_for
+from pilothouse.apis.core.pod_spec.options import PodValidationOptions, new_options, options_for
 from pilothouse.apis.core.pods.columns import COLUMNS
 from pilothouse.apis.core.pods.comparing import same
 from pilothouse.apis.core.pods.preparing import (
@@ -27,14 +27,10 @@ from pilothouse.machinery.addresses import warn_about_ip
 from pilothouse.machinery.field_errors import FieldError
 from pilothouse.machinery.names import check_dns1123_label
 
-_NEW: Final = PodValidationOptions(is_pod=True)
+_COMPLETED: Final = {"PodLevelResources", "PodLevelResourcesFixDefaulting"}
 _RESET_METADATA: Final = (
     "deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences",
 )  # fmt: skip
-
-
-def _options(old: Object) -> PodValidationOptions:
-    return options_for(old["spec"], old["metadata"], is_pod=True)
 
 
 def _count_generation(pod: Object, old: Object) -> None:
@@ -55,7 +51,13 @@ class _AnyPodStrategy(Strategy):
     """What holds for pods whichever way they are written."""
 
     def default(self, obj: Object) -> None:
-        default_pod(obj)
+        default_pod(obj, with_protocols="H2CContainerProbe" in self.gates)
+        if "PodLevelResourcesFixDefaulting" not in self.gates and "PodLevelResources" in self.gates:
+            complete_pod_resources(obj["spec"], only_requests=True)
+
+    def options(self, old: Object) -> PodValidationOptions:
+        """How to judge a pod that replaces this one."""
+        return options_for(self.gates, old["spec"], old["metadata"], is_pod=True)
 
 
 class PodStatusStrategy(_AnyPodStrategy):
@@ -78,7 +80,7 @@ class PodStatusStrategy(_AnyPodStrategy):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
-        validate_status_update(obj, old, errs, _options(old))
+        validate_status_update(obj, old, errs, self.options(old))
         return errs
 
     def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:
@@ -103,7 +105,7 @@ class PodEphemeralContainersStrategy(_AnyPodStrategy):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
-        validate_ephemeral_update(obj, old, errs, _options(old))
+        validate_ephemeral_update(obj, old, errs, self.options(old))
         return errs
 
 
@@ -112,17 +114,17 @@ class PodResizeStrategy(_AnyPodStrategy):
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         before = obj["spec"]
-        keep_only_resizes(obj, old)
+        keep_only_resizes(obj, old, self.gates)
         if obj["spec"] is not before:
             _reset_metadata(obj, old)
-        if obj["spec"].get("resources") is not None:
+        if obj["spec"].get("resources") is not None and self.gates >= _COMPLETED:
             complete_pod_resources(obj["spec"])
         drop_legacy_annotations(obj["metadata"])
         _count_generation(obj, old)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
-        validate_resize(obj, old, errs, _options(old))
+        validate_resize(obj, old, errs, self.options(old))
         return errs
 
 
@@ -163,10 +165,11 @@ class PodStrategy(_AnyPodStrategy):
         obj["status"] = {"phase": "Pending"}
         drop_legacy_annotations(metadata)
         gate_scheduling(obj, ctx.now)
-        extend_selectors(spec, metadata.get("labels") or {})
+        extend_selectors(spec, metadata.get("labels") or {}, self.gates)
         adopt_app_armor(obj, ctx.warnings)
-        complete_pod_resources(spec)
-        obj["status"]["qosClass"] = compute_quality(spec)
+        if self.gates >= _COMPLETED:
+            complete_pod_resources(spec)
+        obj["status"]["qosClass"] = compute_quality(spec, self.gates)
 
     def row_conditions(self, obj: Object) -> list[dict[str, Any]]:
         """Pods that have run to their end are marked, so that clients can leave them out."""
@@ -174,13 +177,13 @@ class PodStrategy(_AnyPodStrategy):
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs: list[FieldError] = []
-        validate_new_pod(obj, errs, _NEW)
+        validate_new_pod(obj, errs, new_options(self.gates, is_pod=True))
         return errs
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         obj["status"] = old.get("status") or {}
         spec, before = obj["spec"], old["spec"]
-        if "resources" not in spec and "resources" in before:
+        if "resources" not in spec and "resources" in before and "PodLevelResourcesFixDefaulting" in self.gates:
             # Clients that do not know resources of the whole pod must not clear them.
             spec["resources"] = before["resources"]
         take_explicit(obj, self.explicit)
@@ -189,7 +192,7 @@ class PodStrategy(_AnyPodStrategy):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
-        validate_pod_update(obj, old, errs, _options(old))
+        validate_pod_update(obj, old, errs, self.options(old))
         return errs
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:

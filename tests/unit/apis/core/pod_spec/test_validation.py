@@ -9,10 +9,11 @@ import pytest
 
 from pilothouse.apis import types
 from pilothouse.apis.core.pod_spec.defaults import default_pod, default_pod_template
-from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_for
+from pilothouse.apis.core.pod_spec.options import PodValidationOptions, new_options, options_for
 from pilothouse.apis.core.pod_spec.security import allow_privileged
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
 from pilothouse.apis.core.pods.validation import validate_new_pod
+from pilothouse.apis.gates import default_gates
 from pilothouse.machinery.field_errors import FieldError, Path
 from pilothouse.machinery.schema.decoding import decode
 
@@ -623,11 +624,10 @@ def test_templates_have_labels_checked_and_no_ephemeral_containers() -> None:
     ],
 )
 def test_what_is_stored_stays_updatable(old: Struct, option: str) -> None:
-    options = options_for(old)
+    options, new = options_for(default_gates(), old, {}), new_options(default_gates())
+    changed = [name for name in PodValidationOptions.__slots__ if getattr(options, name) != getattr(new, name)]
+    assert changed == [option]
     assert getattr(options, option)
-    assert options != PodValidationOptions()
-    on = [name for name in PodValidationOptions.__slots__ if getattr(options, name)]
-    assert on == [option]
 
 
 def test_refused_selectors_are_shown_in_the_order_of_their_type() -> None:
