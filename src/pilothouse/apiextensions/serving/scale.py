@@ -1,8 +1,4 @@
-"""The scale subresource of custom resources: the definition says where replicas and selector are.
-
-Scales are views of their parents, as for built-in workloads: reads show them, writes change the parent's replicas and
-translate who owns them.
-"""
+"""The scale subresource of custom resources: the definition says where replicas and selector are."""
 
 from __future__ import annotations
 
@@ -15,25 +11,24 @@ from pilothouse.apiextensions.serving.strategies import ScaleFaults
 from pilothouse.apis import types
 from pilothouse.apis.columns import NAME
 from pilothouse.apis.resources import Resource
-from pilothouse.apis.strategy import Column, Context, Object, Strategy
+from pilothouse.apis.strategy import Column, Object
 from pilothouse.endpoints.input import Expected, interpret
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.subresources.scale_store import ScaleStore, make_scale
 from pilothouse.endpoints.verbs.get import get
 from pilothouse.endpoints.verbs.patch import patch
 from pilothouse.endpoints.verbs.update import update
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import INVALID, FieldError
 from pilothouse.machinery.field_manager import FieldManager
-from pilothouse.machinery.field_manager.scale import ReplicasPaths, to_parent, to_scale
+from pilothouse.machinery.field_manager.scale import ReplicasPaths
 from pilothouse.machinery.go_quote import quote, show
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.net.messages import Response
-from pilothouse.registry.store.store import Admit, Change, Store
-from pilothouse.storage.cacher import Entry
+from pilothouse.registry.store.store import Store
 
 SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
-_KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _SCHEME: Final = "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781"
 _UNSET: Final = -(1 << 31)
 _MOST: Final = (1 << 31) - 1
@@ -106,19 +101,18 @@ def _replicas_faults(obj: Object, path: str) -> list[FieldError]:
     return []
 
 
-class CustomScaleStore(Store):
-    """Shows scales of a version's objects, and changes these through their scales."""
+class CustomScaleStore(ScaleStore):
+    """Scales of a version's objects."""
+
+    conditional = True
 
     def __init__(self, parent: Store, scale: Object, paths: ReplicasPaths) -> None:
-        super().__init__(parent.resource, Strategy(), parent.cache, parent.codec, "")
-        self.prefix = parent.prefix
-        self._parent = parent
+        super().__init__(parent, paths)
         self._spec, self._status = split(scale["specReplicasPath"]), split(scale["statusReplicasPath"])
         self._selector = split(scale["labelSelectorPath"]) if scale.get("labelSelectorPath") else None
         self._shown = quote(scale["specReplicasPath"])
-        self._paths = paths
 
-    def _scale_of(self, parent: Object) -> tuple[Object, bool]:
+    def _read(self, parent: Object) -> tuple[Object, bool]:
         """The scale of an object, and whether the object says how many replicas it wants."""
         try:
             wanted = nested(parent, self._spec, int, "int64")
@@ -126,70 +120,29 @@ class CustomScaleStore(Store):
             selector = nested(parent, self._selector, str, "string") if self._selector else ""
         except AccessError as error:
             raise errors.generic(str(error)) from None
-        metadata = {key: parent["metadata"][key] for key in _KEPT if key in parent["metadata"]}
-        status: Object = {"replicas": have}
-        if selector:
-            status["selector"] = selector
-        return {
-            "metadata": metadata,
-            "spec": {"replicas": wanted} if wanted else {},
-            "status": status,
-        }, wanted is not None
+        return make_scale(parent, wanted, have, selector), wanted is not None
 
-    async def get(self, namespace: str, name: str, version: str = "") -> Entry:
-        entry = await self._parent.get(namespace, name, version)
-        scale, found = self._scale_of(self._parent.decode(entry))
+    def scale_of(self, parent: Object) -> Object:
+        return self._read(parent)[0]
+
+    def scale_to_show(self, parent: Object) -> Object:
+        scale, found = self._read(parent)
         if not found:
             raise errors.internal_error(f"the spec replicas field {self._shown} does not exist")
-        return _entry(entry, scale)
+        return scale
 
-    async def update(
-        self,
-        ctx: Context,
-        name: str,
-        change: Change,
-        admit: Admit | None = None,
-        *,
-        strategy: Strategy | None = None,
-        create: bool | None = None,
-        admit_create: Admit | None = None,
-    ) -> tuple[Entry, bool]:
-        """Change an object's replicas; nothing is ever created."""
-
-        async def change_parent(parent: Object | None) -> Object:
-            assert parent is not None
-            return await self._changed(parent, change)
-
-        async def admit_scale(parent: Object, old: Object | None) -> None:
-            if admit is not None:
-                await admit(self._scale_of(parent)[0], None if old is None else self._scale_of(old)[0])
-
-        entry, _ = await self._parent.update(ctx, name, change_parent, admit_scale, create=False)
-        return _entry(entry, self._scale_of(self._parent.decode(entry))[0]), False
-
-    async def _changed(self, parent: Object, change: Change) -> Object:
-        metadata = parent["metadata"]
-        old, found = self._scale_of(parent)
+    def scale_to_change(self, parent: Object) -> Object:
+        scale, found = self._read(parent)
         if not found:
-            old["spec"]["replicas"] = _UNSET
-        entries = to_scale(metadata.get("managedFields"), self._paths)
-        if entries:
-            old["metadata"]["managedFields"] = entries
-        scale = await change(old)
-        replicas = scale["spec"].get("replicas", 0)
-        if replicas == _UNSET:
+            scale["spec"]["replicas"] = _UNSET
+        return scale
+
+    def check(self, scale: Object, metadata: dict[str, Any]) -> None:
+        if scale["spec"].get("replicas") == _UNSET:
             raise errors.bad_request(f"the spec replicas field {self._shown} cannot be empty")
-        wanted = {
-            **metadata,
-            "resourceVersion": scale["metadata"].get("resourceVersion") or metadata["resourceVersion"],
-        }
-        version = str(self.resource.group_version)
-        owners = to_parent(metadata.get("managedFields"), scale["metadata"].get("managedFields"), version, self._paths)
-        if owners:
-            wanted["managedFields"] = owners
-        else:
-            wanted.pop("managedFields", None)
-        changed: Object = orjson.loads(orjson.dumps({**parent, "metadata": wanted}))
+
+    def with_replicas(self, parent: Object, replicas: int) -> Object:
+        changed: Object = orjson.loads(orjson.dumps(parent))
         _set(changed, self._spec, replicas)
         return changed
 
@@ -203,10 +156,6 @@ def _set(obj: Object, path: list[str], value: Any) -> None:
             )
         obj = below
     obj[path[-1]] = value
-
-
-def _entry(entry: Entry, scale: Object) -> Entry:
-    return Entry(entry.key, orjson.dumps(scale), entry.revision, entry.namespace, entry.name)
 
 
 class ScaleBody(Expected):

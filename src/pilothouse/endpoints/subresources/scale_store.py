@@ -1,0 +1,117 @@
+"""Scales as views of their parents: how many replicas a workload wants and has.
+
+The store below shows scales instead of parents, so that the ordinary verbs serve them; a write goes
+
+    parent → scale → (patch, field management, admission) → scale → checked → parent → the parent's own update
+
+with the parent's resourceVersion as precondition, and ownership of ``replicas`` translated both ways. Where replicas
+and selector are is the business of the two kinds of parents: built-in workloads and custom resources.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+import orjson
+
+from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.machinery.field_manager.scale import ReplicasPaths, to_parent, to_scale
+from pilothouse.registry.store.store import Admit, Change, Store
+from pilothouse.storage.cacher import Entry
+
+_KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def make_scale(parent: Object, wanted: int | None, have: int, selector: str) -> Object:
+    """The scale of an object."""
+    metadata = {key: parent["metadata"][key] for key in _KEPT if key in parent["metadata"]}
+    status: Object = {"replicas": have}
+    if selector:
+        status["selector"] = selector
+    return {"metadata": metadata, "spec": {"replicas": wanted} if wanted else {}, "status": status}
+
+
+class ScaleStore(Store):
+    """Shows the scales of another store's objects, and changes these through their scales."""
+
+    conditional: ClassVar[bool] = False
+    """Whether a write without a resourceVersion is refused if the parent changed meanwhile."""
+
+    def __init__(self, parent: Store, paths: ReplicasPaths) -> None:
+        super().__init__(parent.resource, Strategy(), parent.cache, parent.codec, "")
+        self.prefix = parent.prefix
+        self._parent = parent
+        self._paths = paths
+
+    def scale_of(self, parent: Object) -> Object:
+        """The scale of an object."""
+        raise NotImplementedError
+
+    def scale_to_show(self, parent: Object) -> Object:
+        """The scale that a read answers with."""
+        return self.scale_of(parent)
+
+    def scale_to_change(self, parent: Object) -> Object:
+        """The scale that a write starts from."""
+        return self.scale_of(parent)
+
+    def check(self, scale: Object, metadata: dict[str, Any]) -> None:
+        """Refuse a scale that the parent, of which this is the metadata, cannot have."""
+
+    def with_replicas(self, parent: Object, replicas: int) -> Object:
+        """The parent with other replicas; the one given stays as it is."""
+        raise NotImplementedError
+
+    async def get(self, namespace: str, name: str, version: str = "") -> Entry:
+        entry = await self._parent.get(namespace, name, version)
+        return _entry(entry, self.scale_to_show(self._parent.decode(entry)))
+
+    async def update(
+        self,
+        ctx: Context,
+        name: str,
+        change: Change,
+        admit: Admit | None = None,
+        *,
+        strategy: Strategy | None = None,
+        create: bool | None = None,
+        admit_create: Admit | None = None,
+    ) -> tuple[Entry, bool]:
+        """Change a parent's replicas; nothing is ever created."""
+
+        async def change_parent(parent: Object | None) -> Object:
+            assert parent is not None
+            return await self._changed(parent, change)
+
+        async def admit_scale(parent: Object, old: Object | None) -> None:
+            if admit is not None:
+                await admit(self.scale_of(parent), None if old is None else self.scale_of(old))
+
+        entry, _ = await self._parent.update(ctx, name, change_parent, admit_scale, create=False)
+        return _entry(entry, self.scale_of(self._parent.decode(entry))), False
+
+    async def _changed(self, parent: Object, change: Change) -> Object:
+        metadata = parent["metadata"]
+        old = self.scale_to_change(parent)
+        entries = to_scale(metadata.get("managedFields"), self._paths)
+        if entries:
+            old["metadata"]["managedFields"] = entries
+        scale = await change(old)
+        self.check(scale, metadata)
+        wanted = dict(metadata)
+        version = scale["metadata"].get("resourceVersion")
+        if version:
+            wanted["resourceVersion"] = version
+        elif not self.conditional:
+            wanted.pop("resourceVersion", None)
+        owners = scale["metadata"].get("managedFields")
+        owned = to_parent(metadata.get("managedFields"), owners, str(self.resource.group_version), self._paths)
+        if owned:
+            wanted["managedFields"] = owned
+        else:
+            wanted.pop("managedFields", None)
+        return self.with_replicas({**parent, "metadata": wanted}, scale["spec"].get("replicas", 0))
+
+
+def _entry(entry: Entry, scale: Object) -> Entry:
+    return Entry(entry.key, orjson.dumps(scale), entry.revision, entry.namespace, entry.name)
