@@ -30,6 +30,7 @@ from pilothouse.authn.jose import (
 )
 from pilothouse.authn.metrics import AuthenticationMetrics, hashed
 from pilothouse.authn.user import CREDENTIAL_ID, User
+from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.go_quote import quote
 
 ALGORITHMS: Final = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
@@ -249,8 +250,8 @@ class OIDCAuthenticator:
         if issuer.username_claim == "email" and verified is not True:
             if not isinstance(verified, bool | None):
                 raise InvalidCredentials(
-                    f"oidc: parse 'email_verified' claim: json: cannot unmarshal {_kind(verified)} into Go value of "
-                    "type bool"
+                    f"oidc: parse 'email_verified' claim: json: cannot unmarshal {json_type(verified)} into Go value "
+                    "of type bool"
                 )
             raise InvalidCredentials("oidc: email not verified")
         return issuer.username_prefix + username
@@ -265,8 +266,8 @@ class OIDCAuthenticator:
         groups = value if isinstance(value, list) else [value]
         if any(not isinstance(group, str) for group in groups):
             raise InvalidCredentials(
-                f"oidc: parse groups claim {quote(claim)}: json: cannot unmarshal {_kind(value)} into Go value of type "
-                "string"
+                f"oidc: parse groups claim {quote(claim)}: json: cannot unmarshal {json_type(value)} into Go value of "
+                "type string"
             )
         return tuple(self._issuer.groups_prefix + group for group in groups)
 
@@ -299,7 +300,7 @@ def _string(claims: Mapping[str, Any], claim: str, message: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        fault = f"json: cannot unmarshal {_kind(value)} into Go value of type string"
+        fault = f"json: cannot unmarshal {json_type(value)} into Go value of type string"
         raise InvalidCredentials(message.format(quote(claim), fault))
     return value
 
@@ -310,20 +311,10 @@ def _require(claims: Mapping[str, Any], claim: str, wanted: str) -> None:
     value = claims[claim] or ""
     if not isinstance(value, str):
         raise InvalidCredentials(
-            f"oidc: parse claim {claim}: json: cannot unmarshal {_kind(value)} into Go value of type string"
+            f"oidc: parse claim {claim}: json: cannot unmarshal {json_type(value)} into Go value of type string"
         )
     if value != wanted:
         raise InvalidCredentials(f"oidc: required claim {claim} value does not match. Got = {value}, want = {wanted}")
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int | float):
-        return "number"
-    if isinstance(value, list):
-        return "array"
-    return "string" if isinstance(value, str) else "object"
 
 
 def _show_time(moment: Any) -> str:

@@ -24,9 +24,10 @@ from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.write_options import WriteOptions, read_write_options
 from pilothouse.machinery import errors, go_json
+from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
-from pilothouse.machinery.schema.decoding import DecodeError, decode, found
+from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.schema.raw import as_sent, compacted, raw_places, read_texts, written_anew
 from pilothouse.machinery.schema.repeating import MOST_FAULTS, read_repeating
 from pilothouse.machinery.schema.types import Struct
@@ -209,12 +210,12 @@ def interpret(value: Any, expected: Expected, data: bytes) -> GroupVersionKind:
     if not isinstance(value, dict):
         if value is None:
             return expected.gvk
-        why = f"json: cannot unmarshal {found(value)} into Go value of type {_TYPE_META}"
+        why = f"json: cannot unmarshal {json_type(value)} into Go value of type {_TYPE_META}"
         raise unrecognized(expected, f"couldn't get version/kind; json parse error: {why}", data)
     kind, version = value.get("kind"), value.get("apiVersion")
     for name, given in (("apiVersion", version), ("kind", kind)):
         if given is not None and not isinstance(given, str):
-            why = f"json: cannot unmarshal {found(given)} into Go struct field .{name} of type string"
+            why = f"json: cannot unmarshal {json_type(given)} into Go struct field .{name} of type string"
             raise unrecognized(expected, f"couldn't get version/kind; json parse error: {why}", data)
     kind, version = kind or "", version or ""
     try:

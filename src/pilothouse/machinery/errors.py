@@ -127,9 +127,7 @@ def method_not_supported(resource: GroupResource, action: str) -> StatusError:
 
 def method_not_allowed() -> StatusError:
     """For a path that exists but does not take this HTTP method."""
-    return StatusError(
-        405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}
-    )
+    return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
 
 
 def not_acceptable(accepted: Iterable[str]) -> StatusError:

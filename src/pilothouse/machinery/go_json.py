@@ -28,6 +28,19 @@ _NUMERALS: Final = re.compile(r"[0-9]*+")
 _SPACED_COLON: Final = re.compile(rb'"[ \t\r\n]++:')
 
 
+def json_type(value: Any) -> str:
+    """How Go's decoder names a value that it did not expect."""
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, dict):
+        return "object"
+    if isinstance(value, list):
+        return "array"
+    return "number"
+
+
 class SyntaxFault(ValueError):
     """The first fault of a text, as Go's scanner reports it."""
 

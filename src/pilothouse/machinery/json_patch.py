@@ -17,6 +17,7 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.machinery import errors
+from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.go_quote import quote
 
 MAX_OPERATIONS: Final = 10_000
@@ -39,24 +40,14 @@ def decode(patch: Any, limit: int = MAX_OPERATIONS) -> list[Operation]:
     if patch is None:
         return []
     if not isinstance(patch, list):
-        raise errors.bad_request(f"json: cannot unmarshal {_json_type(patch)} into Go value of type jsonpatch.Patch")
+        raise errors.bad_request(f"json: cannot unmarshal {json_type(patch)} into Go value of type jsonpatch.Patch")
     for operation in patch:
         if operation is not None and not isinstance(operation, dict):
-            kind = _json_type(operation)
+            kind = json_type(operation)
             raise errors.bad_request(f"json: cannot unmarshal {kind} into Go value of type jsonpatch.Operation")
     if len(patch) > limit:
         raise errors.too_large(f"The allowed maximum operations in a JSON patch is {limit}, got {len(patch)}")
     return [operation or {} for operation in patch]
-
-
-def _json_type(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, dict):
-        return "object"
-    return "array" if isinstance(value, list) else "number"
 
 
 def apply(document: Any, operations: list[Operation], max_copied: int = MAX_COPIED_BYTES) -> Any:
@@ -236,7 +227,7 @@ def _required(operation: Operation, name: str, context: str) -> str:
     if value is None:
         reason = f"operation{'' if name == 'path' else ','} missing {name} field: {_MISSING}"
     else:
-        reason = f"json: cannot unmarshal {_json_type(value)} into Go value of type string"
+        reason = f"json: cannot unmarshal {json_type(value)} into Go value of type string"
     raise JsonPatchError(f"{context}: {reason}")
 
 

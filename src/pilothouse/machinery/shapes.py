@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pilothouse.machinery.go_json import json_type
+
 _GO_TYPES = {str: "string", bool: "bool", int: "int32"}
 
 
@@ -59,14 +61,4 @@ def _walk_object(value: Any, shape: Mapping[str, Any], path: str) -> Iterable[st
 
 
 def _mismatch(value: Any, path: str, wanted: str) -> ValueError:
-    return ValueError(f"json: cannot unmarshal {_json_type(value)} into Go struct field {path} of type {wanted}")
-
-
-def _json_type(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int | float):
-        return "number"
-    if isinstance(value, list):
-        return "array"
-    return "string" if isinstance(value, str) else "object"
+    return ValueError(f"json: cannot unmarshal {json_type(value)} into Go struct field {path} of type {wanted}")

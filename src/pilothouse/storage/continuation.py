@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from pilothouse.machinery.go_json import explain
+from pilothouse.machinery.go_json import explain, json_type
 
 VERSION = "meta.k8s.io/v1"
 INCONSISTENT = -1
@@ -91,12 +91,9 @@ def _is_int64(value: object) -> bool:
 
 
 def _mistyped(value: Any, where: str) -> InvalidContinue:
-    if isinstance(value, bool):
-        found = "bool"
-    elif isinstance(value, int | float):
-        found = f"number {value}" if "field" in where else "number"
-    else:
-        found = {"str": "string", "list": "array", "dict": "object"}[type(value).__name__]
+    found = json_type(value)
+    if found == "number" and "field" in where:
+        found += f" {value}"
     return InvalidContinue(f"continue key is not valid: json: cannot unmarshal {found} into Go {where}")
 
 

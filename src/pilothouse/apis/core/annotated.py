@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from pilothouse.machinery.go_json import explain
-from pilothouse.machinery.schema.decoding import found
+from pilothouse.machinery.go_json import explain, json_type
 
 Struct = dict[str, Any]
 
@@ -61,7 +60,7 @@ def read_structs(text: str, kind: str) -> list[Struct]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise AnnotationError(f"json: cannot unmarshal {found(value)} into Go value of type []core.{kind}")
+        raise AnnotationError(f"json: cannot unmarshal {json_type(value)} into Go value of type []core.{kind}")
     return [_read_struct(item, kind) for item in value]
 
 
@@ -69,7 +68,7 @@ def _read_struct(item: Any, kind: str) -> Struct:
     if item is None:
         return {}
     if not isinstance(item, dict):
-        raise AnnotationError(f"json: cannot unmarshal {found(item)} into Go value of type core.{kind}")
+        raise AnnotationError(f"json: cannot unmarshal {json_type(item)} into Go value of type core.{kind}")
     read: Struct = {}
     for key, value in item.items():
         field = _FIELDS[kind].get(key.lower())
@@ -78,6 +77,6 @@ def _read_struct(item: Any, kind: str) -> Struct:
         fits = isinstance(value, str) if field.type != "int64" else type(value) is int
         if not fits:
             what = f"Go struct field {kind}.{field.shown} of type {field.type}"
-            raise AnnotationError(f"json: cannot unmarshal {found(value)} into {what}")
+            raise AnnotationError(f"json: cannot unmarshal {json_type(value)} into {what}")
         read[field.name] = value
     return {name: value for name, value in read.items() if value != ""}

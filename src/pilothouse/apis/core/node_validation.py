@@ -23,8 +23,8 @@ from pilothouse.machinery.field_errors import (
     not_supported,
     required,
 )
+from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.go_quote import quote
-from pilothouse.machinery.schema.decoding import found
 
 _METADATA: Final = Path("metadata")
 _TAINTS_KEY: Final = "scheduler.alpha.kubernetes.io/taints"
@@ -129,11 +129,11 @@ _AVOID_PARTS: Final = {
 def _check_avoids(path: Path, avoids: Any) -> list[FieldError]:
     errs: list[FieldError] = []
     if avoids is not None and not isinstance(avoids, dict):
-        raise AnnotationError(f"json: cannot unmarshal {found(avoids)} into Go value of type v1.AvoidPods")
+        raise AnnotationError(f"json: cannot unmarshal {json_type(avoids)} into Go value of type v1.AvoidPods")
     for at, entry in enumerate(_avoid_part(avoids or {}, "preferAvoidPods")):
         if not isinstance(entry, dict):
             what = "Go struct field AvoidPods.preferAvoidPods of type v1.PreferAvoidPodsEntry"
-            raise AnnotationError(f"json: cannot unmarshal {found(entry)} into {what}")
+            raise AnnotationError(f"json: cannot unmarshal {json_type(entry)} into {what}")
         where = path.index(at).child("PodSignature")
         controller = _avoid_part(_avoid_part(entry, "podSignature"), "podController")
         if not controller:
@@ -149,7 +149,9 @@ def _avoid_part(holder: dict[str, Any], name: str) -> Any:
     value = holder.get(name)
     if value is None or isinstance(value, expected):
         return expected() if value is None else value
-    raise AnnotationError(f"json: cannot unmarshal {found(value)} into Go struct field {owner}.{name} of type {shown}")
+    raise AnnotationError(
+        f"json: cannot unmarshal {json_type(value)} into Go struct field {owner}.{name} of type {shown}"
+    )
 
 
 def check_taints(path: Path, taints: list[dict[str, Any]]) -> list[FieldError]:

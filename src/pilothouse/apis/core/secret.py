@@ -13,8 +13,7 @@ from pilothouse.apis.core.config_map import FROZEN, SIZE_LIMIT, decoded_size
 from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required, too_long
-from pilothouse.machinery.go_json import explain
-from pilothouse.machinery.schema.decoding import found
+from pilothouse.machinery.go_json import explain, json_type
 
 OPAQUE: Final = "Opaque"
 TLS: Final = "kubernetes.io/tls"
@@ -112,7 +111,7 @@ def _check_docker(data: dict[str, Any], key: str) -> list[FieldError]:
     else:
         if value is None or isinstance(value, dict):
             return []
-        why = f"json: cannot unmarshal {found(value)} into Go value of type map[string]interface {{}}"
+        why = f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"
     return [invalid(_DATA.key(key), "<secret contents redacted>", why)]
 
 

@@ -12,7 +12,8 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
 from pilothouse.machinery import errors, yaml_codec
-from pilothouse.machinery.schema.decoding import DecodeError, found
+from pilothouse.machinery.go_json import json_type
+from pilothouse.machinery.schema.decoding import DecodeError
 from pilothouse.machinery.schema.raw import raw_places, written_anew
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ async def _read(request: APIRequest, body: bytes, options: WriteOptions) -> dict
     if value is None:
         return {}
     if not isinstance(value, dict):
-        why = f"json: cannot unmarshal {found(value)} into Go value of type map[string]interface {{}}"
+        why = f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"
         raise errors.bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {why}")
     return value
 

@@ -20,9 +20,10 @@ from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
 from pilothouse.machinery import errors, go_quote, json_patch, merge_patch
 from pilothouse.machinery.field_errors import Path, invalid
+from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.merge import strategic
-from pilothouse.machinery.schema.decoding import DecodeError, decode, found
+from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.schema.ordering import arrange, below
 from pilothouse.machinery.schema.raw import compacted, raw_places, written_anew
 from pilothouse.machinery.schema.types import Struct, Type
@@ -88,9 +89,7 @@ async def _report_operations(
         for name in operation
         if name not in _OPERATION_FIELDS
     ]
-    faults += [
-        f"json patch duplicate field {go_quote.quote(path)}" for path in await repeated_fields(body, operations)
-    ]
+    faults += [f"json patch duplicate field {go_quote.quote(path)}" for path in await repeated_fields(body, operations)]
     if faults and options.validation == "Strict":
         raise errors.bad_request("strict decoding error: " + ", ".join(faults))
     for fault in faults:
@@ -208,7 +207,7 @@ def _parse(body: bytes, want: type, go: str, prefix: str = "error decoding patch
     if value is None:
         raise errors.bad_request("Invalid JSON Patch")
     if not isinstance(value, want):
-        why = f"json: cannot unmarshal {found(value)} into Go value of type {go}"
+        why = f"json: cannot unmarshal {json_type(value)} into Go value of type {go}"
         raise errors.bad_request(f"{prefix}{why}")
     return value
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pilothouse.machinery import quantity, times
+from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.schema.types import Decoder, Field, ListOf, MapOf, Scalar, Special, Struct, Type
 
 
@@ -71,19 +72,6 @@ class _Seen:
         self.unknown = False
 
 
-def found(value: Any) -> str:
-    """How the original's decoder names a JSON value it did not expect."""
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, dict):
-        return "object"
-    if isinstance(value, list):
-        return "array"
-    return "number"
-
-
 StructDecoder = Callable[[Any, _Seen], dict[str, Any]]
 FieldDecoder = Callable[[Any, _Seen], Any]
 
@@ -116,7 +104,7 @@ def _build_struct(struct: Struct) -> StructDecoder:
         if not built:
             build()
         if value.__class__ is not dict:
-            raise DecodeError(found(value), go)
+            raise DecodeError(json_type(value), go)
         out: dict[str, Any] = {}
         for key, item in value.items():
             decoder = decoders.get(key)
@@ -195,7 +183,7 @@ def _list_decoder(kind: ListOf) -> FieldDecoder:
 
     def decode_list(value: Any, seen: _Seen) -> list[Any]:
         if value.__class__ is not list:
-            raise DecodeError(found(value), go)
+            raise DecodeError(json_type(value), go)
         return [zero() if each is None else item(each, seen) for each in value]
 
     return decode_list
@@ -208,7 +196,7 @@ def _map_decoder(kind: MapOf) -> FieldDecoder:
 
     def decode_map(value: Any, seen: _Seen) -> dict[str, Any]:
         if value.__class__ is not dict:
-            raise DecodeError(found(value), go)
+            raise DecodeError(json_type(value), go)
         return {key: zero() if each is None else item(each, seen) for key, each in value.items()}
 
     return decode_map
@@ -251,7 +239,7 @@ def _scalar_decoder(kind: Scalar) -> FieldDecoder:
 
 
 def _refuse(value: Any, go: str) -> Any:
-    raise DecodeError(found(value), go)
+    raise DecodeError(json_type(value), go)
 
 
 def _decode_float(value: Any, go: str) -> Any:
@@ -323,7 +311,7 @@ def _decode_quantity(value: Any) -> str:
 
 def _decode_time(value: Any) -> Any:
     if value.__class__ is not str:
-        raise DecodeError(found(value), "string")
+        raise DecodeError(json_type(value), "string")
     try:
         return times.canonicalize_time(value)
     except ValueError as error:
@@ -332,7 +320,7 @@ def _decode_time(value: Any) -> Any:
 
 def _decode_micro_time(value: Any) -> Any:
     if value.__class__ is not str:
-        raise DecodeError(found(value), "string")
+        raise DecodeError(json_type(value), "string")
     try:
         return times.canonicalize_micro_time(value)
     except ValueError as error:
@@ -341,7 +329,7 @@ def _decode_micro_time(value: Any) -> Any:
 
 def _decode_duration(value: Any) -> Any:
     if value.__class__ is not str:
-        raise DecodeError(found(value), "string")
+        raise DecodeError(json_type(value), "string")
     try:
         return times.format_duration(times.parse_duration(value))
     except ValueError as error:
@@ -355,7 +343,7 @@ def _decode_int_or_string(value: Any) -> Any:
         return value
     if value.__class__ in (int, float):
         raise DecodeError(f"number {_literal(value)}", "int32")
-    raise DecodeError(found(value), "int32")
+    raise DecodeError(json_type(value), "int32")
 
 
 def _decode_raw(value: Any) -> Any:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pilothouse.machinery.go_quote import format_float, quote, show
+from pilothouse.machinery.go_quote import quote, show
 from pilothouse.machinery.structured.describing import StepError, step_of
-from pilothouse.machinery.structured.paths import show_step
+from pilothouse.machinery.structured.paths import show_step, show_value
 from pilothouse.machinery.structured.shapes import BOOLEAN, NUMERIC, STRING, ListShape, MapShape, Shape
 
 
@@ -110,15 +110,9 @@ def _go_syntax(value: Any) -> str:
     """A decoded JSON value as ``%#v`` shows it."""
     if value is None:
         return "interface {}(nil)"
-    if isinstance(value, str):
-        return quote(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return format_float(value)
     if isinstance(value, dict):
         inside = ", ".join(f"{quote(key)}:{_go_syntax(value[key])}" for key in sorted(value))
         return f"map[string]interface {{}}{{{inside}}}"
     if isinstance(value, list):
         return "[]interface {}{" + ", ".join(map(_go_syntax, value)) + "}"
-    return str(value)
+    return show_value(value)
