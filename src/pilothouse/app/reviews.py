@@ -11,6 +11,7 @@ from typing import Final
 
 from pilothouse.apis.strategy import Context, Object
 from pilothouse.app.authentication import Authentication
+from pilothouse.authn.token_request import check_names
 from pilothouse.authz import reviews
 from pilothouse.authz.authorizer import Authorizer, RuleResolver
 from pilothouse.endpoints.admission import CREATE
@@ -176,10 +177,11 @@ class ReviewAnswers:
         requests = self._authentication.token_requests
         assert requests is not None
         info = review.request.info
+        check_names(review.object.get("metadata") or {}, info.name, info.namespace)
         account = await self._authentication.objects.get("serviceaccounts", info.namespace, info.name)
         if account is None:
             raise errors.not_found(GroupResource("", "serviceaccounts"), info.name)
-        requests.complete(review.object, account, info.name, info.namespace)
+        requests.complete(review.object, account, info.name)
         await review.admit()
         issued = await requests.issue(review.object, account)
         if review.request.audit is not None:

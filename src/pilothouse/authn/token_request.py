@@ -18,7 +18,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupKind, GroupResource, GroupVersionKind, parse_group_version
-from pilothouse.machinery.names import check_dns1123_subdomain
+from pilothouse.machinery.names import check_dns1123_subdomain, check_path_segment_name
 
 KIND: Final = GroupKind("authentication.k8s.io", "TokenRequest")
 MIN_SECONDS: Final = 10 * 60
@@ -73,10 +73,9 @@ class TokenRequests:
         self._extend = extend
         self._new_id = new_id
 
-    def complete(self, request: dict[str, Any], account: Mapping[str, Any], name: str, namespace: str) -> None:
+    def complete(self, request: dict[str, Any], account: Mapping[str, Any], name: str) -> None:
         """Fill in what the request leaves out and validate it. Raises StatusError."""
         metadata = request.setdefault("metadata", {})
-        check_names(metadata, name, namespace)
         actual = account["metadata"]
         uid = metadata.get("uid", "")
         if uid and uid != actual["uid"]:
@@ -186,10 +185,19 @@ class TokenRequests:
         self, resource: str, namespace: str, reference: Mapping[str, Any], kind: GroupVersionKind
     ) -> Mapping[str, Any]:
         name = reference.get("name", "")
+        _check_bound_name(name)
         found = await self._objects.get(resource, namespace, name)
         if found is None:
             raise errors.not_found(GroupResource(kind.group, resource), name)
         return found
+
+
+def _check_bound_name(name: str) -> None:
+    if not name:
+        raise errors.bad_request("Name parameter required.")
+    faults = check_path_segment_name(name)
+    if faults:
+        raise errors.bad_request(f"Name parameter invalid: {quote(name)}: {';'.join(faults)}")
 
 
 def check_names(metadata: Mapping[str, Any], name: str, namespace: str) -> None:

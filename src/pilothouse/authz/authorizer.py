@@ -134,7 +134,7 @@ class Union:
 
 def forbidden(attributes: Attributes, reason: str) -> errors.StatusError:
     """The 403 answer to a request that was not allowed."""
-    why = _escape(describe_refusal(attributes))
+    why = escape(describe_refusal(attributes))
     if reason:
         why = f"{why}: {reason}"
     return errors.forbidden(GroupResource(attributes.group, attributes.resource), attributes.name, why)
@@ -154,5 +154,6 @@ def describe_refusal(attributes: Attributes) -> str:
     return f"{what} at the cluster scope"
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
+    """The text without what a browser could take for HTML."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

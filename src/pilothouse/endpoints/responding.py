@@ -15,6 +15,7 @@ from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 from pilothouse.net.messages import Response
 
 PLAIN_TEXT: Final = b"text/plain; charset=utf-8"
+NO_SNIFFING: Final = (b"x-content-type-options", b"nosniff")
 PAGE_NOT_FOUND: Final = b"404 page not found\n"
 
 
@@ -67,7 +68,7 @@ def error_response(request: APIRequest | None, error: StatusError) -> Response:
 
 def text_response(status: int, body: bytes, headers: list[tuple[bytes, bytes]] | None = None) -> Response:
     """Plain text, as Go's http.Error sends it."""
-    return Response(status, body, PLAIN_TEXT, [(b"x-content-type-options", b"nosniff"), *(headers or ())])
+    return Response(status, body, PLAIN_TEXT, [NO_SNIFFING, *(headers or ())])
 
 
 def page_not_found() -> Response:

@@ -10,6 +10,7 @@ from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decisio
 from pilothouse.authz.metrics import AuthorizationMetrics
 from pilothouse.endpoints.request import APIRequest, Refusal
 from pilothouse.endpoints.responding import error_response
+from pilothouse.filters.refusing import refusal, undecided
 from pilothouse.filters.types import Handler
 from pilothouse.machinery import errors, fields, labels
 from pilothouse.machinery.gvk import GroupResource
@@ -54,7 +55,7 @@ def with_authorization(
             note("error", clock() - started)
             if audit is not None:
                 audit.annotate(REASON, "internal error")
-            return error_response(request, errors.internal_error(str(failure)))
+            return undecided(request, str(failure))
         if decision is Decision.ALLOW:
             note("allowed", clock() - started)
             if audit is not None:
@@ -63,15 +64,15 @@ def with_authorization(
             request.authorized_by = reason
             request.ask = ask
             if streams_need_create and attributes.subresource in _INTO_CONTAINERS and request.method == "GET":
-                refusal = await _check_stream(attributes, authorizer)
-                if refusal is not None:
-                    return error_response(request, refusal)
+                obstacle = await _check_stream(attributes, authorizer)
+                if obstacle is not None:
+                    return error_response(request, obstacle)
             return await following(request)
         note("denied" if decision is Decision.DENY else "no-opinion", clock() - started)
         if audit is not None:
             audit.annotate(DECISION, "forbid")
             audit.annotate(REASON, reason)
-        return error_response(request, forbidden(attributes, reason))
+        return refusal(request, forbidden(attributes, reason))
 
     return handle
 

@@ -6,8 +6,8 @@ from pilothouse.authz.authorizer import Authorizer
 from pilothouse.authz.impersonation import Impersonation, read_headers
 from pilothouse.authz.metrics import ImpersonationMetrics
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import error_response
 from pilothouse.filters.authorization import attributes_of
+from pilothouse.filters.refusing import refusal
 from pilothouse.filters.types import Handler
 from pilothouse.machinery import errors
 from pilothouse.net.messages import Response
@@ -33,7 +33,7 @@ def with_impersonation(
                 return await following(request)
             found = await impersonation.impersonate(wanted, attributes_of(request))
         except errors.StatusError as error:
-            return error_response(request, error)
+            return refusal(request, error)
         request.user = found.user
         if request.audit is not None:
             request.audit.note_impersonation(found.user, found.constraint)

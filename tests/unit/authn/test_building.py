@@ -53,7 +53,7 @@ def token_for(key, clock):
 
     async def issue():
         request = {}
-        service.complete(request, ACCOUNT, "bot", "ns")
+        service.complete(request, ACCOUNT, "bot")
         return (await service.issue(request, ACCOUNT)).request["status"]["token"]
 
     return issue()

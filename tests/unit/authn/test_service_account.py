@@ -10,7 +10,7 @@ from pilothouse.authn.authenticator import InvalidCredentials, TokenUnion
 from pilothouse.authn.bearer import Bearer
 from pilothouse.authn.service_account import BoundTokens, LegacyTokens, last_used_label
 from pilothouse.authn.token_cache import TokenCache
-from pilothouse.authn.token_request import TokenRequests, validate
+from pilothouse.authn.token_request import TokenRequests, check_names, validate
 from pilothouse.machinery.errors import StatusError
 
 ISSUER = "https://kubernetes.default.svc"
@@ -64,7 +64,7 @@ async def issue(objects, spec=None, account="bot", **options):
     service = requests(objects, **options)
     request = {"spec": spec or {}}
     held = objects["serviceaccounts", "ns", account]
-    service.complete(request, held, account, "ns")
+    service.complete(request, held, account)
     return await service.issue(request, held)
 
 
@@ -225,11 +225,6 @@ async def test_pod_of_another_account(objects):
             "not specify a duration larger than 2^32 seconds",
         ),
         (
-            {"metadata": {"name": "other"}},
-            'TokenRequest.authentication.k8s.io "bot" is invalid: metadata.name: Invalid value: "other": must match '
-            "the service account name if specified",
-        ),
-        (
             {"metadata": {"uid": "x"}},
             'Operation cannot be fulfilled on TokenRequest.authentication.k8s.io "bot": the UID in the token request '
             "(x) does not match the UID of the service account (sa-uid)",
@@ -238,8 +233,42 @@ async def test_pod_of_another_account(objects):
 )
 def test_requests_that_are_wrong(objects, request_, message):
     with pytest.raises(StatusError) as caught:
-        requests(objects).complete(request_, objects["serviceaccounts", "ns", "bot"], "bot", "ns")
+        requests(objects).complete(request_, objects["serviceaccounts", "ns", "bot"], "bot")
     assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({"name": "bot", "namespace": "ns"}, None),
+        ({"name": "other"}, 'metadata.name: Invalid value: "other": must match the service account name if specified'),
+        (
+            {"namespace": "x"},
+            'metadata.namespace: Invalid value: "x": must match the service account namespace if specified',
+        ),
+    ],
+)
+def test_names_in_the_body_match_the_path(metadata, message):
+    if message is None:
+        check_names(metadata, "bot", "ns")
+        return
+    with pytest.raises(StatusError) as caught:
+        check_names(metadata, "bot", "ns")
+    assert caught.value.message == f'TokenRequest.authentication.k8s.io "bot" is invalid: {message}'
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "Name parameter required."),
+        ("..", "Name parameter invalid: \"..\": may not be '..'"),
+        ("a/b", "Name parameter invalid: \"a/b\": may not contain '/'"),
+    ],
+)
+async def test_names_of_bound_objects_fit_into_a_path(objects, name, message):
+    with pytest.raises(StatusError) as caught:
+        await issue(objects, {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": name}})
+    assert (caught.value.code, caught.value.message) == (400, message)
 
 
 async def test_lifetimes(objects):

@@ -47,6 +47,7 @@ def make(method="GET", target="/api/v1/namespaces/a/pods", headers=None):
     return SimpleNamespace(
         method=method,
         path=path,
+        target=target.encode(),
         query=query,
         options=Query(query),
         info=resolve(method, path, Query(query)),
@@ -74,6 +75,7 @@ async def test_decisions(decision, status, annotations):
     request = make()
     response = await with_authorization(served, Authorizer(lambda attributes: decision))(request)
     assert response.status == status
+    assert ((b"x-content-type-options", b"nosniff") in response.headers) == (status == 403)
     assert request.audit.annotations == {f"authorization.k8s.io/{key}": value for key, value in annotations.items()}
 
 
@@ -83,7 +85,8 @@ async def test_a_failure_is_a_500():
 
     request = make()
     response = await with_authorization(served, Authorizer(fail))(request)
-    assert (response.status, orjson.loads(response.body)["reason"]) == (500, "InternalError")
+    assert (response.status, response.content_type) == (500, b"text/plain; charset=utf-8")
+    assert response.body == b'Internal Server Error: "%s": webhook down\n' % request.target
     assert request.audit.annotations == {"authorization.k8s.io/reason": "internal error"}
 
 
