@@ -28,10 +28,7 @@ def validate_metadata(
     metadata: Metadata, *, namespaced: bool, validate_name: NameValidator, path: Path = _METADATA
 ) -> list[FieldError]:
     """Faults of a new object's metadata."""
-    errs: list[FieldError] = []
-    prefix = metadata.get("generateName")
-    if prefix:
-        errs += (invalid(path.child("generateName"), prefix, message) for message in validate_name(prefix, True))
+    errs = validate_prefix(metadata, validate_name, path)
     name = metadata.get("name")
     if not name:
         errs.append(required(path.child("name"), "name or generateName is required"))
@@ -50,6 +47,12 @@ def validate_metadata(
     validate_finalizers(metadata.get("finalizers") or (), path.child("finalizers"), errs)
     _validate_managed_fields(metadata, path, errs)
     return errs
+
+
+def validate_prefix(metadata: Metadata, validate_name: NameValidator, path: Path = _METADATA) -> list[FieldError]:
+    """Faults of the beginning that a generated name was to have."""
+    prefix = metadata.get("generateName")
+    return [invalid(path.child("generateName"), prefix, why) for why in validate_name(prefix, True)] if prefix else []
 
 
 def validate_metadata_update(metadata: Metadata, old: Metadata, path: Path = _METADATA) -> list[FieldError]:

@@ -34,6 +34,7 @@ _NOT_SENT: Final = frozenset(
 class _Registration(Strategy):
     """What all kinds of the group share: names that files own are refused, updates carry a version."""
 
+    judges_prefix_on_update = True
     standard_finalizers = False
 
     generation = True

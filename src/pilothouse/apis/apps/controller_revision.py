@@ -15,6 +15,7 @@ _DATA: Final = Path("data")
 class ControllerRevisionStrategy(Strategy):
     """Controller revisions."""
 
+    judges_prefix_on_update = True
     columns = CONTROLLER_REVISION_COLUMNS
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:

@@ -24,6 +24,7 @@ def decoded_size(text: str) -> int:
 class ConfigMapStrategy(Strategy):
     """``default`` has nothing to do: an empty ``data`` is not written."""
 
+    judges_prefix_on_update = True
     columns = (
         NAME,
         Column(

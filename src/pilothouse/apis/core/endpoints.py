@@ -28,6 +28,7 @@ _SHOWN: Final = 3
 class EndpointsStrategy(Strategy):
     """Written mostly by controllers; a PUT may create."""
 
+    judges_prefix_on_update = True
     allow_create_on_update = True
     columns = (
         NAME,

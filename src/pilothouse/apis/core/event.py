@@ -78,6 +78,7 @@ class EventStrategy(Strategy):
     allow_create_on_update = True
     collects_garbage = False
     standard_finalizers = False
+    metadata_last = True
     columns = COLUMNS
     field_labels = frozenset(
         {*(f"involvedObject.{key}" for key in _INVOLVED), "reason", "reportingComponent", "source", "type"}

@@ -27,6 +27,7 @@ _ONE: Final = quantity.parse("1")
 class LimitRangeStrategy(Strategy):
     """A range without a name gets a random one; a PUT may create."""
 
+    judges_prefix_on_update = True
     allow_create_on_update = True
 
     def default(self, obj: Object) -> None:

@@ -37,6 +37,7 @@ def spec_finalizers(obj: Object) -> list[str]:
 class NamespaceStrategy(Strategy):
     """The namespace itself. Finalizers in its spec change through ``/finalize`` only."""
 
+    judges_prefix_on_update = True
     validate_name = staticmethod(name_is_dns_label)
     field_labels = frozenset({"status.phase"})
     returns_deleted = True

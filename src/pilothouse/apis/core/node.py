@@ -114,6 +114,7 @@ class NodeStatusStrategy(StatusStrategy):
 class NodeStrategy(Strategy):
     """A node may be created with a status; afterwards that changes through ``/status`` only."""
 
+    judges_prefix_on_update = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": NodeStatusStrategy}
     reset_fields = ("status",)
     explicit = _EXPLICIT

@@ -165,6 +165,7 @@ class PersistentVolumeStatusStrategy(StatusStrategy):
 class PersistentVolumeStrategy(Strategy):
     """Volumes are cluster-scoped; they may be selected by name as ``name`` too."""
 
+    judges_prefix_on_update = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": PersistentVolumeStatusStrategy}
     reset_fields = ("status",)
     returns_deleted = True

@@ -144,6 +144,7 @@ class PersistentVolumeClaimStatusStrategy(StatusStrategy):
 class PersistentVolumeClaimStrategy(Strategy):
     """A claim starts pending; its spec is fixed but for what a bound claim may grow into."""
 
+    judges_prefix_on_update = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": PersistentVolumeClaimStatusStrategy}
     reset_fields = ("status",)
     returns_deleted = True

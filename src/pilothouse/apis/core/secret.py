@@ -29,6 +29,7 @@ _DATA: Final = Path("data")
 class SecretStrategy(Strategy):
     """The type never changes; an update that leaves it out keeps the stored one."""
 
+    judges_prefix_on_update = True
     field_labels = frozenset({"type"})
     columns = (
         NAME,

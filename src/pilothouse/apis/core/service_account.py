@@ -17,6 +17,7 @@ _WARNING: Final = (
 class ServiceAccountStrategy(Strategy):
     """Secrets may only be of the account's own namespace, so all but their names is dropped."""
 
+    judges_prefix_on_update = True
     columns = (NAME, AGE)
     returns_deleted = True
 

@@ -64,6 +64,7 @@ def _endpoints_cell(obj: Object) -> str:
 class EndpointSliceStrategy(Strategy):
     """Changes of labels count as new generations too: they say which service the slice is of."""
 
+    judges_prefix_on_update = True
     columns = (
         NAME,
         Column("AddressType", "string", lambda obj: obj.get("addressType", ""), description=Doc(_DOC, "addressType")),

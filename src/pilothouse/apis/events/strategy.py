@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from pilothouse.apis.core.event import EventStrategy
 from pilothouse.apis.core.internal_form import internal_form
-from pilothouse.apis.metadata import IMMUTABLE
+from pilothouse.apis.metadata import IMMUTABLE, validate_metadata
 from pilothouse.apis.object_names import name_is_dns_subdomain
 from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.apis.validating import standard_finalizers
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, required
 
 _LABELS: Final = {
@@ -50,10 +51,8 @@ class StrictEventStrategy(EventStrategy):
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs = super().validate(ctx, obj)
-        metadata = obj["metadata"]
-        path = Path("metadata", "name")
-        name = metadata.get("name", "")
-        errs += (invalid(path, name, message) for message in name_is_dns_subdomain(name, False))
+        errs += validate_metadata(obj["metadata"], namespaced=True, validate_name=name_is_dns_subdomain)
+        standard_finalizers(obj["metadata"], errs)
         return errs + _check_series(obj) + _check_new_only(obj)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:

@@ -43,6 +43,7 @@ def _dangling(obj: Object) -> str:
 class FlowSchemaStrategy(StatusKeeper):
     """Flow schemas."""
 
+    judges_prefix_on_update = True
     type_name = "flowcontrol.v1.FlowSchema"
     generation = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": FlowControlStatusStrategy}
@@ -106,6 +107,7 @@ _QUEUING = "flowcontrol.v1.QueuingConfiguration"
 class PriorityLevelStrategy(StatusKeeper):
     """Priority levels."""
 
+    judges_prefix_on_update = True
     type_name = "flowcontrol.v1.PriorityLevelConfiguration"
     generation = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": FlowControlStatusStrategy}

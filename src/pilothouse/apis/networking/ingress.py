@@ -65,6 +65,7 @@ class IngressStatusStrategy(StatusStrategy):
 class IngressStrategy(Strategy):
     """Rules that send requests from outside to services."""
 
+    judges_prefix_on_update = True
     generation = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": IngressStatusStrategy}
     reset_fields = ("status",)
@@ -135,6 +136,7 @@ def _parameters_cell(obj: Object) -> str:
 class IngressClassStrategy(Strategy):
     """Who serves the ingresses of a class, and with which parameters."""
 
+    judges_prefix_on_update = True
     generation = True
     columns = (
         Column("Name", "string", _class_name_cell, format="name", description=Doc("meta.v1.ObjectMeta", "name")),

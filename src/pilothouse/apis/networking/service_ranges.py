@@ -37,6 +37,7 @@ def _parent_cell(obj: Object) -> str:
 class IPAddressStrategy(Strategy):
     """An address and whom it belongs to, which never changes."""
 
+    judges_prefix_on_update = True
     validate_name = staticmethod(name_is_ip)
     columns = (
         NAME,

@@ -12,6 +12,7 @@ from pilothouse.machinery.field_errors import FieldError
 class RuntimeClassStrategy(Strategy):
     """Runtime classes."""
 
+    judges_prefix_on_update = True
     standard_finalizers = False
     allow_create_on_update = True
     allow_unconditional_update = False

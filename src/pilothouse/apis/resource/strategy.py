@@ -94,6 +94,7 @@ def _state(obj: Object) -> str:
 class ClaimStrategy(StatusKeeper):
     """Resource claims: the spec never changes."""
 
+    judges_prefix_on_update = True
     returns_deleted = True
     type_name = "resource.v1.ResourceClaim"
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": ClaimStatusStrategy}
@@ -125,6 +126,7 @@ class ClaimStrategy(StatusKeeper):
 class ClaimTemplateStrategy(Strategy):
     """Templates of resource claims: the spec never changes."""
 
+    judges_prefix_on_update = True
     returns_deleted = True
     columns = (NAME, AGE)
 

@@ -20,6 +20,7 @@ _TOKENS_IN_SECRETS = (
 class StorageClassStrategy(Strategy):
     """Storage classes."""
 
+    judges_prefix_on_update = True
     returns_deleted = True
     list_columns = staticmethod(columns.storage_class_list)
     columns = columns.STORAGE_CLASS
@@ -44,6 +45,7 @@ class StorageClassStrategy(Strategy):
 class VolumeAttributesClassStrategy(Strategy):
     """Volume attributes classes."""
 
+    judges_prefix_on_update = True
     returns_deleted = True
     columns = columns.ATTRIBUTES_CLASS
 
@@ -112,6 +114,7 @@ class CSINodeStatusStrategy(ResettingStatusStrategy):
 class CSINodeStrategy(StatusKeeper):
     """CSI nodes."""
 
+    judges_prefix_on_update = True
     type_name = "storage.v1.CSINode"
     allow_unconditional_update = False
     returns_deleted = True
@@ -133,6 +136,7 @@ class CSINodeStrategy(StatusKeeper):
 class CSIStorageCapacityStrategy(Strategy):
     """Storage capacities."""
 
+    judges_prefix_on_update = True
     allow_unconditional_update = False
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
@@ -151,6 +155,7 @@ class CSIStorageCapacityStrategy(Strategy):
 class VolumeAttachmentStatusStrategy(ResettingStatusStrategy):
     """What the attacher reports."""
 
+    judges_prefix_on_update = True
     allow_unconditional_update = False
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
@@ -160,6 +165,7 @@ class VolumeAttachmentStatusStrategy(ResettingStatusStrategy):
 class VolumeAttachmentStrategy(StatusKeeper):
     """Volume attachments."""
 
+    judges_prefix_on_update = True
     returns_deleted = True
     type_name = "storage.v1.VolumeAttachment"
     allow_unconditional_update = False

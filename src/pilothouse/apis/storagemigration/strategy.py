@@ -94,6 +94,7 @@ def _state(obj: Object) -> Any:
 class MigrationStrategy(StatusKeeper):
     """Storage version migrations."""
 
+    judges_prefix_on_update = True
     type_name = "storagemigration.v1.StorageVersionMigration"
     allow_unconditional_update = False
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": ProgressStrategy}

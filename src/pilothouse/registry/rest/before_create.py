@@ -12,7 +12,8 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from pilothouse.apis.metadata import validate_metadata
+from pilothouse.apis.metadata import validate_metadata, validate_prefix
+from pilothouse.apis.object_names import name_is_path_segment
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Object, Strategy
 from pilothouse.apis.validating import standard_finalizers
@@ -53,7 +54,9 @@ def _validate(resource: Resource, strategy: Strategy, ctx: Context, obj: Object)
         errs = validate_metadata(metadata, namespaced=resource.namespaced, validate_name=strategy.validate_name)
         if strategy.standard_finalizers and metadata.get("finalizers"):
             standard_finalizers(metadata, errs)
-    return errs if strategy.metadata_last else errs + strategy.validate(ctx, obj)
+    if not strategy.metadata_last:
+        errs += strategy.validate(ctx, obj)
+    return errs or validate_prefix(metadata, name_is_path_segment)
 
 
 def ensure_namespace(resource: Resource, ctx: Context, metadata: dict[str, Any]) -> None:

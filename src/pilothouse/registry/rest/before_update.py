@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.metadata import validate_metadata, validate_metadata_update
+from pilothouse.apis.metadata import validate_metadata, validate_metadata_update, validate_prefix
 from pilothouse.apis.object_names import name_is_path_segment
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Object, Strategy
@@ -29,6 +29,7 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
         metadata.pop("generation", None)
     metadata.pop("selfLink", None)
     strategy.prepare_for_update(ctx, obj, old)
+    metadata = obj["metadata"]
     if strategy.generation and (ctx.raw_changed or _desire_changed(obj, old, strategy.status_field)):
         metadata["generation"] = old_metadata.get("generation", 0) + 1
     if not metadata.get("uid"):
@@ -43,6 +44,8 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
     errs += changes + changes if strategy.repeats_faults else changes
     if strategy.standard_finalizers and metadata.get("finalizers"):
         standard_finalizers(metadata, errs)
+    if strategy.judges_prefix_on_update:
+        errs += validate_prefix(metadata, strategy.validate_name)
     errs += strategy.validate_update(ctx, obj, old)
     if errs:
         shown = listed(errs, repeated=strategy.repeats_faults)

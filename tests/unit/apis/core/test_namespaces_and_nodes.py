@@ -235,4 +235,19 @@ def test_events_may_have_any_finalizer(kind: Any) -> None:
     body = {"metadata": {"name": "a", "finalizers": ["plain"]}, "involvedObject": {"namespace": "ns"}}
     assert kind("v1", "events").faults(body) == []
     strict = kind("events.k8s.io/v1", "events").faults(body)
-    assert strict[0].startswith('metadata.finalizers[0]: Invalid value: "plain": name is neither')
+    assert any(fault.startswith('metadata.finalizers[0]: Invalid value: "plain": name is neither') for fault in strict)
+
+
+def test_metadata_of_core_events_is_judged_last(kind: Any) -> None:
+    nameless = {"metadata": {"name": ""}, "involvedObject": {"namespace": "elsewhere"}}
+    assert kind("v1", "events").faults(nameless) == [
+        'involvedObject.namespace: Invalid value: "elsewhere": does not match event.namespace'
+    ]
+
+
+@pytest.mark.parametrize(("version", "count"), [("v1", 0), ("events.k8s.io/v1", 1)])
+def test_prefixes_of_strict_events_are_subdomains(kind: Any, version: str, count: int) -> None:
+    faults = kind(version, "events").faults(
+        {"metadata": {"name": "a", "generateName": "Not_Valid"}, "involvedObject": {"namespace": "ns"}}
+    )
+    assert sum("metadata.generateName" in fault for fault in faults) == count

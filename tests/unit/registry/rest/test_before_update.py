@@ -48,3 +48,22 @@ def test_kinds_without_declared_rules_list_faults_of_changed_metadata_twice(
 ) -> None:
     wanted = 'metadata.uid: Invalid value: "2": field is immutable'
     assert causes(group_version, name, {"uid": "2"}) == [wanted] * count
+
+
+@pytest.mark.parametrize(
+    ("group_version", "name", "prefix", "count"),
+    [
+        ("v1", "configmaps", "Not_Valid", 1),
+        ("v1", "configmaps", "a/b", 2),
+        ("v1", "namespaces", "a.b", 1),
+        ("v1", "pods", "Not_Valid", 1),
+        ("networking.k8s.io/v1", "ipaddresses", "a-", 1),
+        ("v1", "services", "a/b", 1),
+        ("coordination.k8s.io/v1", "leases", "a/b", 1),
+    ],
+)
+def test_prefixes_of_names_are_judged_again_where_the_kind_says_so(
+    group_version: str, name: str, prefix: str, count: int
+) -> None:
+    found = causes(group_version, name, {"generateName": prefix})
+    assert [fault.split(":")[0] for fault in found] == ["metadata.generateName"] * count

@@ -137,6 +137,7 @@ _ENDED: Final[dict[str, list[dict[str, Any]]]] = {
 class PodStrategy(_AnyPodStrategy):
     """Pods. Only the spec counts generations, and updates may change little of it."""
 
+    judges_prefix_on_update = True
     returns_deleted: ClassVar[bool] = True
     explicit = (("spec", "overhead"),)
     columns: ClassVar[tuple[Column, ...]] = COLUMNS
