@@ -20,5 +20,5 @@ def refusal(request: APIRequest, error: StatusError) -> Response:
 
 def undecided(request: APIRequest, failure: str) -> Response:
     """The answer where whoever decides failed."""
-    text = f"Internal Server Error: {quote(request.target.decode(errors="replace"))}: {failure}"
+    text = f"Internal Server Error: {quote(request.target.decode(errors='replace'))}: {failure}"
     return text_response(500, escape(text).encode() + b"\n")
