@@ -15,10 +15,11 @@ from pilothouse.authn.external_signer import SigningFailed
 from pilothouse.authn.service_account import ObjectGetter
 from pilothouse.authn.user import service_account_name
 from pilothouse.machinery import errors
+from pilothouse.machinery.addressing import check_looked_up
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupKind, GroupResource, GroupVersionKind, parse_group_version
-from pilothouse.machinery.names import check_dns1123_subdomain, check_path_segment_name
+from pilothouse.machinery.names import check_dns1123_subdomain
 
 KIND: Final = GroupKind("authentication.k8s.io", "TokenRequest")
 MIN_SECONDS: Final = 10 * 60
@@ -185,19 +186,11 @@ class TokenRequests:
         self, resource: str, namespace: str, reference: Mapping[str, Any], kind: GroupVersionKind
     ) -> Mapping[str, Any]:
         name = reference.get("name", "")
-        _check_bound_name(name)
+        check_looked_up(name)
         found = await self._objects.get(resource, namespace, name)
         if found is None:
             raise errors.not_found(GroupResource(kind.group, resource), name)
         return found
-
-
-def _check_bound_name(name: str) -> None:
-    if not name:
-        raise errors.bad_request("Name parameter required.")
-    faults = check_path_segment_name(name)
-    if faults:
-        raise errors.bad_request(f"Name parameter invalid: {quote(name)}: {';'.join(faults)}")
 
 
 def check_names(metadata: Mapping[str, Any], name: str, namespace: str) -> None:

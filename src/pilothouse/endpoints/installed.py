@@ -12,8 +12,7 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import error_response
 from pilothouse.endpoints.scope import Endpoint
 from pilothouse.machinery import errors
-from pilothouse.machinery.go_quote import quote
-from pilothouse.machinery.names import check_path_segment_name
+from pilothouse.machinery.addressing import check_looked_up
 from pilothouse.net.messages import Response
 
 
@@ -39,7 +38,7 @@ class InstalledVersion:
             request.warn(scope.deprecation)
         try:
             if info.name in _UNUSABLE_NAMES:
-                raise _unusable(info.name)
+                check_looked_up(info.name)
             response = await verb(scope, request)
         except errors.StatusError as error:
             return error_response(request, error)
@@ -47,11 +46,6 @@ class InstalledVersion:
 
 
 _UNUSABLE_NAMES = frozenset({".", ".."})
-
-
-def _unusable(name: str) -> errors.StatusError:
-    why = ";".join(check_path_segment_name(name))
-    return errors.bad_request(f"Name parameter invalid: {quote(name)}: {why}")
 
 
 def _fits(scope: Endpoint, request: APIRequest) -> bool:

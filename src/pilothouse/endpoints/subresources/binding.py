@@ -17,6 +17,7 @@ from pilothouse.endpoints.subresources.making import StoreOf, working_endpoint
 from pilothouse.endpoints.subresources.pod_conditions import set_pod_condition
 from pilothouse.endpoints.subresources.submission import read_submission
 from pilothouse.machinery import errors
+from pilothouse.machinery.addressing import check_looked_up
 from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
@@ -44,6 +45,7 @@ async def bind(scope: ResourceScope, request: APIRequest) -> Response:
     if faults:
         raise errors.generic(aggregate(str(fault) for fault in faults))
     await submission.validate()
+    check_looked_up(name)
 
     async def change(pod: Object | None) -> Object:
         assert pod is not None

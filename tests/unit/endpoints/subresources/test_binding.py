@@ -79,3 +79,11 @@ async def test_gates_and_dry_runs(server: Any) -> None:
 )
 async def test_paths(server: Any, method: str, path: str, code: int) -> None:
     assert (await server(method, path, binding() if method == "POST" else None))[0] == code
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("", "Name parameter required."), ("a/b", "Name parameter invalid: \"a/b\": may not contain '/'")],
+)
+async def test_names_that_no_pod_can_have_are_refused(server: Any, name: str, message: str) -> None:
+    code, status = await server("POST", "/api/v1/namespaces/n/bindings", binding(name))
+    assert (code, status["reason"], status["message"]) == (400, "BadRequest", message)

@@ -1,0 +1,16 @@
+"""Names by which an object is looked up: what cannot be one is refused before anything is searched."""
+
+from __future__ import annotations
+
+from pilothouse.machinery import errors
+from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.names import check_path_segment_name
+
+
+def check_looked_up(name: str) -> None:
+    """Raise the 400 for a name that no stored object can have."""
+    if not name:
+        raise errors.bad_request("Name parameter required.")
+    faults = check_path_segment_name(name)
+    if faults:
+        raise errors.bad_request(f"Name parameter invalid: {quote(name)}: {';'.join(faults)}")
