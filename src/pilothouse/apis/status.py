@@ -62,7 +62,7 @@ class StatusKeeper(Strategy):
 class ResettingStatusStrategy(StatusStrategy):
     """Writes through ``/status`` of kinds that take nothing else: neither labels nor annotations nor finalizers."""
 
-    reset_fields: ClassVar[tuple[str, ...]] = ("metadata", "spec")
+    reset_fields: tuple[str, ...] = ("metadata", "spec")
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         super().prepare_for_update(ctx, obj, old)

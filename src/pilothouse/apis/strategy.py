@@ -75,7 +75,7 @@ class Strategy:
     validate_name: ClassVar[staticmethod[[str, bool], list[str]]] = staticmethod(name_is_dns_subdomain)
     allow_create_on_update: ClassVar[bool] = False
     allow_unconditional_update: ClassVar[bool] = True
-    generation: ClassVar[bool] = False
+    generation: bool = False
     """Whether the server counts spec changes in metadata.generation."""
     default_orphans: ClassVar[bool] = False
     """Whether deleting without a policy orphans dependents (Job)."""
@@ -100,7 +100,7 @@ class Strategy:
     blank: ClassVar[Mapping[str, Any]] = {}
     """What an object shows that nobody gave any content: where the original holds a plain number, its zero."""
     status_field: ClassVar[str] = "status"
-    reset_fields: ClassVar[tuple[str, ...]] = ()
+    reset_fields: tuple[str, ...] = ()
     """Dotted paths that writes through this endpoint never change, so that nobody comes to own them through it."""
     explicit: ClassVar[Places] = ()
     """Where an empty list or map that the client wrote out matters until the object is stored."""
@@ -108,6 +108,11 @@ class Strategy:
     def __init__(self, gates: frozenset[str] | None = None) -> None:
         self.gates = default_gates() if gates is None else gates
         """The feature gates that are on: one set, shared by all strategies of a server."""
+
+    @property
+    def strict_addresses(self) -> bool:
+        """Whether addresses in older fields must be unambiguous."""
+        return "StrictIPCIDRValidation" in self.gates
 
     def subresource(self, name: str) -> Strategy:
         """The strategy for writing the same object through a subresource."""
@@ -198,7 +203,7 @@ class PlainStrategy(Strategy):
 class StatusStrategy(Strategy):
     """Writes through ``/status``: only the status may change, and managed metadata."""
 
-    reset_fields: ClassVar[tuple[str, ...]] = ("spec",)
+    reset_fields: tuple[str, ...] = ("spec",)
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         kept = obj.get(self.status_field)

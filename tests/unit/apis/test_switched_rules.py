@@ -207,3 +207,90 @@ def test_templates_of_jobs_that_rest(kind: Any, gate: str, change: str, status: 
         template["spec"]["nodeSelector"] = {"a": "b"}
     faults = jobs.faults({"spec": {"template": template}}, stored)
     assert [fault.partition(":")[0] for fault in faults] == ([wanted] if wanted else [])
+
+
+LENIENT_IP, LENIENT_CIDR = "010.0.0.1", "10.0.0.1/8"
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "body"),
+    [
+        ("v1", "pods", pod({"dnsPolicy": "None", "dnsConfig": {"nameservers": [LENIENT_IP]}})),
+        ("v1", "pods", pod({"hostAliases": [{"ip": LENIENT_IP}]})),
+        ("v1", "services", {"spec": {"ports": [{"port": 1}], "clusterIPs": [], "externalIPs": [LENIENT_IP]}}),
+        ("v1", "services",
+         {"spec": {"type": "LoadBalancer", "ports": [{"port": 1}], "loadBalancerSourceRanges": [LENIENT_CIDR]}}),
+        ("v1", "endpoints", {"subsets": [{"addresses": [{"ip": LENIENT_IP}]}]}),
+        ("v1", "nodes", {"spec": {"podCIDR": LENIENT_CIDR, "podCIDRs": [LENIENT_CIDR]}}),
+        ("discovery.k8s.io/v1", "endpointslices", {"addressType": "IPv4", "endpoints": [{"addresses": [LENIENT_IP]}]}),
+        ("networking.k8s.io/v1", "networkpolicies",
+         {"spec": {"podSelector": {}, "ingress": [{"from": [{"ipBlock": {"cidr": LENIENT_CIDR}}]}]}}),
+    ],
+)  # fmt: skip
+def test_ambiguous_addresses(kind: Any, group: str, name: str, body: Object) -> None:
+    body = {"metadata": {"name": "a", "namespace": "" if name == "nodes" else "ns"}, **body}
+    assert any("must not have" in fault for fault in kind(group, name).faults(body))
+    assert kind(group, name, "StrictIPCIDRValidation=false").faults(body) == []
+
+
+def test_volumes_that_move(kind: Any) -> None:
+    def affinity(zone: str) -> Object:
+        term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}
+        return {"required": {"nodeSelectorTerms": [term]}}
+
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "local": {"path": "/a"}}
+    body = {"metadata": {"name": "a"}, "spec": {**spec, "nodeAffinity": affinity("a")}}
+    stored = kind("v1", "persistentvolumes").create(body)
+    change = {"spec": {"nodeAffinity": affinity("b")}}
+    assert len(kind("v1", "persistentvolumes").faults(change, stored)) == 1
+    assert kind("v1", "persistentvolumes", "MutablePVNodeAffinity=true").faults(change, stored) == []
+
+
+def test_claims_of_data_in_another_namespace(kind: Any) -> None:
+    reference = {"apiGroup": "x.y", "kind": "K", "name": "n", "namespace": "other"}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "dataSourceRef": reference}
+    body = {"metadata": {"name": "a", "namespace": "ns"}, "spec": spec}
+    assert "dataSourceRef" not in kind("v1", "persistentvolumeclaims").create(body)["spec"]
+    switched = kind("v1", "persistentvolumeclaims", "CrossNamespaceVolumeDataSource=true").create(body)
+    assert switched["spec"]["dataSourceRef"] == reference
+    assert "dataSource" not in switched["spec"]
+
+
+def test_autoscalers(kind: Any) -> None:
+    metric = {"type": "External", "external": {"metric": {"name": "m"}, "target": {"type": "Value", "value": "1"}}}
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+    spec = {"scaleTargetRef": target, "minReplicas": 0, "maxReplicas": 1, "metrics": [metric]}
+    body = {"metadata": {"name": "a", "namespace": "ns", "generation": 7}, "spec": spec}
+    usual = kind("autoscaling/v2", "horizontalpodautoscalers")
+    switched = kind("autoscaling/v2", "horizontalpodautoscalers", "HPAScaleToZero=false", "HPAGeneration=false")
+    stored = usual.create(body)
+    assert stored["metadata"]["generation"] == 1
+    assert switched.faults(body) == ["spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"]
+    changed = switched.update(stored, {"spec": {"maxReplicas": 2}})
+    assert changed["metadata"]["generation"] == 1
+
+
+def test_drivers_without_limits_that_scale(kind: Any) -> None:
+    field = "preventPodSchedulingIfMissing"
+    assert kind("storage.k8s.io/v1", "csidrivers").create({"spec": {}})["spec"][field] is False
+    off = kind("storage.k8s.io/v1", "csidrivers", "VolumeLimitScaling=false")
+    assert field not in off.create({"spec": {field: True}})["spec"]
+
+
+def test_ranges_whose_status_is_anybodys(kind: Any) -> None:
+    condition = {"type": "Ready", "status": "True", "reason": "r", "message": "", "lastTransitionTime": None}
+    body = {"metadata": {"name": "a"}, "spec": {"cidrs": ["10.0.0.0/8"]}, "status": {"conditions": [condition]}}
+    assert kind("networking.k8s.io/v1", "servicecidrs").create(body)["status"] == {}
+    kept = kind("networking.k8s.io/v1", "servicecidrs", "ServiceCIDRStatusFieldWiping=false")
+    assert kept.create(body)["status"]["conditions"] == [condition]
+    assert kept.strategy.reset_fields == ()
+
+
+def test_names_that_files_would_own(kind: Any) -> None:
+    body = {"metadata": {"name": "a.static.k8s.io"}, "webhooks": []}
+    usual = kind("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations")
+    off = "ManifestBasedAdmissionControlConfig=false"
+    switched = kind("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", off)
+    assert len(usual.faults(body)) == 1
+    assert switched.faults(body) == []
+    assert switched.warnings[0].startswith('metadata.name: names ending with ".static.k8s.io" are reserved')

@@ -36,7 +36,7 @@ class WebhookPlugin(Plugin):
 
     def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:
         """Everything but what would lock out whoever repairs a webhook."""
-        if resource in EXCLUDED:
+        if resource in EXCLUDED and self.environment.enabled("ExcludeAdmissionWebhookVirtualResources"):
             return False
         return self.hooks.source is not None or not is_registration(resource)
 

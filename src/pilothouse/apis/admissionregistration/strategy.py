@@ -14,6 +14,7 @@ from pilothouse.apis.status import ResettingStatusStrategy, clear_status, keep
 from pilothouse.apis.strategy import Column, Context, Object, Strategy
 from pilothouse.machinery.field_errors import FieldError, Path, invalid
 
+_MANIFESTS: Final = "ManifestBasedAdmissionControlConfig"
 _STATIC: Final = ".static.k8s.io"
 _RESERVED: Final = (
     f'names ending with "{_STATIC}" are reserved for static manifest-based configurations and cannot be managed '
@@ -47,15 +48,22 @@ class _Registration(Strategy):
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs = self.faults(obj, None)
         name = obj["metadata"].get("name", "")
-        if name.endswith(_STATIC):
+        if name.endswith(_STATIC) and _MANIFESTS in self.gates:
             errs.append(invalid(Path("metadata", "name"), name, _RESERVED))
         return errs
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         return self.faults(obj, old)
 
+    def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
+        return [] if _MANIFESTS in self.gates else _warn_about_name(obj)
+
     def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:
-        return [f"metadata.name: {_RESERVED}"] if obj["metadata"].get("name", "").endswith(_STATIC) else []
+        return _warn_about_name(obj)
+
+
+def _warn_about_name(obj: Object) -> list[str]:
+    return [f"metadata.name: {_RESERVED}"] if obj["metadata"].get("name", "").endswith(_STATIC) else []
 
 
 def _webhook_columns() -> tuple[Column, ...]:
@@ -75,10 +83,13 @@ class ValidatingWebhookStrategy(_Registration):
         return webhooks.validate_webhooks(obj, old)
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
-        return list(_unsent(obj))
+        return super().warnings_on_create(ctx, obj) + self._warn_about_rules(obj)
 
     def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:
-        return super().warnings_on_update(ctx, obj, old) + list(_unsent(obj))
+        return super().warnings_on_update(ctx, obj, old) + self._warn_about_rules(obj)
+
+    def _warn_about_rules(self, obj: Object) -> list[str]:
+        return list(_unsent(obj)) if "ExcludeAdmissionWebhookVirtualResources" in self.gates else []
 
 
 class MutatingWebhookStrategy(ValidatingWebhookStrategy):

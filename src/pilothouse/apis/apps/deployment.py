@@ -122,7 +122,7 @@ def validate_deployment_status(obj: Object, old: Object) -> list[FieldError]:
 class DeploymentStatusStrategy(StatusStrategy):
     """What the deployment controller reports. Labels stay as they are, and so does the rollback."""
 
-    reset_fields: ClassVar[tuple[str, ...]] = ("spec", "metadata.labels")
+    reset_fields: tuple[str, ...] = ("spec", "metadata.labels")
 
     def default(self, obj: Object) -> None:
         settle_rollback(obj)

@@ -115,7 +115,7 @@ class WorkloadStrategy(StatusKeeper):
     """A kind whose spec holds a pod template."""
 
     generation = True
-    reset_fields: ClassVar[tuple[str, ...]] = ("status",)
+    reset_fields: tuple[str, ...] = ("status",)
     warns_about_names: ClassVar[bool] = False
     """Whether names that are no DNS label are worth a warning: pods get their names from them."""
     template_path: ClassVar[tuple[str, ...]] = ("spec", "template")

@@ -28,20 +28,27 @@ class AutoscalerStrategy(StatusKeeper):
     """Horizontal pod autoscalers. The annotations that carry newer fields through v1 are never stored."""
 
     type_name = "autoscaling.v2.HorizontalPodAutoscaler"
-    generation = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": AutoscalerStatusStrategy}
     columns = COLUMNS
     explicit = tuple(("spec", "behavior", way, "policies") for way in ("scaleUp", "scaleDown"))
+
+    def __init__(self, gates: frozenset[str] | None = None) -> None:
+        super().__init__(gates)
+        self.generation = "HPAGeneration" in self.gates
 
     def default(self, obj: Object) -> None:
         drop_round_trip_annotations(obj["metadata"])
         default_autoscaler(obj)
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return validate_autoscaler(obj)
+        return validate_autoscaler(obj, least_allowed=self._least())
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return validate_autoscaler(obj, old)
+        return validate_autoscaler(obj, old, least_allowed=self._least(old))
+
+    def _least(self, old: Object | None = None) -> int:
+        had_none = old is not None and old["spec"].get("minReplicas") == 0
+        return 0 if had_none or "HPAScaleToZero" in self.gates else 1
 
 
 STRATEGIES: dict[str, type[Strategy]] = {"horizontalpodautoscalers": AutoscalerStrategy}

@@ -16,7 +16,7 @@ _PERIOD_LIMIT = 1800
 _WINDOW_LIMIT = 3600
 
 
-def validate_autoscaler(obj: Object, old: Object | None = None) -> list[FieldError]:
+def validate_autoscaler(obj: Object, old: Object | None = None, *, least_allowed: int = 0) -> list[FieldError]:
     """Faults of an autoscaler. References that were wrong before may stay as they are."""
     faults = Faults()
     spec = obj["spec"]
@@ -30,8 +30,9 @@ def validate_autoscaler(obj: Object, old: Object | None = None) -> list[FieldErr
     for name in ("scaleUp", "scaleDown"):
         if behavior.get(name) is not None:
             _validate_rules(behavior[name], _SPEC.child("behavior", name), faults.errors)
-    if least is not None and least < 0:
-        faults.declared.append(invalid(_SPEC.child("minReplicas"), least, "must be greater than or equal to 0"))
+    if least is not None and least < least_allowed:
+        why = f"must be greater than or equal to {least_allowed}"
+        faults.declared.append(invalid(_SPEC.child("minReplicas"), least, why))
     if most == 0:
         faults.declared.append(required(_SPEC.child("maxReplicas")))
     elif most < 0:

@@ -50,14 +50,14 @@ def check_enum(path: Path, value: str | None, allowed: Collection[str]) -> list[
     return [not_supported(path, value, allowed)] if value else [required(path, "")]
 
 
-def check_old_ip(path: Path, value: str, known: Collection[str] = ()) -> list[FieldError]:
+def check_old_ip(path: Path, value: str, known: Collection[str] = (), *, strict: bool = True) -> list[FieldError]:
     """An address in a field that predates today's rules; what was stored before stays valid."""
-    return [] if value in known else refusals(path, value, addresses.check_legacy_ip(value))
+    return [] if value in known else refusals(path, value, addresses.check_legacy_ip(value, strict))
 
 
-def check_old_cidr(path: Path, value: str, known: Collection[str] = ()) -> list[FieldError]:
+def check_old_cidr(path: Path, value: str, known: Collection[str] = (), *, strict: bool = True) -> list[FieldError]:
     """A block in a field that predates today's rules; what was stored before stays valid."""
-    return [] if value in known else refusals(path, value, addresses.check_legacy_cidr(value))
+    return [] if value in known else refusals(path, value, addresses.check_legacy_cidr(value, strict))
 
 
 def check_endpoint_ip(path: Path, value: str) -> list[FieldError]:

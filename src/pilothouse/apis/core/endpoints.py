@@ -47,7 +47,7 @@ class EndpointsStrategy(Strategy):
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs: list[FieldError] = []
         for at, subset in enumerate(obj.get("subsets") or ()):
-            errs += _check_subset(_SUBSETS.index(at), subset)
+            errs += _check_subset(_SUBSETS.index(at), subset, self.strict_addresses)
         return errs
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
@@ -69,24 +69,24 @@ class EndpointsStrategy(Strategy):
         return self.warnings_on_create(ctx, obj)
 
 
-def _check_subset(path: Path, subset: dict[str, Any]) -> list[FieldError]:
+def _check_subset(path: Path, subset: dict[str, Any], strict: bool) -> list[FieldError]:
     errs: list[FieldError] = []
     ready, not_ready = subset.get("addresses") or (), subset.get("notReadyAddresses") or ()
     if not ready and not not_ready:
         errs.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
     for at, address in enumerate(ready):
-        errs += _check_address(path.child("addresses").index(at), address)
+        errs += _check_address(path.child("addresses").index(at), address, strict)
     for at, address in enumerate(not_ready):
-        errs += _check_address(path.child("notReadyAddresses").index(at), address)
+        errs += _check_address(path.child("notReadyAddresses").index(at), address, strict)
     ports = subset.get("ports") or ()
     for at, port in enumerate(ports):
         errs += _check_port(path.child("ports").index(at), port, named=len(ports) > 1)
     return errs
 
 
-def _check_address(path: Path, address: dict[str, Any]) -> list[FieldError]:
+def _check_address(path: Path, address: dict[str, Any], strict: bool) -> list[FieldError]:
     ip = address.get("ip", "")
-    errs = check_old_ip(path.child("ip"), ip)
+    errs = check_old_ip(path.child("ip"), ip, strict=strict)
     if address.get("hostname"):
         errs += check_dns_label(path.child("hostname"), address["hostname"])
     node = address.get("nodeName")

@@ -134,10 +134,10 @@ class NodeStrategy(Strategy):
             obj["spec"].pop("configSource", None)
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return validate_node(obj)
+        return validate_node(obj, strict=self.strict_addresses)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return validate_node(obj) + validate_node_update(obj, old)
+        return validate_node(obj, strict=self.strict_addresses) + validate_node_update(obj, old)
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
         spec = obj["spec"]

@@ -34,7 +34,7 @@ _FEATURE: Final = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*")
 _ONE_REFERENCE: Final = "exactly one reference subfield must be non-nil"
 
 
-def validate_node(obj: Object) -> list[FieldError]:
+def validate_node(obj: Object, *, strict: bool = True) -> list[FieldError]:
     """Faults of a node by itself."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     errs = _check_annotations(obj)
@@ -48,7 +48,7 @@ def validate_node(obj: Object) -> list[FieldError]:
     blocks = spec.get("podCIDRs") or []
     path = Path("spec", "podCIDRs")
     for at, block in enumerate(blocks):
-        errs += check_old_cidr(path.index(at), block)
+        errs += check_old_cidr(path.index(at), block, strict=strict)
     if len(blocks) > 1:
         errs += _check_families(path, blocks)
     return errs

@@ -184,7 +184,7 @@ class PersistentVolumeStrategy(Strategy):
         return validate_volume(obj)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return validate_volume_update(obj, old)
+        return validate_volume_update(obj, old, may_move="MutablePVNodeAffinity" in self.gates)
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
         annotations, spec = obj["metadata"].get("annotations") or {}, _spec(obj)

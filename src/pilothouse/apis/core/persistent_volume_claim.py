@@ -27,6 +27,7 @@ from pilothouse.machinery.go_quote import quote
 
 _SPEC_DOC: Final = "core.v1.PersistentVolumeClaimSpec"
 _STATUS_DOC: Final = "core.v1.PersistentVolumeClaimStatus"
+_ELSEWHERE: Final = "CrossNamespaceVolumeDataSource"
 _OLD_SOURCES: Final = frozenset({("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")})
 
 
@@ -49,15 +50,16 @@ def default_claim(obj: Object) -> None:
         round_up_resources(status.get(key))
 
 
-def settle_sources(spec: dict[str, Any], old: dict[str, Any] | None = None) -> None:
+def settle_sources(spec: dict[str, Any], old: dict[str, Any] | None, gates: frozenset[str]) -> None:
     """Make the two ways to name a data source agree.
 
-    A reference into another namespace needs a feature that is off. Sources other than claims and snapshots never
-    worked in the older field and are dropped there.
+    A reference into another namespace needs a feature. Sources other than claims and snapshots never worked in the
+    older field and are dropped there.
     """
     before = old or {}
     reference = spec.get("dataSourceRef")
-    if reference is not None and reference.get("namespace") and before.get("dataSourceRef") is None:
+    elsewhere = reference is not None and reference.get("namespace") and _ELSEWHERE not in gates
+    if elsewhere and before.get("dataSourceRef") is None:
         del spec["dataSourceRef"]
     used = before.get("dataSource") is not None or before.get("dataSourceRef") is not None
     source = spec.get("dataSource")
@@ -155,11 +157,11 @@ class PersistentVolumeClaimStrategy(Strategy):
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         obj["status"] = {"phase": "Pending"}
-        settle_sources(obj["spec"])
+        settle_sources(obj["spec"], None, self.gates)
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         obj["status"] = old.get("status", {})
-        settle_sources(obj["spec"], old.get("spec"))
+        settle_sources(obj["spec"], old.get("spec"), self.gates)
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return validate_claim(obj)

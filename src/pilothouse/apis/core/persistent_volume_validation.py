@@ -157,8 +157,8 @@ def _has_invalid_label_value(obj: Object) -> bool:
     )
 
 
-def validate_volume_update(obj: Object, old: Object) -> list[FieldError]:
-    """Faults of a changed volume: where its data is stays fixed."""
+def validate_volume_update(obj: Object, old: Object, *, may_move: bool = False) -> list[FieldError]:
+    """Faults of a changed volume: where its data is stays fixed; what nodes reach it too, unless it may move."""
     errs = validate_volume(obj, old)
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
     source, old_source = _source_of(spec), _source_of(before)
@@ -172,7 +172,8 @@ def validate_volume_update(obj: Object, old: Object) -> list[FieldError]:
         errs.append(forbidden(Path("spec", "persistentvolumesource"), why))
     if spec.get("volumeMode") != before.get("volumeMode"):
         errs.append(invalid(Path("volumeMode"), spec.get("volumeMode"), IMMUTABLE))
-    errs += _check_affinity_update(spec.get("nodeAffinity"), before.get("nodeAffinity"))
+    if not may_move:
+        errs += _check_affinity_update(spec.get("nodeAffinity"), before.get("nodeAffinity"))
     if before.get("volumeAttributesClassName") is not None and spec.get("volumeAttributesClassName") is None:
         where = Path("spec", "volumeAttributesClassName")
         errs.append(forbidden(where, "update from non-nil value to nil is forbidden"))

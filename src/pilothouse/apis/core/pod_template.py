@@ -20,7 +20,7 @@ _TEMPLATE: Final = Path("template")
 class PodTemplateStrategy(Strategy):
     """Pod templates."""
 
-    generation: ClassVar[bool] = True
+    generation = True
     returns_deleted: ClassVar[bool] = True
     columns: ClassVar[tuple[Column, ...]] = (
         NAME,

@@ -91,7 +91,7 @@ class ReplicationControllerStrategy(PlainStrategy):
     """Replication controllers."""
 
     validate_name = staticmethod(name_is_declared)
-    generation: ClassVar[bool] = True
+    generation = True
     default_orphans: ClassVar[bool] = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": ReplicationControllerStatusStrategy}
     field_labels: ClassVar[frozenset[str]] = frozenset({"status.replicas"})

@@ -84,7 +84,7 @@ class ServiceStatusStrategy(StatusStrategy):
         default_service(obj)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return validate_load_balancer_status(obj, old)
+        return validate_load_balancer_status(obj, old, strict=self.strict_addresses)
 
     def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:
         entries = ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
@@ -120,10 +120,10 @@ class ServiceStrategy(Strategy):
         obj["status"] = status
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return validate_service(obj)
+        return validate_service(obj, strict=self.strict_addresses)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return validate_service_update(obj, old)
+        return validate_service_update(obj, old, strict=self.strict_addresses)
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
         spec = spec_of(obj)

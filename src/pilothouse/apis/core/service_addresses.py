@@ -20,7 +20,7 @@ _POLICY: Final = Path("spec", "ipFamilyPolicy")
 _CHANGED: Final = "may not change once set"
 
 
-def validate_addresses(spec: Spec, before: Spec | None) -> list[FieldError]:
+def validate_addresses(spec: Spec, before: Spec | None, *, strict: bool = True) -> list[FieldError]:
     """Faults among clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy."""
     if not needs_cluster_ip(spec):
         return []
@@ -31,7 +31,7 @@ def validate_addresses(spec: Spec, before: Spec | None) -> list[FieldError]:
     policy = spec.get("ipFamilyPolicy")
     if policy is not None and policy not in IP_FAMILY_POLICIES:
         errs.append(not_supported(_POLICY, policy, IP_FAMILY_POLICIES))
-    wrong = _check_ips(ips, (before or {}).get("clusterIPs") or ())
+    wrong = _check_ips(ips, (before or {}).get("clusterIPs") or (), strict)
     errs += wrong
     if len(ips) > 2:
         errs.append(invalid(_IPS, ips, "may only hold up to 2 values"))
@@ -62,14 +62,14 @@ def _check_families(families: list[str]) -> list[FieldError]:
     return errs
 
 
-def _check_ips(ips: list[str], known: Any) -> list[FieldError]:
+def _check_ips(ips: list[str], known: Any, strict: bool) -> list[FieldError]:
     errs: list[FieldError] = []
     for at, ip in enumerate(ips):
         if at == 0 and ip == HEADLESS:
             if len(ips) > 1:
                 errs.append(invalid(_IPS, ips, "'None' must be the first and only value"))
             continue
-        errs += check_old_ip(_IPS.index(at), ip, known)
+        errs += check_old_ip(_IPS.index(at), ip, known, strict=strict)
     return errs
 
 

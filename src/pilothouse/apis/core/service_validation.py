@@ -35,7 +35,7 @@ TOPOLOGY_MODE: Final = "service.kubernetes.io/topology-mode"
 _MAX_AFFINITY: Final = 86400
 
 
-def validate_service(obj: Object, old: Object | None = None) -> list[FieldError]:
+def validate_service(obj: Object, old: Object | None = None, *, strict: bool = True) -> list[FieldError]:
     """Faults of a service; an old one lets its own old-fashioned values pass."""
     spec, before = spec_of(obj), None if old is None else spec_of(old)
     annotations = obj["metadata"].get("annotations") or {}
@@ -45,14 +45,14 @@ def validate_service(obj: Object, old: Object | None = None) -> list[FieldError]
     if spec.get("selector"):
         errs += labels.validate_labels(spec["selector"], _SPEC.child("selector"))
     errs += _check_affinity(spec)
-    errs += validate_addresses(spec, before)
+    errs += validate_addresses(spec, before, strict=strict)
     known = (before or {}).get("externalIPs") or ()
     for at, ip in enumerate(spec.get("externalIPs") or ()):
         where = _SPEC.child("externalIPs").index(at)
-        errs += check_old_ip(where, ip, known) or check_endpoint_ip(where, ip)
+        errs += check_old_ip(where, ip, known, strict=strict) or check_endpoint_ip(where, ip)
     errs += check_enum(_SPEC.child("type"), spec.get("type"), _TYPES)
     errs += _check_port_numbers(spec)
-    errs += _check_source_ranges(spec, before, annotations, old)
+    errs += _check_source_ranges(spec, before, annotations, old, strict=strict)
     allocates = spec.get("allocateLoadBalancerNodePorts")
     if allocates is not None and spec.get("type") != "LoadBalancer":
         errs.append(forbidden(_SPEC.child("allocateLoadBalancerNodePorts"), _LOAD_BALANCER_ONLY))
@@ -61,7 +61,7 @@ def validate_service(obj: Object, old: Object | None = None) -> list[FieldError]
     return errs + _check_class(spec) + _check_traffic(spec)
 
 
-def validate_service_update(obj: Object, old: Object) -> list[FieldError]:
+def validate_service_update(obj: Object, old: Object, *, strict: bool = True) -> list[FieldError]:
     """Faults of a changed service."""
     spec, before = spec_of(obj), spec_of(old)
     errs = validate_address_change(spec, before)
@@ -73,7 +73,7 @@ def validate_service_update(obj: Object, old: Object) -> list[FieldError]:
     checked = needs_health_check(before) and needs_health_check(spec)
     if checked and spec.get("healthCheckNodePort", 0) != before.get("healthCheckNodePort", 0):
         errs.append(forbidden(_SPEC.child("healthCheckNodePort"), "field is immutable"))
-    return errs + validate_service(obj, old)
+    return errs + validate_service(obj, old, strict=strict)
 
 
 def _check_topology(annotations: dict[str, str]) -> list[FieldError]:
@@ -176,7 +176,7 @@ def _check_affinity(spec: Spec) -> list[FieldError]:
 
 
 def _check_source_ranges(
-    spec: Spec, before: Spec | None, annotations: dict[str, str], old: Object | None
+    spec: Spec, before: Spec | None, annotations: dict[str, str], old: Object | None, *, strict: bool
 ) -> list[FieldError]:
     """By field, or by the annotation that came before the field. Blanks around a block are part of the API."""
     ranges = spec.get("loadBalancerSourceRanges") or ()
@@ -191,13 +191,13 @@ def _check_source_ranges(
     if spec.get("type") != "LoadBalancer":
         errs.append(forbidden(path, _LOAD_BALANCER_ONLY))
     for at, block in enumerate(ranges):
-        errs += check_old_cidr(path.index(at), block.strip(), known)
+        errs += check_old_cidr(path.index(at), block.strip(), known, strict=strict)
     if not ranges:
         text = annotations[_SOURCE_RANGES]
         stored = ((old or {}).get("metadata", {}).get("annotations") or {}).get(_SOURCE_RANGES)
         if text.strip() and (old is None or stored != text):
             for block in text.strip().split(","):
-                errs += check_old_cidr(path, block.strip())
+                errs += check_old_cidr(path, block.strip(), strict=strict)
     return errs
 
 
@@ -239,7 +239,7 @@ def _check_health_port(spec: Spec) -> list[FieldError]:
     return [invalid(path, port, why)] if port else []
 
 
-def validate_load_balancer_status(obj: Object, old: Object | None) -> list[FieldError]:
+def validate_load_balancer_status(obj: Object, old: Object | None, *, strict: bool = True) -> list[FieldError]:
     """Faults of what a load balancer reports."""
     entries = ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     path = Path("status", "loadBalancer", "ingress")
@@ -249,15 +249,15 @@ def validate_load_balancer_status(obj: Object, old: Object | None) -> list[Field
     known = [entry["ip"] for entry in before if entry.get("ip")]
     errs: list[FieldError] = []
     for at, entry in enumerate(entries):
-        errs += _check_ingress(path.index(at), entry, known)
+        errs += _check_ingress(path.index(at), entry, known, strict)
     return errs
 
 
-def _check_ingress(path: Path, entry: dict[str, Any], known: list[str]) -> list[FieldError]:
+def _check_ingress(path: Path, entry: dict[str, Any], known: list[str], strict: bool) -> list[FieldError]:
     ip, mode, host = entry.get("ip"), entry.get("ipMode"), entry.get("hostname")
     errs: list[FieldError] = []
     if ip:
-        errs += check_old_ip(path.child("ip"), ip, known)
+        errs += check_old_ip(path.child("ip"), ip, known, strict=strict)
     if mode is None:
         if ip:
             errs.append(required(path.child("ipMode"), "must be specified when `ip` is set"))

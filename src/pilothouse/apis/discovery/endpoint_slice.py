@@ -98,10 +98,10 @@ class EndpointSliceStrategy(Strategy):
                 obj[key] = None
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return _check_slice(obj, None).listed()
+        return _check_slice(obj, None, strict=self.strict_addresses).listed()
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return _check_slice(obj, old).listed()
+        return _check_slice(obj, old, strict=self.strict_addresses).listed()
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
         deprecated = obj.get("addressType") == "FQDN"
@@ -130,12 +130,12 @@ def _drop_topology(obj: Object, old: Object | None) -> None:
             endpoint["nodeName"] = node
 
 
-def _check_slice(obj: Object, old: Object | None) -> Faults:
+def _check_slice(obj: Object, old: Object | None, *, strict: bool) -> Faults:
     faults = Faults()
     type_ = obj.get("addressType", "")
     faults.errors += _check_ports(obj.get("ports") or ())
     endpoints = Faults()
-    _check_endpoints(endpoints, obj.get("endpoints") or (), type_)
+    _check_endpoints(endpoints, obj.get("endpoints") or (), type_, strict)
     # Unchanged endpoints were valid under the rules of their time.
     if old is None or old.get("endpoints") != obj.get("endpoints"):
         faults.errors += endpoints.errors
@@ -167,7 +167,7 @@ def _check_ports(ports: Any) -> list[FieldError]:
     return errs
 
 
-def _check_endpoints(faults: Faults, endpoints: Any, type_: str) -> None:
+def _check_endpoints(faults: Faults, endpoints: Any, type_: str, strict: bool) -> None:
     if len(endpoints) > _MAX_ENDPOINTS:
         faults.errors.append(too_many(_ENDPOINTS, len(endpoints), _MAX_ENDPOINTS))
         return
@@ -179,16 +179,16 @@ def _check_endpoints(faults: Faults, endpoints: Any, type_: str) -> None:
         elif len(given) > _MAX_ADDRESSES:
             faults.declared.append(too_many(path.child("addresses"), len(given), _MAX_ADDRESSES))
         for position, address in enumerate(given):
-            faults.errors += _check_address(path.child("addresses"), position, address, type_)
+            faults.errors += _check_address(path.child("addresses"), position, address, type_, strict)
         faults.errors += _check_rest(path, endpoint)
 
 
-def _check_address(path: Path, position: int, address: str, type_: str) -> list[FieldError]:
+def _check_address(path: Path, position: int, address: str, type_: str, strict: bool) -> list[FieldError]:
     where = path.index(position)
     if type_ == "FQDN":
         return names.check_fully_qualified_domain_name(where, address)
     if type_ == "IPv4":
-        errs = check_old_ip(where, address)
+        errs = check_old_ip(where, address, strict=strict)
         wrong = not errs and is_ipv6(address)
     elif type_ == "IPv6":
         errs = refusals(where, address, addresses.check_ip(address))

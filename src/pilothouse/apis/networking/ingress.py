@@ -52,7 +52,7 @@ class IngressStatusStrategy(StatusStrategy):
     """``/status``: where the load balancer can be reached."""
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return validate_ingress_status(obj, old)
+        return validate_ingress_status(obj, old, strict=self.strict_addresses)
 
     def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:
         return [

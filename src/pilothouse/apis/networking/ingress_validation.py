@@ -149,7 +149,7 @@ def check_reference(path: Path, reference: dict[str, Any], *, with_missing: bool
     return errs
 
 
-def validate_ingress_status(obj: Object, old: Object) -> list[FieldError]:
+def validate_ingress_status(obj: Object, old: Object, *, strict: bool = True) -> list[FieldError]:
     """Faults of what a load balancer reports."""
     known = {entry["ip"] for entry in status_entries(old) if entry.get("ip")}
     errs: list[FieldError] = []
@@ -157,7 +157,7 @@ def validate_ingress_status(obj: Object, old: Object) -> list[FieldError]:
         path = Path("status", "loadBalancer", "ingress").index(at)
         ip, host = entry.get("ip"), entry.get("hostname")
         if ip:
-            errs += check_old_ip(path.child("ip"), ip, known)
+            errs += check_old_ip(path.child("ip"), ip, known, strict=strict)
         if host:
             errs += check_dns_subdomain(path.child("hostname"), host)
             if addresses.parse_ip(host) is not None:

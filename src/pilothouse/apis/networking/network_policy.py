@@ -53,7 +53,7 @@ class NetworkPolicyStrategy(Strategy):
                         port["protocol"] = "TCP"
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return _check_spec(obj, lenient=False, known=())
+        return _check_spec(obj, lenient=False, known=(), strict=self.strict_addresses)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         known = set()
@@ -63,7 +63,7 @@ class NetworkPolicyStrategy(Strategy):
                 known |= {block.get("cidr", ""), *(block.get("except") or ())}
         before = (old.get("spec") or {}).get("podSelector")
         lenient = bool(labels.validate_object(before, _SPEC))
-        return _check_spec(obj, lenient=lenient, known=known)
+        return _check_spec(obj, lenient=lenient, known=known, strict=self.strict_addresses)
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
         warnings = []
@@ -78,9 +78,9 @@ class NetworkPolicyStrategy(Strategy):
         return self.warnings_on_create(ctx, obj)
 
 
-def _check_spec(obj: Object, *, lenient: bool, known: Collection[str]) -> list[FieldError]:
+def _check_spec(obj: Object, *, lenient: bool, known: Collection[str], strict: bool) -> list[FieldError]:
     faults = Faults()
-    faults.errors += _check_rules(obj.get("spec") or {}, lenient=lenient, known=known)
+    faults.errors += _check_rules(obj.get("spec") or {}, lenient=lenient, known=known, strict=strict)
     for where, peer in _peers(obj):
         block = peer.get("ipBlock")
         if block is not None and not block.get("cidr"):
@@ -88,7 +88,7 @@ def _check_spec(obj: Object, *, lenient: bool, known: Collection[str]) -> list[F
     return faults.listed()
 
 
-def _check_rules(spec: dict[str, Any], *, lenient: bool, known: Collection[str]) -> list[FieldError]:
+def _check_rules(spec: dict[str, Any], *, lenient: bool, known: Collection[str], strict: bool) -> list[FieldError]:
     errs = labels.validate_object(spec.get("podSelector"), _SPEC.child("podSelector"), allow_invalid_values=lenient)
     for direction, side in _DIRECTIONS:
         for at, rule in enumerate(spec.get(direction) or ()):
@@ -96,7 +96,7 @@ def _check_rules(spec: dict[str, Any], *, lenient: bool, known: Collection[str])
             for position, port in enumerate(rule.get("ports") or ()):
                 errs += _check_port(path.child("ports").index(position), port)
             for position, peer in enumerate(rule.get(side) or ()):
-                errs += _check_peer(path.child(side).index(position), peer, lenient=lenient, known=known)
+                errs += _check_peer(path.child(side).index(position), peer, lenient=lenient, known=known, strict=strict)
     types = spec.get("policyTypes") or []
     path = _SPEC.child("policyTypes")
     if len(types) > len(_TYPES):
@@ -124,7 +124,9 @@ def _check_port(path: Path, rule: dict[str, Any]) -> list[FieldError]:
     return errs
 
 
-def _check_peer(path: Path, peer: dict[str, Any], *, lenient: bool, known: Collection[str]) -> list[FieldError]:
+def _check_peer(
+    path: Path, peer: dict[str, Any], *, lenient: bool, known: Collection[str], strict: bool
+) -> list[FieldError]:
     errs: list[FieldError] = []
     count = 0
     for key in ("podSelector", "namespaceSelector"):
@@ -133,7 +135,7 @@ def _check_peer(path: Path, peer: dict[str, Any], *, lenient: bool, known: Colle
             errs += labels.validate_object(peer[key], path.child(key), allow_invalid_values=lenient)
     block = peer.get("ipBlock")
     if block is not None:
-        errs += _check_block(path.child("ipBlock"), block, known)
+        errs += _check_block(path.child("ipBlock"), block, known, strict)
         if count:
             errs.append(forbidden(path, "may not specify both ipBlock and another peer"))
     elif not count:
@@ -141,17 +143,17 @@ def _check_peer(path: Path, peer: dict[str, Any], *, lenient: bool, known: Colle
     return errs
 
 
-def _check_block(path: Path, block: dict[str, Any], known: Collection[str]) -> list[FieldError]:
+def _check_block(path: Path, block: dict[str, Any], known: Collection[str], strict: bool) -> list[FieldError]:
     text = block.get("cidr", "")
     if not text:
         return []
-    errs = check_old_cidr(path.child("cidr"), text, known)
+    errs = check_old_cidr(path.child("cidr"), text, known, strict=strict)
     outer = parse_cidr(text)
     if outer is None:
         return errs
     for at, part in enumerate(block.get("except") or ()):
         where = path.child("except").index(at)
-        errs += check_old_cidr(where, part, known)
+        errs += check_old_cidr(where, part, known, strict=strict)
         inner = parse_cidr(part)
         if inner is not None and not _is_strict_subset(inner, outer):
             errs.append(invalid(where, part, "must be a strict subset of `cidr`"))

@@ -93,7 +93,6 @@ class ServiceCIDRStrategy(Strategy):
     """One block, or one for each family; a second family may be added later."""
 
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": ServiceCIDRStatusStrategy}
-    reset_fields = ("status",)
     columns = (
         NAME,
         Column(
@@ -105,11 +104,18 @@ class ServiceCIDRStrategy(Strategy):
         AGE,
     )
 
+    def __init__(self, gates: frozenset[str] | None = None) -> None:
+        super().__init__(gates)
+        self._wipes = "ServiceCIDRStatusFieldWiping" in self.gates
+        self.reset_fields = ("status",) if self._wipes else ()
+
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["status"] = {}
+        if self._wipes:
+            obj["status"] = {}
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
-        obj["status"] = old.get("status", {})
+        if self._wipes:
+            obj["status"] = old.get("status", {})
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return _check_blocks(_blocks(obj))

@@ -34,7 +34,7 @@ _ALWAYS_SET = (
 )
 
 
-def validate_driver(obj: Object, old: Object | None = None) -> list[FieldError]:
+def validate_driver(obj: Object, old: Object | None = None, *, limits_scale: bool = True) -> list[FieldError]:
     """Faults of a CSI driver."""
     spec = obj["spec"]
     errs = [required(_SPEC.child(shown)) for name, shown in _ALWAYS_SET if spec.get(name) is None]
@@ -54,7 +54,7 @@ def validate_driver(obj: Object, old: Object | None = None) -> list[FieldError]:
     if secret is not None and not requests:
         why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
         errs.append(invalid(_SPEC.child("serviceAccountTokenInSecrets"), secret, why))
-    if spec.get("preventPodSchedulingIfMissing") is None:
+    if limits_scale and spec.get("preventPodSchedulingIfMissing") is None:
         errs.append(required(_SPEC.child("preventPodSchedulingIfMissing")))
     if old is not None:
         _keep_driver(spec, old["spec"], errs)

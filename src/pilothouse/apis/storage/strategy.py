@@ -68,6 +68,8 @@ class CSIDriverStrategy(Strategy):
         for name, value in _DRIVER_DEFAULTS:
             if spec.get(name) is None:
                 spec[name] = value
+        if spec.get("preventPodSchedulingIfMissing") is None and _LIMITS_SCALE in self.gates:
+            spec["preventPodSchedulingIfMissing"] = False
         if not spec.get("volumeLifecycleModes"):
             spec["volumeLifecycleModes"] = ["Persistent"]
 
@@ -76,10 +78,10 @@ class CSIDriverStrategy(Strategy):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return csi_validation.validate_driver(obj)
+        return csi_validation.validate_driver(obj, limits_scale=_LIMITS_SCALE in self.gates)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return csi_validation.validate_driver(obj, old)
+        return csi_validation.validate_driver(obj, old, limits_scale=_LIMITS_SCALE in self.gates)
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
         spec = obj["spec"]
@@ -98,8 +100,8 @@ _DRIVER_DEFAULTS = (
     ("fsGroupPolicy", "ReadWriteOnceWithFSType"),
     ("requiresRepublish", False),
     ("seLinuxMount", False),
-    ("preventPodSchedulingIfMissing", False),
 )
+_LIMITS_SCALE = "VolumeLimitScaling"
 
 
 class CSINodeStatusStrategy(ResettingStatusStrategy):

@@ -22,7 +22,7 @@ _MAX_SEARCH_CHARACTERS: Final = 2048
 _MAX_HOSTNAME: Final = 64
 
 
-def validate_dns(spec: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_dns(spec: Struct, path: Path, errs: list[FieldError], *, strict: bool) -> None:
     """The DNS configuration, which the policy ``None`` makes mandatory. ``path`` is the spec's."""
     config = spec.get("dnsConfig")
     if spec.get("dnsPolicy") == "None":
@@ -34,17 +34,17 @@ def validate_dns(spec: Struct, path: Path, errs: list[FieldError]) -> None:
             errs.append(required(path.child("dnsConfig", "nameservers"), why))
             return
     if config:
-        _validate_config(config, path.child("dnsConfig"), errs)
+        _validate_config(config, path.child("dnsConfig"), errs, strict)
 
 
-def _validate_config(config: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_config(config: Struct, path: Path, errs: list[FieldError], strict: bool) -> None:
     servers, searches = config.get("nameservers") or [], config.get("searches") or []
     if len(servers) > _MAX_NAMESERVERS:
         why = f"must not have more than {_MAX_NAMESERVERS} nameservers"
         errs.append(invalid(path.child("nameservers"), servers, why))
     for position, server in enumerate(servers):
         where = path.child("nameservers").index(position)
-        errs += (invalid(where, server, message) for message in check_legacy_ip(server))
+        errs += (invalid(where, server, message) for message in check_legacy_ip(server, strict))
     if len(searches) > _MAX_SEARCHES:
         errs.append(invalid(path.child("searches"), searches, f"must not have more than {_MAX_SEARCHES} search paths"))
     if len(" ".join(searches).encode()) > _MAX_SEARCH_CHARACTERS:
@@ -63,11 +63,12 @@ def validate_dns_policy(spec: Struct, path: Path, errs: list[FieldError]) -> Non
     one_of_required(spec.get("dnsPolicy", ""), _DNS_POLICIES, path, "dnsPolicy", errs)
 
 
-def validate_host_aliases(aliases: list[Struct], path: Path, errs: list[FieldError]) -> None:
+def validate_host_aliases(aliases: list[Struct], path: Path, errs: list[FieldError], *, strict: bool) -> None:
     """Entries for the pod's hosts file; ``path`` is the list's."""
     for position, alias in enumerate(aliases):
         where = path.index(position)
-        well_formed(alias.get("ip", ""), check_legacy_ip, where, "ip", errs)
+        ip = alias.get("ip", "")
+        errs += (invalid(where.child("ip"), ip, message) for message in check_legacy_ip(ip, strict))
         for at, name in enumerate(alias.get("hostnames") or ()):
             shown = where.child("hostnames").index(at)
             errs += (invalid(shown, name, message) for message in check_dns1123_subdomain(name))

@@ -55,6 +55,7 @@ class PodValidationOptions:
     allow_restart_rules: bool = True
     allow_restart_of_all: bool = True
     only_recursive_relabelling: bool = False
+    strict_addresses: bool = True
     old_responders: list[Struct] = field(default_factory=list)
 
 
@@ -78,6 +79,7 @@ def new_options(gates: frozenset[str], *, is_pod: bool = False) -> PodValidation
         allow_restart_rules="ContainerRestartRules" in gates,
         allow_restart_of_all="RestartAllContainersOnContainerExits" in gates,
         only_recursive_relabelling="SELinuxMount" not in gates,
+        strict_addresses="StrictIPCIDRValidation" in gates,
     )
 
 

@@ -96,7 +96,7 @@ def _validate_pod_wide(spec: Struct, path: Path, errs: list[FieldError], options
         errs.append(invalid(path.child("shareProcessNamespace"), True, why))
     if spec.get("affinity"):
         validate_affinity(spec["affinity"], path.child("affinity"), errs, options)
-    validate_dns(spec, path, errs)
+    validate_dns(spec, path, errs, strict=options.strict_addresses)
     for position, gate in enumerate(spec.get("readinessGates") or ()):
         where = path.child("readinessGates").index(position)
         well_formed(gate.get("conditionType", ""), check_label_key, where, "conditionType", errs)
@@ -131,7 +131,8 @@ def _validate_rest(spec: Struct, path: Path, errs: list[FieldError], options: Po
     if spec.get("tolerations"):
         validate_tolerations(spec["tolerations"], path.child("tolerations"), errs, options)
     if spec.get("hostAliases"):
-        validate_host_aliases(spec["hostAliases"], path.child("hostAliases"), errs)
+        aliases = spec["hostAliases"]
+        validate_host_aliases(aliases, path.child("hostAliases"), errs, strict=options.strict_addresses)
     if spec.get("priorityClassName"):
         well_formed(spec["priorityClassName"], check_dns1123_subdomain, path, "priorityClassName", errs)
     if spec.get("runtimeClassName") is not None:

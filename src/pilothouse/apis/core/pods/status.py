@@ -71,7 +71,7 @@ def validate_status_update(pod: Struct, old: Struct, errs: list[FieldError], opt
         validate_node_claims(status, spec, STATUS.child("nodeAllocatableResourceClaimStatuses"), errs)
     if status.get("volumeHealth"):
         validate_volume_health(status["volumeHealth"], spec, STATUS.child("volumeHealth"), errs)
-    _validate_addresses(status, before, errs)
+    _validate_addresses(status, before, errs, options.strict_addresses)
     system = spec["os"].get("name", "") if "os" in spec else "linux"
     for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
         for position, container in enumerate(status.get(kind) or ()):
@@ -219,11 +219,11 @@ def _validate_extended_claim(claim: Struct, spec: Struct, path: Path, errs: list
         well_formed(claim["resourceClaimName"], check_dns1123_subdomain, path, "resourceClaimName", errs)
 
 
-def _validate_addresses(status: Struct, before: Struct, errs: list[FieldError]) -> None:
+def _validate_addresses(status: Struct, before: Struct, errs: list[FieldError], strict: bool) -> None:
     """Of each family one address at most, and the single field is the first of the list."""
     pods, hosts = status.get("podIPs") or [], status.get("hostIPs") or []
     where = STATUS.child("podIPs")
-    _validate_list(pods, before.get("podIPs") or (), where, errs)
+    _validate_list(pods, before.get("podIPs") or (), where, errs, strict)
     if bool(status.get("podIP")) != bool(pods):
         why = "podIP and podIPs must either both be set or both be unset"
         errs.append(invalid(where, _shown(pods), why))
@@ -233,15 +233,15 @@ def _validate_addresses(status: Struct, before: Struct, errs: list[FieldError]) 
         where = STATUS.child("hostIPs")
         if status.get("hostIP", "") != hosts[0].get("ip", ""):
             errs.append(invalid(where.index(0).child("ip"), hosts[0].get("ip", ""), "must be equal to `hostIP`"))
-        _validate_list(hosts, before.get("hostIPs") or (), where, errs)
+        _validate_list(hosts, before.get("hostIPs") or (), where, errs, strict)
 
 
-def _validate_list(entries: list[Struct], old: Any, path: Path, errs: list[FieldError]) -> None:
+def _validate_list(entries: list[Struct], old: Any, path: Path, errs: list[FieldError], strict: bool) -> None:
     known = {entry.get("ip", "") for entry in old}
     texts = [entry.get("ip", "") for entry in entries]
     for position, text in enumerate(texts):
         if text not in known:
-            errs += (invalid(path.index(position), text, message) for message in check_legacy_ip(text))
+            errs += (invalid(path.index(position), text, message) for message in check_legacy_ip(text, strict))
     if len(texts) > 1:
         errs += check_dual_stack(path, texts, _shown(entries))
 
