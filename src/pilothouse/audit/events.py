@@ -129,14 +129,17 @@ class Event:
 
     def note_response(self, code: int, obj: Any) -> None:
         """The answer's code and, where it is wanted and known, its object."""
-        if isinstance(obj, dict):
-            if obj.get("kind") == "Status" and self.status is None:
+        # What has no kind is no object: the version, metadata for OpenID clients.
+        if isinstance(obj, dict) and "kind" in obj:
+            if obj["kind"] == "Status" and self.status is None:
                 self.status = obj
             if self._level >= REQUEST_RESPONSE:
                 self._response_object = orjson.dumps(self._kept(obj))
         status = self.status or {}
-        self.status = {**{key: status[key] for key in ("status", "message", "reason", "details") if status.get(key)}}
-        self.status["code"] = code
+        kept = {key: status[key] for key in ("status", "message", "reason") if status.get(key)}
+        if status.get("details") is not None:
+            kept["details"] = status["details"]
+        self.status = {**kept, "code": code}
 
     def record(self, stage: str) -> Record:
         """The event at a stage, as of now."""

@@ -204,7 +204,9 @@ def _metadata_faults(review: Object, allowed: tuple[str, ...]) -> list[FieldErro
     metadata = review.get("metadata") or {}
     if any(value for key, value in metadata.items() if key not in (*allowed, "managedFields")):
         detail = "must be empty except for namespace" if allowed else "must be empty"
-        return [invalid(Path("metadata"), metadata, detail)]
+        # A namespace that was taken from the path is shown in its usual place.
+        leading = {key: metadata[key] for key in ("name", "generateName", "namespace") if key in metadata}
+        return [invalid(Path("metadata"), leading | metadata, detail)]
     return []
 
 

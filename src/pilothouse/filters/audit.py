@@ -24,7 +24,7 @@ from pilothouse.audit.policy import NONE, PANIC, REQUEST_RECEIVED, RESPONSE_COMP
 from pilothouse.audit.sinks import Sink
 from pilothouse.authn.user import User
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import error_response
+from pilothouse.filters.refusing import undecided
 from pilothouse.filters.timeout import is_long_running
 from pilothouse.filters.types import Handler
 from pilothouse.machinery import errors
@@ -86,7 +86,7 @@ def with_audit(following: Handler, auditing: Auditing) -> Handler:
         event = request.audit = Event(request, verdict, request.user)
         if not await store(event, REQUEST_RECEIVED):
             auditing.metrics.rejected.value += 1
-            return error_response(request, errors.internal_error("failed to store audit event"))
+            return undecided(request, "failed to store audit event")
         try:
             response = await following(request)
         except (Exception, asyncio.CancelledError) as error:

@@ -80,6 +80,13 @@ def test_a_status_becomes_the_response_status(make_request):
     }
 
 
+def test_details_without_content_stay(make_request):
+    event = Event(make_request(), Verdict(METADATA), None)
+    event.status = {"kind": "Status", "status": "Failure", "reason": "Forbidden", "details": {}}
+    event.note_response(403, None)
+    assert decoded(event)["responseStatus"]["details"] == {}
+
+
 def test_impersonation(make_request):
     request = make_request()
     event = Event(request, Verdict(METADATA), request.user)
