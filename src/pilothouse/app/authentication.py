@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pilothouse.apis.strategy import Context, Object
+from pilothouse.app.configuration_file import ConfigurationFile
 from pilothouse.authn import building
 from pilothouse.authn.authentication_configuration import (
     AuthenticationConfiguration,
@@ -97,19 +98,17 @@ class Authentication:
         if self._signer_calls is not None:
             self.metrics.signer = SignerMetrics()
             self._signer = ExternalSigner(self._signer_calls, self.metrics.signer)
-        self._file = (
-            WatchedFile(flags.authentication_config, lambda data: parse_configuration(data, self.issuers))
-            if flags.authentication_config
-            else None
-        )
+        self._file: ConfigurationFile[AuthenticationConfiguration] | None = None
+        if flags.authentication_config:
+            self._file = ConfigurationFile(
+                flags.authentication_config, lambda data: parse_configuration(data, self.issuers), self.metrics.reloads
+            )
         self._configuration: AuthenticationConfiguration | None = None
         if self._file is not None:
             self._accept(self._file.value)
         self._oidc_authority = WatchedFile(flags.oidc_ca_file, _read_authority) if flags.oidc_ca_file else None
         self._settings = self._read_flags()
         self._built = self._build()
-        if self._file is not None:
-            self.metrics.reloads.in_force(self._file.content)
         exchangeable = self._file is not None or self._oidc_authority is not None
         self._replaceable = Replaceable(self._built.authenticator) if exchangeable else None
         self.authenticator: Authenticator = self._replaceable or self._built.authenticator
@@ -186,22 +185,12 @@ class Authentication:
             self._settings = self._read_flags()
             self._replace()
             logger.info("%s changed and was read again", self._oidc_authority.path)
-        if self._file is None:
-            return
-        if self._file.poll():
-            try:
-                self._accept(self._file.value)
-                self._replace()
-            except (OSError, ValueError) as error:
-                logger.error("%s cannot be used: %s", self._file.path, error)
-                self.metrics.reloads.note("failure")
-                return
-            self.metrics.reloads.note("success")
-            self.metrics.reloads.in_force(self._file.content)
-            logger.info("%s changed and was read again", self._file.path)
-        elif (fault := self._file.take_error()) is not None:
-            self.metrics.reloads.note("failure")
-            logger.error("%s cannot be used: %s", self._file.path, fault)
+        if self._file is not None:
+            self._file.poll_into(self._take)
+
+    def _take(self, configuration: AuthenticationConfiguration) -> None:
+        self._accept(configuration)
+        self._replace()
 
     def _accept(self, configuration: AuthenticationConfiguration) -> None:
         """Go by a content of the file from now on. Raises ``ValueError``.

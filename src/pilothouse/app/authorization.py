@@ -7,12 +7,11 @@ replaces the chain at once; the RBAC index and the node graph live on.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Final
 
+from pilothouse.app.configuration_file import ConfigurationFile
 from pilothouse.authn.outgoing import OutgoingCalls
 from pilothouse.authn.user import User
-from pilothouse.authn.watched_file import WatchedFile
 from pilothouse.authn.webhook_kubeconfig import read_webhook_kubeconfig
 from pilothouse.authz import building
 from pilothouse.authz.abac import ABACAuthorizer
@@ -34,7 +33,6 @@ from pilothouse.registry.storage import StorageFactory
 if TYPE_CHECKING:
     from pilothouse.options import ServerOptions
 
-logger = logging.getLogger(__name__)
 _RBAC_KINDS: Final = {
     "clusterroles": "ClusterRole",
     "roles": "Role",
@@ -78,12 +76,12 @@ class Authorization:
         self.index, self._graph = Index(), graph.Graph()
         self.followers: list[Follower] = []
         self._abac = ABACAuthorizer(flags.policy_file) if flags.policy_file else None
-        self._file = WatchedFile(flags.config, parse_configuration) if flags.config else None
+        self._file = (
+            ConfigurationFile(flags.config, parse_configuration, self.metrics.reloads) if flags.config else None
+        )
         chain = self._file.value if self._file is not None else authorizers_from_modes(flags.mode or ("AlwaysAllow",))
         self._types = [entry.type for entry in chain]
         union = self._build(chain)
-        if self._file is not None:
-            self.metrics.reloads.in_force(self._file.content)
         self._replaceable = Replaceable(union) if self._file is not None else None
         self.authorizer: Replaceable | Union = self._replaceable or union
         self._follow_roles(storage)
@@ -151,25 +149,15 @@ class Authorization:
         """Re-read files that changed. Not to be called on the event loop."""
         if self._abac is not None:
             self._abac.file.poll()
-        if self._file is None or self._replaceable is None:
-            return
-        if self._file.poll():
-            try:
-                required = set(self._types) - {"Webhook"}
-                present = {entry.type for entry in self._file.value}
-                if not required <= present:
-                    raise ValueError(f"missing required types: [{' '.join(sorted(required - present))}]")
-                self._replaceable.current = self._build(self._file.value)
-            except (OSError, ValueError) as error:
-                logger.error("%s cannot be used: %s", self._file.path, error)
-                self.metrics.reloads.note("failure")
-                return
-            self.metrics.reloads.note("success")
-            self.metrics.reloads.in_force(self._file.content)
-            logger.info("%s changed and was read again", self._file.path)
-        elif (fault := self._file.take_error()) is not None:
-            self.metrics.reloads.note("failure")
-            logger.error("%s cannot be used: %s", self._file.path, fault)
+        if self._file is not None:
+            self._file.poll_into(self._take)
+
+    def _take(self, chain: tuple[ConfiguredAuthorizer, ...]) -> None:
+        required, present = set(self._types) - {"Webhook"}, {entry.type for entry in chain}
+        if not required <= present:
+            raise ValueError(f"missing required types: [{' '.join(sorted(required - present))}]")
+        assert self._replaceable is not None
+        self._replaceable.current = self._build(chain)
 
     async def start(self) -> None:
         """Follow the objects that decide, and wait until all there are have been seen."""

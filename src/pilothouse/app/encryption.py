@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING
 
+from pilothouse.app.configuration_file import ConfigurationFile
 from pilothouse.authn.metrics import ReloadMetrics
-from pilothouse.authn.watched_file import WatchedFile
 from pilothouse.storage.backends.contract import Backend
 from pilothouse.storage.encryption.backend import EncryptedBackend
 from pilothouse.storage.encryption.configuration import KMS, parse_configuration
@@ -19,8 +18,6 @@ from pilothouse.storage.encryption.transformers import Transformers
 if TYPE_CHECKING:
     from pilothouse.options import ServerOptions
 
-logger = logging.getLogger(__name__)
-
 
 class Encryption:
     """The encrypting backend and what keeps its keys fresh."""
@@ -30,10 +27,9 @@ class Encryption:
         self._metrics, self.reloads = metrics, ReloadMetrics("encryption", "encryption configuration", server)
         self._root, self._reload = flags.etcd_prefix, flags.encryption_provider_config_automatic_reload
         try:
-            self._file = WatchedFile(flags.encryption_provider_config, parse_configuration)
+            self._file = ConfigurationFile(flags.encryption_provider_config, parse_configuration, self.reloads)
         except ValueError as error:
             raise ValueError(f"error while parsing file {flags.encryption_provider_config}: {error}") from None
-        self.reloads.in_force(self._file.content)
         self.backend = EncryptedBackend(backend, self._make())
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -44,19 +40,13 @@ class Encryption:
     async def poll(self) -> None:
         """Look whether the file changed, where that is wanted."""
         if not self._reload or not await asyncio.to_thread(self._file.poll):
-            fault = self._file.take_error()
-            if fault is not None:
-                self.reloads.note("failure")
-                logger.error("%s cannot be used: %s", self._file.path, fault)
             return
         made = self._make()
         old, tasks = self.backend.transformers, self._tasks
         self._tasks = []
         await self._begin(made)
         self.backend.transformers = made
-        self.reloads.note("success")
-        self.reloads.in_force(self._file.content)
-        logger.info("%s changed and was read again", self._file.path)
+        self._file.accepted()
         await _end(old, tasks)
 
     def fault(self) -> str:
