@@ -294,3 +294,20 @@ def test_names_that_files_would_own(kind: Any) -> None:
     assert len(usual.faults(body)) == 1
     assert switched.faults(body) == []
     assert switched.warnings[0].startswith('metadata.name: names ending with ".static.k8s.io" are reserved')
+
+
+def test_groups_that_preempt(kind: Any) -> None:
+    body = {"metadata": {"name": "a", "namespace": "ns"}, "spec": {"schedulingPolicy": {"basic": {}}}}
+    usual, on = "GenericWorkload=true", "PodGroupPreemptionPolicy=true"
+    assert "preemptionPolicy" not in kind("scheduling.k8s.io/v1beta1", "podgroups", usual).create(body)["spec"]
+    made = kind("scheduling.k8s.io/v1beta1", "podgroups", usual, on).create(body)
+    assert made["spec"]["preemptionPolicy"] == "PreemptLowerPriority"
+
+
+def test_constraints_of_claims_without_capacity_to_share(kind: Any) -> None:
+    request = {"name": "r", "exactly": {"deviceClassName": "c"}}
+    spec = {"devices": {"requests": [request], "constraints": [{}]}}
+    body = {"metadata": {"name": "a", "namespace": "ns"}, "spec": spec}
+    assert "distinctAttribute" in kind("resource.k8s.io/v1", "resourceclaims").faults(body)[0]
+    faults = kind("resource.k8s.io/v1", "resourceclaims", "DRAConsumableCapacity=false").faults(body)
+    assert faults == ["spec.devices.constraints[0].matchAttribute: Required value"]

@@ -1,4 +1,7 @@
-"""What makes the policy of a shared device's capacity wrong: which amounts may be asked for."""
+"""What makes the policy of a shared device's capacity wrong: which amounts may be asked for.
+
+Amounts are whole numbers, rounded up, unless a feature allows fractions.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ _OPTIONS_LIMIT: Final = 10
 _INT64_MAX: Final = 2**63 - 1
 
 
-def validate_policy(most: str, policy: Object, path: Path, errs: list[FieldError]) -> None:
+def validate_policy(most: str, policy: Object, path: Path, errs: list[FieldError], *, fractions: bool = False) -> None:
     """Faults of a request policy; ``most`` is the capacity itself."""
     values, span, default = policy.get("validValues") or [], policy.get("validRange"), policy.get("default")
     if values and span is not None:
@@ -22,15 +25,17 @@ def validate_policy(most: str, policy: Object, path: Path, errs: list[FieldError
         if default is None:
             errs.append(required(path.child("default"), "required when validValues is defined"))
         else:
-            _validate_values(default, most, values, path.child("validValues"), errs)
+            _validate_values(default, most, values, path.child("validValues"), errs, fractions)
     elif span is not None:
         if default is None:
             errs.append(required(path.child("default"), "required when validRange is defined"))
         else:
-            _validate_range(default, most, span, path.child("validRange"), errs)
+            _validate_range(default, most, span, path.child("validRange"), errs, fractions)
 
 
-def _validate_values(default: str, most: str, values: list[str], path: Path, errs: list[FieldError]) -> None:
+def _validate_values(
+    default: str, most: str, values: list[str], path: Path, errs: list[FieldError], fractions: bool
+) -> None:
     amounts = [parse(value) for value in values]
     unsorted = [at for at in range(1, len(amounts)) if amounts[at - 1] > amounts[at]]
     errs += (invalid(path.index(at), values[at], "values must be sorted in ascending order") for at in unsorted)
@@ -42,14 +47,15 @@ def _validate_values(default: str, most: str, values: list[str], path: Path, err
     for at, amount in enumerate(amounts):
         if amount > limit:
             errs.append(invalid(path.index(at), values[at], f"option is larger than capacity value: {most}"))
-    for at, amount in enumerate(amounts):
-        if amount in amounts[:at]:
-            errs.append(duplicate(path.index(at), str(amount.as_decimal())))
+    keys = [str(amount.as_decimal() if fractions else amount.value()) for amount in amounts]
+    errs += (duplicate(path.index(at), key) for at, key in enumerate(keys) if key in keys[:at])
     if parse(default) not in amounts:
         errs.append(invalid(path, default, "default value is not valid according to the requestPolicy"))
 
 
-def _validate_range(default: str, most: str, span: Object, path: Path, errs: list[FieldError]) -> None:
+def _validate_range(
+    default: str, most: str, span: Object, path: Path, errs: list[FieldError], fractions: bool
+) -> None:
     least, top, step = span.get("min"), span.get("max"), span.get("step")
     if least is None:
         errs.append(required(path.child("min"), "required when validRange is defined"))
@@ -67,7 +73,7 @@ def _validate_range(default: str, most: str, span: Object, path: Path, errs: lis
             errs.append(invalid(path.child("default"), default, f"default is more than max: {top}"))
     named = {"default": default, "min": least, "max": top, "step": step}
     amounts = {name: parse(text) for name, text in named.items() if text is not None}
-    fractional = any(amount.as_decimal() % 1 for amount in amounts.values())
+    fractional = fractions and any(amount.as_decimal() % 1 for amount in amounts.values())
     if fractional:
         bad = [name for name, amount in amounts.items() if amount.as_decimal() * 1000 % 1]
         errs += (invalid(path.child(n), named[n], "value cannot be represented as a milli value") for n in bad)
@@ -90,8 +96,9 @@ def _validate_step(
         errs.append(invalid(where, named["step"], why))
     if not fractional and _out_of_bounds(amounts, named, path, errs):
         return
+    taken = {name: amount.milli_value() if fractional else amount.value() for name, amount in amounts.items()}
     for name in ("default", "max"):
-        if name in amounts and (amounts[name].as_decimal() - least.as_decimal()) % step.as_decimal():
+        if name in taken and (taken[name] - taken["min"]) % taken["step"]:
             why = f"value is not a multiple of a given step ({named['step']}) from ({named['min']})"
             errs.append(invalid(where, named[name], why))
 

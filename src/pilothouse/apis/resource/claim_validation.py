@@ -37,7 +37,7 @@ def request_names(spec: Object) -> RequestNames:
     return {r.get("name", ""): {a.get("name", "") for a in r.get("firstAvailable") or ()} for r in requests}
 
 
-def validate_claim_spec(spec: Object, path: Path, faults: Faults) -> None:
+def validate_claim_spec(spec: Object, path: Path, faults: Faults, gates: frozenset[str]) -> None:
     """Faults of a claim's spec."""
     claim, where = spec.get("devices") or {}, path.child("devices")
     known = request_names(spec)
@@ -49,7 +49,7 @@ def validate_claim_spec(spec: Object, path: Path, faults: Faults) -> None:
     constraints = claim.get("constraints") or []
     if declare_limit(constraints, _LIST_LIMIT, where.child("constraints"), faults):
         for position, constraint in enumerate(constraints):
-            _validate_constraint(constraint, known, where.child("constraints").index(position), faults)
+            _validate_constraint(constraint, known, where.child("constraints").index(position), faults, gates)
     config = claim.get("config") or []
     if declare_limit(config, _LIST_LIMIT, where.child("config"), faults):
         for position, one in enumerate(config):
@@ -151,10 +151,14 @@ def validate_toleration(toleration: Object, path: Path, faults: Faults) -> None:
         faults.declared.append(not_supported(path.child("effect"), effect, TAINT_EFFECTS))
 
 
-def _validate_constraint(constraint: Object, known: RequestNames, path: Path, faults: Faults) -> None:
+def _validate_constraint(
+    constraint: Object, known: RequestNames, path: Path, faults: Faults, gates: frozenset[str]
+) -> None:
     validate_request_refs(constraint.get("requests") or [], known, path.child("requests"), faults)
     same, distinct = constraint.get("matchAttribute"), constraint.get("distinctAttribute")
-    if same is None and distinct is None:
+    if same is None and distinct is None and "DRAConsumableCapacity" not in gates:
+        faults.errors.append(required(path.child("matchAttribute"), ""))
+    elif same is None and distinct is None:
         why = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
         faults.errors.append(required(path, why))
     if same is not None:

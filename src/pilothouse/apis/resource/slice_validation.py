@@ -56,8 +56,8 @@ _SEMVER: Final = re.compile(
 _PLACES: Final = "`nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection`"
 
 
-def validate_slice(obj: Object, old: Object | None = None) -> list[FieldError]:
-    """Faults of a slice: driver, pool and node never change."""
+def validate_slice(obj: Object, old: Object | None = None, *, fractions: bool = False) -> list[FieldError]:
+    """Faults of a slice: driver, pool and node never change. ``fractions``: whether capacity may be asked in parts."""
     faults = Faults()
     spec, before = obj["spec"], old["spec"] if old is not None else None
     pool = spec.get("pool") or {}
@@ -74,7 +74,7 @@ def validate_slice(obj: Object, old: Object | None = None) -> list[FieldError]:
     _validate_places(spec, faults.errors)
     if spec.get("sharedCounters") is not None and spec.get("devices") is not None:
         faults.errors.append(invalid(_SPEC, "", "only one of `sharedCounters` or `devices` is allowed"))
-    _validate_devices(spec, before, faults)
+    _validate_devices(spec, before, faults, fractions)
     _validate_counter_sets(spec.get("sharedCounters") or [], _SPEC.child("sharedCounters"), faults)
     return faults.listed()
 
@@ -120,7 +120,7 @@ def _check_node(name: str, path: Path, errs: list[FieldError]) -> None:
     errs += (invalid(path, name, message) for message in names.check_dns1123_subdomain(name))
 
 
-def _validate_devices(spec: Object, before: Object | None, faults: Faults) -> None:
+def _validate_devices(spec: Object, before: Object | None, faults: Faults, fractions: bool) -> None:
     devices, path = spec.get("devices") or [], _SPEC.child("devices")
     advanced = any(device.get("taints") or device.get("consumesCounters") for device in devices)
     limit = _ADVANCED_DEVICES_LIMIT if advanced else _DEVICES_LIMIT
@@ -129,7 +129,7 @@ def _validate_devices(spec: Object, before: Object | None, faults: Faults) -> No
         return
     had = {device.get("name", ""): device for device in (before or {}).get("devices") or ()}
     for position, device in enumerate(devices):
-        _validate_device(device, had.get(device.get("name", "")), spec, path.index(position), faults)
+        _validate_device(device, had.get(device.get("name", "")), spec, path.index(position), faults, fractions)
     seen: set[str] = set()
     for position, device in enumerate(devices):
         name = device.get("name", "")
@@ -138,7 +138,9 @@ def _validate_devices(spec: Object, before: Object | None, faults: Faults) -> No
         seen.add(name)
 
 
-def _validate_device(device: Object, old: Object | None, spec: Object, path: Path, faults: Faults) -> None:
+def _validate_device(
+    device: Object, old: Object | None, spec: Object, path: Path, faults: Faults, fractions: bool
+) -> None:
     check_label(device.get("name", ""), path.child("name"), faults.errors)
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
     if len(attributes) + len(capacity) > _ENTRIES_LIMIT:
@@ -148,7 +150,7 @@ def _validate_device(device: Object, old: Object | None, spec: Object, path: Pat
         check_qualified_name(name, path.child("attributes"), faults.errors)
         _validate_attribute(attribute, path.child("attributes").key(shorten(name, _KEY_LENGTH)), faults)
     if old is None or old.get("capacity") != device.get("capacity"):
-        _validate_capacity(device, capacity, path.child("capacity"), faults.errors)
+        _validate_capacity(device, path.child("capacity"), faults.errors, fractions)
     _validate_consumptions(device.get("consumesCounters") or [], path.child("consumesCounters"), faults)
     if old is None or old.get("taints") != device.get("taints"):
         _validate_taints(device.get("taints") or [], path.child("taints"), faults)
@@ -174,15 +176,15 @@ def _validate_attribute(attribute: Object, path: Path, faults: Faults) -> None:
         faults.declared.append(invalid(path, f"{{{', '.join(given)}}}", f"must specify exactly one of: {listed}"))
 
 
-def _validate_capacity(device: Object, capacity: Object, path: Path, errs: list[FieldError]) -> None:
+def _validate_capacity(device: Object, path: Path, errs: list[FieldError], fractions: bool) -> None:
     shared = bool(device.get("allowMultipleAllocations"))
-    for name, one in capacity.items():
+    for name, one in (device.get("capacity") or {}).items():
         check_qualified_name(name, path, errs)
         policy, where = one.get("requestPolicy"), path.key(shorten(name, _KEY_LENGTH)).child("requestPolicy")
         if policy is not None and not shared:
             errs.append(forbidden(where, "allowMultipleAllocations must be true"))
         elif policy is not None:
-            validate_policy(one.get("value", "0"), policy, where, errs)
+            validate_policy(one.get("value", "0"), policy, where, errs, fractions=fractions)
 
 
 def _validate_taints(taints: list[Object], path: Path, faults: Faults) -> None:

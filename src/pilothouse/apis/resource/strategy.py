@@ -36,6 +36,7 @@ from pilothouse.machinery.go_quote import quote
 _SPEC: Final = Path("spec")
 _CONFIG_LIMIT: Final = 32
 _CONDITIONS_LIMIT: Final = 8
+_FRACTIONS: Final = "DRAFractionalCapacityRange"
 
 
 def default_claim(spec: Object, status: Object | None = None) -> None:
@@ -114,7 +115,7 @@ class ClaimStrategy(StatusKeeper):
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         faults = Faults()
-        validate_claim_spec(obj["spec"], _SPEC, faults)
+        validate_claim_spec(obj["spec"], _SPEC, faults, self.gates)
         return faults.listed()
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
@@ -148,7 +149,7 @@ class ClaimTemplateStrategy(Strategy):
     def _faults(self, obj: Object) -> Faults:
         faults = Faults()
         validate_template_metadata(obj["spec"].get("metadata") or {}, _SPEC.child("metadata"), faults.errors)
-        validate_claim_spec(obj["spec"]["spec"], _SPEC.child("spec"), faults)
+        validate_claim_spec(obj["spec"]["spec"], _SPEC.child("spec"), faults, self.gates)
         return faults
 
 
@@ -243,10 +244,10 @@ class SliceStrategy(Strategy):
             _stamp(device.get("taints"))
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return validate_slice(obj)
+        return validate_slice(obj, fractions=_FRACTIONS in self.gates)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return validate_slice(obj, old)
+        return validate_slice(obj, old, fractions=_FRACTIONS in self.gates)
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
         driver = obj["spec"].get("driver", "")

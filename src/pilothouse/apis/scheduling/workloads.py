@@ -144,13 +144,20 @@ def _validate_controller(ref: Object | None, before: Object | None, path: Path, 
                 errs += (invalid(path.child(name), ref[name], m) for m in names.check_path_segment_name(ref[name]))
 
 
+def default_group(spec: Object, gates: frozenset[str]) -> None:
+    """Pods of a group go one at a time, and others go for them where groups may say so."""
+    spec.setdefault("disruptionMode", {"single": {}})
+    if "PodGroupPreemptionPolicy" in gates:
+        spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+
 class GroupStatusStrategy(ResettingStatusStrategy):
     """What the scheduler reports about a group."""
 
     allow_unconditional_update = False
 
     def default(self, obj: Object) -> None:
-        obj["spec"].setdefault("disruptionMode", {"single": {}})
+        default_group(obj["spec"], self.gates)
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         super().prepare_for_update(ctx, obj, old)
@@ -198,7 +205,7 @@ class PodGroupStrategy(StatusKeeper):
     )
 
     def default(self, obj: Object) -> None:
-        obj["spec"].setdefault("disruptionMode", {"single": {}})
+        default_group(obj["spec"], self.gates)
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return validate_group(obj, None, self.count)

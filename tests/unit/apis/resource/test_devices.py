@@ -221,3 +221,23 @@ def test_policies_of_shared_capacity(policy: Object, expected: list[str]) -> Non
     errs: list[FieldError] = []
     validate_policy("10", policy, Path("p"), errs)
     assert [str(error) for error in errs] == expected
+
+
+@pytest.mark.parametrize(
+    ("policy", "whole", "parts"),
+    [
+        ({"default": "1", "validValues": ["500m", "1"]}, ['p.validValues[1]: Duplicate value: "1"'], []),
+        ({"default": "750m", "validRange": {"min": "250m", "step": "500m"}}, [], []),
+        ({"default": "600m", "validRange": {"min": "250m", "step": "500m"}}, [], [
+            'p.validRange.step: Invalid value: "600m": value is not a multiple of a given step (500m) from (250m)',
+        ]),
+        ({"default": "1", "validRange": {"min": "100u"}}, [], [
+            'p.validRange.min: Invalid value: "100u": value cannot be represented as a milli value',
+        ]),
+    ],
+)  # fmt: skip
+def test_capacity_in_parts_is_a_feature(policy: Object, whole: list[str], parts: list[str]) -> None:
+    for fractions, expected in ((False, whole), (True, parts)):
+        errs: list[FieldError] = []
+        validate_policy("10", policy, Path("p"), errs, fractions=fractions)
+        assert [str(error) for error in errs] == expected
