@@ -96,6 +96,13 @@ def test_nobody_grants_what_they_do_not_hold(server):
     assert server.call("POST", path, binding, as_user("climber"))[0] == 403
     own = {"metadata": {"name": "own"}, "rules": rules}
     assert server.call("POST", f"{ROLES}/namespaces/{namespace}/roles", own, as_user("climber"))[0] == 201
+    path = f"{ROLES}/namespaces/{namespace}/roles"
+    named = {**rules[0], "resources": ["roles"], "resourceNames": ["chosen"], "verbs": ["escalate"]}
+    grant(server, namespace, "chooser", [*rules, named])
+    chosen = {**more, "metadata": {"name": "chosen"}}
+    assert server.call("POST", path, chosen, as_user("chooser"))[0] == 403
+    assert server.call("PUT", f"{path}/chosen", chosen, as_user("chooser"))[0] == 201
+    assert server.call("PUT", f"{path}/more", more, as_user("chooser"))[0] == 403
     own["rules"] = more["rules"]
     assert server.call("PUT", f"{ROLES}/namespaces/{namespace}/roles/own", own, as_user("climber"))[0] == 403
 

@@ -56,8 +56,7 @@ class EscalationGuard:
                 old,
                 resource=resource,
                 namespace=attributes.namespace,
-                # A POST names no object in its path, so no right to a named one covers it.
-                request_name="" if attributes.operation == CREATE else attributes.name,
+                request_name=attributes.path_name,
             )
         elif resource in _BINDINGS:
             await check_binding(

@@ -92,7 +92,7 @@ def _validate_rollout(strategy: Object, path: Path, errs: list[FieldError]) -> N
 def _shown(strategy: Object) -> Any:
     shown = internal_form("apps.v1.DeploymentStrategy", strategy)
     if shown["RollingUpdate"]:
-        shown["RollingUpdate"] = {key: value or 0 for key, value in shown["RollingUpdate"].items()}
+        shown["RollingUpdate"] = {key: 0 if value is None else value for key, value in shown["RollingUpdate"].items()}
     return shown
 
 

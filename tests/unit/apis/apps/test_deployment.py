@@ -81,6 +81,14 @@ def test_defaults_are_idempotent_and_what_a_body_decodes_to(make: Make) -> None:
             ],
         ),
         (
+            {"strategy": {"type": "BlueGreen", "rollingUpdate": {"maxSurge": ""}}},
+            [
+                "spec.strategy: Unsupported value: "
+                '{"Type":"BlueGreen","RollingUpdate":{"MaxUnavailable":0,"MaxSurge":""}}: '
+                'supported values: "Recreate", "RollingUpdate"'
+            ],
+        ),
+        (
             {"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}},
             ["spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'"],
         ),

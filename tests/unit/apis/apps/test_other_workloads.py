@@ -69,6 +69,14 @@ def test_a_plain_workload_is_valid_and_decodes_to_itself(make: Make, kind: str) 
                 '"RollingUpdate", "OnDelete"'
             ],
         ),
+        (
+            "DaemonSet",
+            {"updateStrategy": {"type": "Surge", "rollingUpdate": {"maxSurge": ""}}},
+            [
+                'spec.updateStrategy: Unsupported value: {"Type":"Surge","RollingUpdate":{"MaxUnavailable":0,'
+                '"MaxSurge":""}}: supported values: "RollingUpdate", "OnDelete"'
+            ],
+        ),
         ("DaemonSet", {"updateStrategy": {"type": "OnDelete"}}, []),
         (
             "StatefulSet",
