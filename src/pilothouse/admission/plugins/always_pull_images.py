@@ -7,6 +7,7 @@ from typing import Any
 
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.refusals import forbidden
+from pilothouse.apis.core.pod_spec.walking import containers_at, containers_of
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import Path, aggregate, not_supported
@@ -44,9 +45,8 @@ class AlwaysPullImages(Plugin):
 
 def _policies(spec: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any], str]]:
     path = Path("spec")
-    for kind in ("initContainers", "containers", "ephemeralContainers"):
-        for position, container in enumerate(spec.get(kind) or ()):
-            yield path.child(kind).index(position), container, "imagePullPolicy"
+    for container, at in containers_at(spec, path):
+        yield at, container, "imagePullPolicy"
     for position, volume in enumerate(spec.get("volumes") or ()):
         if volume.get("image") is not None:
             yield path.child("volumes").index(position).child("image"), volume["image"], "pullPolicy"
@@ -59,6 +59,4 @@ def _has_no_new_image(attributes: Attributes) -> bool:
 
 
 def _images(pod: dict[str, Any]) -> set[str]:
-    spec = pod.get("spec") or {}
-    kinds = ("initContainers", "containers", "ephemeralContainers")
-    return {container.get("image", "") for kind in kinds for container in spec.get(kind) or ()}
+    return {container.get("image", "") for container in containers_of(pod.get("spec") or {})}

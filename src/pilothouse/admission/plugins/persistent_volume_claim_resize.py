@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
-from pilothouse.admission.pod_resources import read_amounts
 from pilothouse.admission.quota.claims import storage_class
 from pilothouse.admission.refusals import forbidden
+from pilothouse.apis.core.pod_spec.amounts import read_amounts
 from pilothouse.endpoints.admission import UPDATE, Attributes
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.quantity import ZERO, Quantity

@@ -6,9 +6,9 @@ from typing import Any
 
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
-from pilothouse.admission.pod_resources import add, pod_amounts, read_amounts
 from pilothouse.admission.quota.pods import is_pod_level
 from pilothouse.admission.refusals import forbidden
+from pilothouse.apis.core.pod_spec.amounts import add, pod_amounts, read_amounts
 from pilothouse.endpoints.admission import UPDATE, Attributes
 from pilothouse.machinery import errors
 from pilothouse.machinery.go_quote import quote

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from pilothouse.admission.pod_resources import Amounts
+from pilothouse.apis.core.pod_spec.amounts import Amounts
 from pilothouse.machinery.quantity import ZERO, Quantity
 
 ONE = Quantity(1)

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from pilothouse.admission.objects import Objects
-from pilothouse.admission.pod_resources import Amounts, read_amounts
 from pilothouse.admission.quota.amounts import ONE, count
 from pilothouse.admission.quota.evaluators import Evaluator, Object, Scope
 from pilothouse.admission.quota.pods import PodEvaluator, is_extended_in_quota
 from pilothouse.admission.quota.scopes import claim_in_scope
+from pilothouse.apis.core.pod_spec.amounts import Amounts, read_amounts
 from pilothouse.endpoints.admission import CREATE, UPDATE
 from pilothouse.machinery.quantity import ZERO
 

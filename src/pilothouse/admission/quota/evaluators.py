@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from pilothouse.admission.pod_resources import Amounts
 from pilothouse.admission.quota.amounts import ONE, count
+from pilothouse.apis.core.pod_spec.amounts import Amounts
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery.gvk import GroupResource
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from pilothouse.apis.core.pod_spec.walking import containers_of
+
 CONFIG_MAP: Final = "configmaps"
 SECRET: Final = "secrets"
 CLAIM: Final = "persistentvolumeclaims"
@@ -26,9 +28,8 @@ def references_of_pod(pod: Struct) -> set[tuple[str, str]]:
     spec = pod.get("spec") or {}
     found = {(SERVICE_ACCOUNT, spec.get("serviceAccountName", ""))}
     found.update((SECRET, _name(reference)) for reference in spec.get("imagePullSecrets") or ())
-    for kind in ("initContainers", "containers", "ephemeralContainers"):
-        for container in spec.get(kind) or ():
-            found.update(_of_container(container))
+    for container in containers_of(spec):
+        found.update(_of_container(container))
     for volume in spec.get("volumes") or ():
         found.update(_of_volume(volume, pod["metadata"]["name"]))
     found.update((RESOURCE_CLAIM, name) for name in _resource_claims(pod))

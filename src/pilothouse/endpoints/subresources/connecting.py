@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import orjson
 
+from pilothouse.apis.core.pod_spec.walking import containers_of
 from pilothouse.apis.resources import Resource, Subresource
 from pilothouse.apis.strategy import Object
 from pilothouse.apis.validating import NEGATIVE
@@ -30,7 +31,6 @@ from pilothouse.registry.store.store import Store
 
 PODS: Final = GroupResource("", "pods")
 DIAL_SECONDS: Final = 30.0
-_CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 _NOT_POSITIVE: Final = "must be greater than 0"
 _UNSUPPORTED: Final = "connections to kubelets are not supported"
 
@@ -96,7 +96,7 @@ async def _pod(scope: ResourceScope, request: APIRequest) -> Object:
 def choose_container(pod: Object, wanted: str) -> str:
     """The container meant; a pod with a single one need not be told which."""
     name, spec = pod["metadata"]["name"], pod["spec"]
-    known = [container.get("name", "") for kind in _CONTAINER_LISTS for container in spec.get(kind) or ()]
+    known = [container.get("name", "") for container in containers_of(spec)]
     if wanted:
         if wanted not in known:
             raise errors.bad_request(f"container {wanted} is not valid for pod {name}")

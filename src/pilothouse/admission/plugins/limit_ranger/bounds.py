@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pilothouse.admission.plugins.limit_ranger.compiled import CompiledRange, Limit
-from pilothouse.admission.pod_resources import POD_LEVEL, Amounts, pod_amounts, read_amounts
+from pilothouse.apis.core.pod_spec.amounts import POD_LEVEL, Amounts, pod_amounts, read_amounts
 from pilothouse.machinery.quantity import MAX_MILLI_VALUE, ZERO, Quantity
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pilothouse.admission.pod_resources import Amounts, read_amounts
+from pilothouse.apis.core.pod_spec.amounts import Amounts, read_amounts
 
 
 @dataclass(slots=True)

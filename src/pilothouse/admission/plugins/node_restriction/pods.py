@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pilothouse.admission.plugins.service_account.secret_references import references_secret
 from pilothouse.admission.refusals import forbidden
+from pilothouse.apis.core.pod_spec.walking import containers_of
 from pilothouse.endpoints.admission import UPDATE, Attributes
 from pilothouse.machinery.go_quote import quote
 
@@ -71,14 +72,13 @@ def find_reference(spec: dict[str, Any]) -> str:
 
 
 def _references_config_map(spec: dict[str, Any]) -> bool:
-    for kind in ("initContainers", "containers", "ephemeralContainers"):
-        for container in spec.get(kind) or ():
-            for source in container.get("envFrom") or ():
-                if (source.get("configMapRef") or {}).get("name"):
-                    return True
-            for variable in container.get("env") or ():
-                if ((variable.get("valueFrom") or {}).get("configMapKeyRef") or {}).get("name"):
-                    return True
+    for container in containers_of(spec):
+        for source in container.get("envFrom") or ():
+            if (source.get("configMapRef") or {}).get("name"):
+                return True
+        for variable in container.get("env") or ():
+            if ((variable.get("valueFrom") or {}).get("configMapKeyRef") or {}).get("name"):
+                return True
     for volume in spec.get("volumes") or ():
         if (volume.get("configMap") or {}).get("name"):
             return True

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pilothouse.admission.refusals import forbidden
+from pilothouse.apis.core.pod_spec.walking import containers_of
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import errors
 
@@ -32,10 +33,9 @@ def references_secret(spec: dict[str, Any]) -> bool:
 def _secret_names(spec: dict[str, Any]) -> Iterator[str]:
     for reference in spec.get("imagePullSecrets") or ():
         yield reference.get("name", "")
-    for kind in ("initContainers", "containers", "ephemeralContainers"):
-        for container in spec.get(kind) or ():
-            for name, _ in _environment_secrets(container):
-                yield name
+    for container in containers_of(spec):
+        for name, _ in _environment_secrets(container):
+            yield name
     for volume in spec.get("volumes") or ():
         yield from _volume_secrets(volume)
 

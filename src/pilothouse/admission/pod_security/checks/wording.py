@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from pilothouse.apis.core.pod_spec.walking import containers_of
+
 Metadata = dict[str, Any]
 Spec = dict[str, Any]
 Fault = tuple[str, str]
@@ -13,9 +15,8 @@ Fault = tuple[str, str]
 
 def containers(spec: Spec) -> Iterator[tuple[str, dict[str, Any]]]:
     """All containers of a pod, init ones first and ephemeral ones last, by name."""
-    for kind in ("initContainers", "containers", "ephemeralContainers"):
-        for container in spec.get(kind) or ():
-            yield container.get("name", ""), container
+    for container in containers_of(spec):
+        yield container.get("name", ""), container
 
 
 def contexts(spec: Spec) -> Iterator[tuple[str, dict[str, Any]]]:

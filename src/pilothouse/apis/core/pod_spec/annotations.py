@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from pilothouse.apis.core.annotated import TOLERATION, AnnotationError, read_structs
 from pilothouse.apis.core.pod_spec.paths import has_backsteps
 from pilothouse.apis.core.pod_spec.tolerations import validate_tolerations
+from pilothouse.apis.core.pod_spec.walking import containers_at, containers_of
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid
 from pilothouse.machinery.go_quote import quote
 
@@ -24,7 +24,6 @@ SECCOMP_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
 SECCOMP_PREFIX: Final = "container.seccomp.security.alpha.kubernetes.io/"
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"
-_CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 _LEGACY: Final = tuple(
     f"pod.{stage}.kubernetes.io/init-container{what}" for what in ("s", "-statuses") for stage in ("beta", "alpha")
 )
@@ -67,7 +66,7 @@ def validate_pod_annotations(
             _validate_seccomp(value, path.child(key), errs)
     confined = [key for key in annotations if key.startswith(APP_ARMOR_PREFIX)]
     if confined:
-        names = {container.get("name") for kind in _CONTAINER_LISTS for container in spec.get(kind) or ()}
+        names = {container.get("name") for container in containers_of(spec)}
         for key in confined:
             _validate_app_armor(key, annotations[key], names, path, errs)
 
@@ -102,15 +101,6 @@ def _validate_app_armor(key: str, profile: str, names: set[Any], path: Path, err
         errs.append(invalid(path.key(key), profile, f"invalid AppArmor profile name: {quote(profile)}"))
 
 
-def _containers_at(spec: Struct, path: Path) -> Iterator[tuple[Struct, Path]]:
-    for kind in _CONTAINER_LISTS:
-        containers = spec.get(kind)
-        if containers:
-            base = path.child(kind)
-            for position, container in enumerate(containers):
-                yield container, base.index(position)
-
-
 def validate_profiles_match(annotations: Annotations, spec: Struct, path: Path, errs: list[FieldError]) -> None:
     """A profile that is named by a field and an annotation must be the same one. ``path`` is the spec's."""
     if not any(key.startswith((SECCOMP_POD, SECCOMP_PREFIX, APP_ARMOR_PREFIX)) for key in annotations):
@@ -119,14 +109,14 @@ def validate_profiles_match(annotations: Annotations, spec: Struct, path: Path, 
     if SECCOMP_POD in annotations and "seccompProfile" in context:
         where = path.child("securityContext", "seccompProfile")
         _match(annotations[SECCOMP_POD], context["seccompProfile"], "seccomp", where, errs)
-    for container, at in _containers_at(spec, path):
+    for container, at in containers_at(spec, path):
         profile = (container.get("securityContext") or {}).get("seccompProfile")
         annotation = annotations.get(SECCOMP_PREFIX + container.get("name", ""))
         if profile is not None and annotation is not None:
             _match(annotation, profile, "seccomp", at.child("securityContext", "seccompProfile"), errs)
     if (spec.get("os") or {}).get("name") == "windows":
         return
-    for container, at in _containers_at(spec, path):
+    for container, at in containers_at(spec, path):
         own = (container.get("securityContext") or {}).get("appArmorProfile")
         profile = own if own is not None else context.get("appArmorProfile")
         annotation = annotations.get(APP_ARMOR_PREFIX + container.get("name", ""))

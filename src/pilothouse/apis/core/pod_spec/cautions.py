@@ -14,6 +14,7 @@ from pilothouse.apis.core.persistent_volume_claim import warn_about_claim_spec
 from pilothouse.apis.core.pod_spec.affinity import PREFERRED, REQUIRED
 from pilothouse.apis.core.pod_spec.annotations import APP_ARMOR_PREFIX, SECCOMP_POD, SECCOMP_PREFIX
 from pilothouse.apis.core.pod_spec.overlaps import warn_about_overlaps
+from pilothouse.apis.core.pod_spec.walking import CONTAINER_LISTS
 from pilothouse.apis.core.resource_names import amount
 from pilothouse.apis.deprecated_labels import DEPRECATED
 from pilothouse.machinery.addresses import warn_about_ip
@@ -44,7 +45,6 @@ _APP_ARMOR: Final = 'deprecated since v1.30; use the "appArmorProfile" field ins
 # A response has room for a few thousand characters of warnings, so more than these are never seen.
 _LIMIT: Final = 500
 _BYTES: Final = ("memory", "ephemeral-storage")
-_CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 
 
 def template_warnings(template: Struct | None, path: Path) -> list[str]:
@@ -166,7 +166,7 @@ def _warn_about_profiles(spec: Struct, annotations: dict[str, str], prefix: str)
 
 def _warn_about_containers(spec: Struct, annotations: dict[str, str], prefix: str, is_template: bool) -> Iterator[str]:
     of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
-    for kind in _CONTAINER_LISTS:
+    for kind in CONTAINER_LISTS:
         for position, container in enumerate(spec.get(kind) or ()):
             if annotations:
                 yield from _warn_about_annotations(container, annotations, prefix, of_pod, is_template)
@@ -221,7 +221,7 @@ def _warn_about_ports(spec: Struct, at: str) -> Iterator[str]:
     seen: dict[tuple[int, str], _Ports] = {}
     names: dict[str, str] = {}
     late: list[str] = []
-    for kind in _CONTAINER_LISTS:
+    for kind in CONTAINER_LISTS:
         for of, container in enumerate(spec.get(kind) or ()):
             for position, port in enumerate(container.get("ports") or ()):
                 where = f"{at}.{kind}[{of}].ports[{position}]"

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from pilothouse.apis.core.pod_spec.images import default_pull_policy
+from pilothouse.apis.core.pod_spec.walking import containers_of
 from pilothouse.machinery import quantity
 
 Struct = dict[str, Any]
 
 _DEFAULT_MODE: Final = 0o644
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
-_CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 _STATUS_LISTS: Final = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 _MODE_SOURCES: Final = ("secret", "configMap", "downwardAPI", "projected")
 _rounded: dict[str, str] = {}
@@ -66,11 +66,8 @@ def default_pod_spec(spec: Struct) -> None:
     if volumes:
         for volume in volumes:
             default_volume(volume)
-    for key in _CONTAINER_LISTS:
-        containers = spec.get(key)
-        if containers:
-            for container in containers:
-                default_container(container)
+    for container in containers_of(spec):
+        default_container(container)
     if "overhead" in spec:
         round_resource_list(spec["overhead"])
     if "resources" in spec:
@@ -105,7 +102,7 @@ def default_container(container: Struct) -> None:
 
 
 def _default_protocols(spec: Struct) -> None:
-    for container in (container for key in _CONTAINER_LISTS for container in spec.get(key) or ()):
+    for container in containers_of(spec):
         handlers = [container.get(key) for key in _PROBES]
         handlers += [(container.get("lifecycle") or {}).get(key) for key in ("postStart", "preStop")]
         for handler in handlers:

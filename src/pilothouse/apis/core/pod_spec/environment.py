@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.apis.core.pod_spec.paths import validate_no_backsteps
+from pilothouse.apis.core.pod_spec.walking import containers_at
 from pilothouse.apis.core.resource_names import amount
 from pilothouse.apis.object_names import name_is_dns_subdomain
 from pilothouse.apis.validating import present, well_formed
@@ -186,13 +187,12 @@ def validate_file_volumes(spec: Struct, path: Path, errs: list[FieldError]) -> N
     """Variables read from files read them from empty directories of the pod. ``path`` is the spec's."""
     # The last volume of a name counts, as in the original.
     volumes = {volume.get("name", ""): volume for volume in spec.get("volumes") or ()}
-    for kind in ("initContainers", "containers", "ephemeralContainers"):
-        for at, container in enumerate(spec.get(kind) or ()):
-            for position, variable in enumerate(container.get("env") or ()):
-                source = variable.get("valueFrom")
-                if source and "fileKeyRef" in source:
-                    where = path.child(kind).index(at).child("env").index(position)
-                    _validate_file_volume(source["fileKeyRef"], volumes, where.child("valueFrom", "fileKeyRef"), errs)
+    for container, at in containers_at(spec, path):
+        for position, variable in enumerate(container.get("env") or ()):
+            source = variable.get("valueFrom")
+            if source and "fileKeyRef" in source:
+                where = at.child("env").index(position).child("valueFrom", "fileKeyRef")
+                _validate_file_volume(source["fileKeyRef"], volumes, where, errs)
 
 
 def _validate_file_volume(selector: Struct, volumes: dict[str, Struct], path: Path, errs: list[FieldError]) -> None:

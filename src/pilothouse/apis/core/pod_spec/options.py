@@ -7,10 +7,9 @@ old spec the options are those of new objects, made once for each set of gates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 from pilothouse.apis.core.pod_spec.affinity import has_invalid_node_value, has_invalid_term_value
 from pilothouse.apis.core.pod_spec.annotations import has_valid_deletion_cost
@@ -22,11 +21,10 @@ from pilothouse.apis.core.pod_spec.topology_spread import (
     has_invalid_match_keys,
     has_invalid_spread_selector,
 )
+from pilothouse.apis.core.pod_spec.walking import containers_of
 from pilothouse.apis.gates import default_gates
 
 Struct = dict[str, Any]
-
-CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 
 
 @dataclass(slots=True)
@@ -57,12 +55,6 @@ class PodValidationOptions:
     only_recursive_relabelling: bool = False
     strict_addresses: bool = True
     old_responders: list[Struct] = field(default_factory=list)
-
-
-def containers_of(spec: Struct) -> Iterator[Struct]:
-    """All containers of a spec: init, regular, ephemeral."""
-    for key in CONTAINER_LISTS:
-        yield from spec.get(key) or ()
 
 
 @lru_cache(maxsize=16)

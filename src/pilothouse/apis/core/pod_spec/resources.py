@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from pilothouse.apis.core.pod_spec.amounts import sum_containers
+from pilothouse.apis.core.pod_spec.walking import containers_of
 from pilothouse.apis.core.resource_names import (
     CONTAINER_RESOURCES,
     HUGE_PAGES,
@@ -20,7 +22,7 @@ from pilothouse.apis.core.resource_names import (
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from pilothouse.machinery.field_errors import not_found as not_found_error
 from pilothouse.machinery.names import check_dns1123_label
-from pilothouse.machinery.quantity import Quantity, QuantityError, parse
+from pilothouse.machinery.quantity import QuantityError, parse
 
 if TYPE_CHECKING:
     from pilothouse.apis.core.pod_spec.options import PodValidationOptions
@@ -49,11 +51,10 @@ def is_divisible(name: str, text: str) -> bool:
 
 def has_indivisible_huge_pages(spec: Struct) -> bool:
     """Whether a stored spec has an amount of huge pages that is no whole number of them."""
-    for kind in ("initContainers", "containers", "ephemeralContainers"):
-        for container in spec.get(kind) or ():
-            resources = container.get("resources")
-            if resources and any(map(_any_indivisible, resources.values())):
-                return True
+    for container in containers_of(spec):
+        resources = container.get("resources")
+        if resources and any(map(_any_indivisible, resources.values())):
+            return True
     return _any_indivisible(spec.get("overhead") or {})
 
 
@@ -183,11 +184,11 @@ def _validate_consistency(spec: Struct, resources: Struct, path: Path, errs: lis
     """Containers fit into the pod."""
     requests: Amounts = resources.get("requests") or {}
     limits: Amounts = resources.get("limits") or {}
-    for name, total in aggregate(spec, "requests").items():
+    for name, total in sum_containers(spec, "requests").items():
         if name in requests and total > amount(requests[name]):
             why = f"must be greater than or equal to aggregate container requests of {total}"
             errs.append(invalid(path.child("requests").key(name), requests[name], why))
-    for name, total in aggregate(spec, "limits").items():
+    for name, total in sum_containers(spec, "limits").items():
         if is_huge_page(name) and name in limits and total > amount(limits[name]):
             why = f"must be greater than or equal to aggregate container limits of {total}"
             errs.append(invalid(path.child("limits").key(name), limits[name], why))
@@ -196,40 +197,3 @@ def _validate_consistency(spec: Struct, resources: Struct, path: Path, errs: lis
             if name in limits and amount(text) > amount(limits[name]):
                 where = path.child("containers").index(position).key(name).child("limits")
                 errs.append(invalid(where, text, f"must be less than or equal to pod limits of {limits[name]}"))
-
-
-def aggregate(spec: Struct, kind: str) -> dict[str, Quantity]:
-    """What containers need at most at one time: all regular ones and sidecars, or an init container and the sidecars
-    started before it."""
-    total: dict[str, Quantity] = {}
-    for container in spec.get("containers") or ():
-        _add(total, _amounts(container, kind))
-    sidecars: dict[str, Quantity] = {}
-    peak: dict[str, Quantity] = {}
-    for container in spec.get("initContainers") or ():
-        own = _amounts(container, kind)
-        if container.get("restartPolicy") == "Always":
-            _add(total, own)
-            _add(sidecars, own)
-            _raise_to(peak, sidecars)
-        else:
-            together = dict(own)
-            _add(together, sidecars)
-            _raise_to(peak, together)
-    _raise_to(total, peak)
-    return total
-
-
-def _amounts(container: Struct, kind: str) -> dict[str, Quantity]:
-    return {name: amount(text) for name, text in ((container.get("resources") or {}).get(kind) or {}).items()}
-
-
-def _add(total: dict[str, Quantity], more: dict[str, Quantity]) -> None:
-    for name, quantity in more.items():
-        total[name] = total[name] + quantity if name in total else quantity
-
-
-def _raise_to(total: dict[str, Quantity], least: dict[str, Quantity]) -> None:
-    for name, quantity in least.items():
-        if name not in total or quantity > total[name]:
-            total[name] = quantity

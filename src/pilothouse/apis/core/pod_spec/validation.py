@@ -33,7 +33,8 @@ from pilothouse.apis.core.pod_spec.security import is_privileged_allowed, valida
 from pilothouse.apis.core.pod_spec.tolerations import validate_tolerations
 from pilothouse.apis.core.pod_spec.topology_spread import validate_spread_constraints
 from pilothouse.apis.core.pod_spec.volumes import validate_volumes
-from pilothouse.apis.core.pod_spec.windows import containers_at, validate_host_process, validate_system
+from pilothouse.apis.core.pod_spec.walking import containers_at
+from pilothouse.apis.core.pod_spec.windows import validate_host_process, validate_system
 from pilothouse.apis.metadata import validate_labels
 from pilothouse.apis.validating import in_range, one_of_required, well_formed
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, required

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, Final
 
+from pilothouse.apis.core.pod_spec.walking import containers_at
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
 from pilothouse.machinery.names import check_dns1123_subdomain
 
 Struct = dict[str, Any]
 
 SYSTEMS: Final = ("linux", "windows")
-_CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 _MAX_SPEC: Final = 64
 _MAX_DOMAIN: Final = 256
 _MAX_USER: Final = 104
@@ -31,16 +30,6 @@ _LINUX_CONTEXT: Final = (
     "appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities", "readOnlyRootFilesystem", "privileged",
     "allowPrivilegeEscalation", "procMount", "runAsUser", "runAsGroup",
 )  # fmt: skip
-
-
-def containers_at(spec: Struct, path: Path) -> Iterator[tuple[Struct, Path]]:
-    """All containers of a spec with their paths."""
-    for kind in _CONTAINER_LISTS:
-        containers = spec.get(kind)
-        if containers:
-            base = path.child(kind)
-            for position, container in enumerate(containers):
-                yield container, base.index(position)
 
 
 def validate_windows_options(options: Struct, path: Path, errs: list[FieldError]) -> None:
@@ -81,7 +70,7 @@ def _check_user_name(text: str) -> list[str]:
     if _is_blank(user):
         messages.append("runAsUserName's User cannot contain only periods or spaces")
     if _has_bad_character(user):
-        messages.append('runAsUserName\'s User cannot contain the following characters: "/\\:;|=,+*?<>@[]')
+        messages.append("runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]")
     return messages
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.apis.core.pod_spec.affinity import pod_terms_of
+from pilothouse.apis.core.pod_spec.amounts import sum_containers
 from pilothouse.apis.core.pod_spec.annotations import APP_ARMOR_PREFIX
 from pilothouse.apis.core.pod_spec.cautions import app_armor_of
-from pilothouse.apis.core.pod_spec.resources import aggregate
 from pilothouse.apis.core.pod_spec.security import validate_app_armor
+from pilothouse.apis.core.pod_spec.walking import containers_of
 from pilothouse.apis.core.resource_names import amount, is_huge_page, is_pod_level, may_overcommit
 from pilothouse.machinery.field_errors import FieldError, Path
 from pilothouse.machinery.quantity import Quantity
 
 Struct = dict[str, Any]
 
-_CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 _NOWHERE: Final = Path()
 _MERGED: Final = {"MatchLabelKeysInPodTopologySpread", "MatchLabelKeysInPodTopologySpreadSelectorMerge"}
 
@@ -61,19 +61,18 @@ def adopt_app_armor(pod: Struct, warnings: list[str]) -> None:
     if not annotations or (spec.get("os") or {}).get("name") == "windows":
         return
     of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
-    for kind in _CONTAINER_LISTS:
-        for container in spec.get(kind) or ():
-            key = APP_ARMOR_PREFIX + container.get("name", "")
-            if key not in annotations or "appArmorProfile" in (container.get("securityContext") or ()):
-                continue
-            profile = app_armor_of(annotations[key])
-            if profile is not None and _is_refused(profile):
-                profile = None
-            if profile is not None and profile != of_pod:
-                container.setdefault("securityContext", {})["appArmorProfile"] = profile
-            if profile is None or profile != of_pod:
-                why = 'deprecated since v1.30; use the "appArmorProfile" field instead'
-                warnings.append(f"metadata.annotations[{key}]: {why}")
+    for container in containers_of(spec):
+        key = APP_ARMOR_PREFIX + container.get("name", "")
+        if key not in annotations or "appArmorProfile" in (container.get("securityContext") or ()):
+            continue
+        profile = app_armor_of(annotations[key])
+        if profile is not None and _is_refused(profile):
+            profile = None
+        if profile is not None and profile != of_pod:
+            container.setdefault("securityContext", {})["appArmorProfile"] = profile
+        if profile is None or profile != of_pod:
+            why = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+            warnings.append(f"metadata.annotations[{key}]: {why}")
 
 
 def _is_refused(profile: Struct) -> bool:
@@ -92,7 +91,7 @@ def complete_pod_resources(spec: Struct, *, only_requests: bool = False) -> None
     if not resources or not (resources.get("requests") or resources.get("limits")):
         return
     requests, limits = dict(resources.get("requests") or {}), dict(resources.get("limits") or {})
-    totals = aggregate(spec, "limits")
+    totals = sum_containers(spec, "limits")
     _limit_huge_pages(requests, limits, totals)
     if limits or not only_requests:
         _complete_requests(spec, requests, limits)
@@ -112,7 +111,7 @@ def _limit_huge_pages(requests: Struct, limits: Struct, totals: dict[str, Quanti
 
 
 def _complete_requests(spec: Struct, requests: Struct, limits: Struct) -> None:
-    for name, total in aggregate(spec, "requests").items():
+    for name, total in sum_containers(spec, "requests").items():
         if is_pod_level(name) and may_overcommit(name):
             requests.setdefault(name, str(total))
     for name, limit in limits.items():
@@ -121,8 +120,4 @@ def _complete_requests(spec: Struct, requests: Struct, limits: Struct) -> None:
 
 
 def _all_limit(spec: Struct, name: str) -> bool:
-    return all(
-        name in ((container.get("resources") or {}).get("limits") or ())
-        for kind in _CONTAINER_LISTS
-        for container in spec.get(kind) or ()
-    )
+    return all(name in ((container.get("resources") or {}).get("limits") or ()) for container in containers_of(spec))
