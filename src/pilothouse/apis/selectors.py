@@ -30,9 +30,19 @@ def has_invalid_value(selector: Struct | None) -> bool:
 def validate_selector_matches_template(
     selector: labels.Selector, template: Struct, path: Path, errs: list[FieldError]
 ) -> None:
-    """A workload must select the pods that it makes. ``path`` is the template's; an empty selector fits anything."""
-    if not selector.empty:
-        found: dict[str, str] = template["metadata"].get("labels") or {}
-        if not selector.matches(found):
-            why = "`selector` does not match template `labels`"
-            errs.append(invalid(path.child("metadata", "labels"), dict(sorted(found.items())) or None, why))
+    """A workload must select the pods that it makes. ``path`` is the template's."""
+    found: dict[str, str] = template["metadata"].get("labels") or {}
+    if not selector.matches(found):
+        why = "`selector` does not match template `labels`"
+        errs.append(invalid(path.child("metadata", "labels"), dict(sorted(found.items())) or None, why))
+
+
+def validate_object_selects_template(
+    selector: Struct | None, template: Struct, path: Path, errs: list[FieldError]
+) -> None:
+    """The same for a ``LabelSelector``: a missing one selects nothing, a wrong one is a fault of its own."""
+    try:
+        read = labels.from_object(selector)
+    except labels.SelectorError:
+        return
+    validate_selector_matches_template(read, template, path, errs)

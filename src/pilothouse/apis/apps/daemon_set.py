@@ -23,10 +23,10 @@ from pilothouse.apis.apps.workload import (
 from pilothouse.apis.core.internal_form import internal_form
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_for_template
 from pilothouse.apis.integers import parse_integer
-from pilothouse.apis.selectors import has_invalid_value, validate_label_selector
+from pilothouse.apis.selectors import has_invalid_value, validate_label_selector, validate_object_selects_template
 from pilothouse.apis.strategy import Context, Object, StatusStrategy, Strategy
 from pilothouse.apis.validating import non_negative
-from pilothouse.machinery import errors, labels
+from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, required
 
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
@@ -73,13 +73,7 @@ def _validate_selector(spec: Object, errs: list[FieldError], *, lax: bool) -> No
     selector = spec.get("selector")
     path = SPEC.child("selector")
     validate_label_selector(selector, path, errs, allow_invalid_values=lax)
-    found = spec["template"]["metadata"].get("labels") or {}
-    try:
-        if not labels.from_object(selector).matches(found):
-            where, shown = SPEC.child("template", "metadata", "labels"), dict(sorted(found.items())) or None
-            errs.append(invalid(where, shown, "`selector` does not match template `labels`"))
-    except labels.SelectorError:
-        pass
+    validate_object_selects_template(selector, spec["template"], SPEC.child("template"), errs)
     if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
         errs.append(invalid(path, shown_selector(selector), "empty selector is invalid for daemonset"))
 

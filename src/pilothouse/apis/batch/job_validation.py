@@ -9,7 +9,7 @@ from pilothouse.apis.batch.policies import validate_failure_policy, validate_suc
 from pilothouse.apis.core.internal_form import internal_form
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
-from pilothouse.apis.selectors import has_invalid_value, validate_label_selector
+from pilothouse.apis.selectors import has_invalid_value, validate_label_selector, validate_object_selects_template
 from pilothouse.apis.strategy import Object
 from pilothouse.apis.validating import IMMUTABLE, non_negative
 from pilothouse.machinery import labels
@@ -93,13 +93,7 @@ def validate_selecting_spec(spec: Object, errs: list[FieldError], options: PodVa
         errs.append(required(SPEC.child("selector"), ""))
     else:
         validate_label_selector(selector, SPEC.child("selector"), errs, allow_invalid_values=lax)
-    found = spec["template"]["metadata"].get("labels") or {}
-    try:
-        if not labels.from_object(selector).matches(found):
-            where, shown = SPEC.child("template", "metadata", "labels"), dict(sorted(found.items())) or None
-            errs.append(invalid(where, shown, "`selector` does not match template `labels`"))
-    except labels.SelectorError:
-        pass
+    validate_object_selects_template(selector, spec["template"], SPEC.child("template"), errs)
 
 
 def validate_job_spec(spec: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:

@@ -14,8 +14,10 @@ from pilothouse.apis.core.pod_spec.showing import container_images, container_na
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
 from pilothouse.apis.faults import declare_name
 from pilothouse.apis.object_names import name_is_declared
+from pilothouse.apis.selectors import validate_selector_matches_template
 from pilothouse.apis.strategy import Column, Context, Doc, Object, PlainStrategy, StatusStrategy, Strategy
 from pilothouse.apis.validating import NEGATIVE, non_negative
+from pilothouse.machinery import labels
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_found, not_supported, required
 from pilothouse.machinery.names import check_dns1123_label
 
@@ -51,11 +53,7 @@ def _validate_spec(
 def _validate_template(
     template: Object, selector: dict[str, str], errs: list[FieldError], options: PodValidationOptions
 ) -> None:
-    labels = template["metadata"].get("labels") or {}
-    if any(labels.get(key) != value for key, value in selector.items()):
-        shown = dict(sorted(labels.items())) or None
-        why = "`selector` does not match template `labels`"
-        errs.append(invalid(_TEMPLATE.child("metadata", "labels"), shown, why))
+    validate_selector_matches_template(labels.from_labels(selector), template, _TEMPLATE, errs)
     validate_pod_template(template, _TEMPLATE, errs, options)
     policy = template["spec"].get("restartPolicy", "")
     if policy != "Always":
@@ -142,12 +140,12 @@ class ReplicationControllerStrategy(PlainStrategy):
     def default(self, obj: Object) -> None:
         spec = obj["spec"]
         template = spec.get("template")
-        labels = template["metadata"].get("labels") if template else None
-        if labels:
+        given = template["metadata"].get("labels") if template else None
+        if given:
             if not spec.get("selector"):
-                spec["selector"] = dict(labels)
+                spec["selector"] = dict(given)
             if not obj["metadata"].get("labels"):
-                obj["metadata"]["labels"] = dict(labels)
+                obj["metadata"]["labels"] = dict(given)
         if spec.get("replicas") is None:
             spec["replicas"] = 1
         if template:
