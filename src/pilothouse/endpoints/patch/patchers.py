@@ -1,48 +1,63 @@
 """From a patch's bytes to a function that changes a stored object.
 
 A patcher works on the object as the endpoint's version shows it, decodes the result by schema like any body, and gives
-a hub object back. It may be called again with a newer object when another write came between.
+a hub object back. It may be called again with a newer object when another write came between. Faults of the patch
+itself show when it is applied: an object that does not exist is missed first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 import orjson
 
-from pilothouse.apis import types
 from pilothouse.endpoints.identity import check_identity
-from pilothouse.endpoints.input import SCHEME, keep_reset, repeated_fields
+from pilothouse.endpoints.input import Faults, keep_reset, repeated_fields, strict_faults
+from pilothouse.endpoints.patch.documents import (
+    Places,
+    check_type,
+    merge_places,
+    operation_places,
+    show_sorted,
+    sort_along,
+    undecodable,
+)
 from pilothouse.endpoints.patch.patch_schema import patch_schema
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
 from pilothouse.machinery import errors, go_quote, json_patch, merge_patch
-from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.go_json import json_type
-from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.merge import strategic
-from pilothouse.machinery.schema.decoding import DecodeError, decode
-from pilothouse.machinery.schema.ordering import arrange, below
+from pilothouse.machinery.schema.decoding import DecodeError
+from pilothouse.machinery.schema.ordering import arrange
 from pilothouse.machinery.schema.raw import compacted, raw_places, written_anew
-from pilothouse.machinery.schema.types import Struct, Type
+from pilothouse.machinery.schema.restoring import restore
 
-Patcher = Callable[[dict[str, Any] | None], dict[str, Any]]
-Apply = Callable[[dict[str, Any]], Any]
-Show = Callable[[Any], str]
-_REJECTED = "the server rejected our request due to an error in our request"
+Object = dict[str, Any]
+Patcher = Callable[[Object | None], Object]
+_REJECTED: Final = "the server rejected our request due to an error in our request"
+_OPERATION_FIELDS: Final = ("op", "path", "from", "value")
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
 
 
 async def patcher_for(
     scope: ResourceScope, request: APIRequest, kind: str, body: bytes, options: WriteOptions
 ) -> Patcher:
     """The patcher for a media type that the endpoint takes."""
-    reading = await _read(scope, request, kind, body, options)
+    reading: Reading | errors.StatusError
+    try:
+        reading = await _read(scope, kind, body, options.validation)
+    except errors.StatusError as error:
+        reading = error
 
-    def patcher(old: dict[str, Any] | None) -> dict[str, Any]:
+    def patcher(old: Object | None) -> Object:
         assert old is not None
-        return _finish(scope, request, options, reading, reading.apply(scope.served_object(old)))
+        if isinstance(reading, errors.StatusError):
+            raise reading
+        return _Application(scope, request, options.validation, reading, scope.served_object(old)).run()
 
     return patcher
 
@@ -50,153 +65,136 @@ async def patcher_for(
 class Reading(NamedTuple):
     """A patch as its media type has it read."""
 
-    apply: Apply
-    show: Show
-    """What an error about the result quotes: the result, or the patch itself."""
+    apply: Callable[[Object], Any]
+    explain: Callable[[Object], tuple[Any, str]]
+    """For messages: the result with its keys in the original's order, and what they quote of result or patch."""
     repeated: Sequence[str] = ()
     """Faults of fields that stand twice in the patch."""
     strategic: bool = False
-    """Strategic merge keeps to the type it patches, and its result is decoded by another decoder with its own words."""
+    """Strategic merge keeps to the type it patches, and its result is read by other rules."""
 
 
-async def _read(scope: ResourceScope, request: APIRequest, kind: str, body: bytes, options: WriteOptions) -> Reading:
+async def _read(scope: ResourceScope, kind: str, body: bytes, validation: str) -> Reading:
+    if kind == "application/strategic-merge-patch+json":
+        return await _read_strategic(scope, body)
     if kind == "application/json-patch+json":
-        operations = json_patch.decode(_parse(body, list, "[]handlers.jsonPatchOp"))
-        await _report_operations(request, options, body, operations)
-        touched = [str(operation.get("path", "")).split("/")[1:] for operation in operations]
-        return Reading(_json_patch(operations), _shower(scope, touched))
-    if kind == "application/merge-patch+json":
-        patch = _parse(body, dict, "map[string]interface {}")
-        show = _shower(scope, list(_paths(patch)))
-        repeated = [f"duplicate field {go_quote.quote(path)}" for path in await repeated_fields(body, patch)]
-        return Reading(lambda document: merge_patch.apply(document, patch), show, repeated)
-    patch = _parse(body, dict, "map[string]interface {}", prefix="")
-    return Reading(_strategic(scope, patch), lambda result: go_quote.show(patch), strategic=True)
+        value = _parse(body, list, "[]handlers.jsonPatchOp")
+        if validation != "Ignore":
+            _check_operations(value)
+        operations = json_patch.decode(value)
+        places = operation_places(operations)
+        apply = _json_patch(operations)
+        return Reading(apply, _explainer(scope, apply, lambda document: places), await _odd_fields(body, operations))
+    patch = _parse(body, dict, "map[string]interface {}")
+    if body.strip() == b"null":
+        raise errors.bad_request("Invalid JSON Patch")
+    repeated = [f"duplicate field {go_quote.quote(path)}" for path in await repeated_fields(body, patch)]
+
+    def merge(document: Object) -> Any:
+        return merge_patch.apply(document, patch)
+
+    return Reading(merge, _explainer(scope, merge, lambda document: list(merge_places(patch, document))), repeated)
 
 
-_OPERATION_FIELDS = frozenset({"op", "from", "path", "value"})
+def _explainer(
+    scope: ResourceScope, apply: Callable[[Object], Any], places: Callable[[Object], Places]
+) -> Callable[[Object], tuple[Any, str]]:
+    def explain(document: Object) -> tuple[Any, str]:
+        if scope.keeps_type:
+            result = apply(document)
+            return result, show_sorted(result)
+        result = sort_along(apply(arrange(scope.expected.struct, document)), places(document))
+        return result, orjson.dumps(result).decode()
+
+    return explain
 
 
-async def _report_operations(
-    request: APIRequest, options: WriteOptions, body: bytes, operations: list[dict[str, Any]]
-) -> None:
-    """Operations with fields that mean nothing, or that stand twice, are warned about or refused."""
-    if options.validation == "Ignore":
-        return
+def _check_operations(value: list[Any]) -> None:
+    """Operations must be objects, and their names and pointers strings."""
+    for operation in value:
+        if operation is None:
+            continue
+        if not isinstance(operation, dict):
+            why = f"json: cannot unmarshal {json_type(operation)} into Go value of type handlers.jsonPatchOp"
+            raise errors.bad_request(f"error decoding patch: {why}")
+        for name, given in operation.items():
+            if name in _OPERATION_FIELDS[:3] and given is not None and not isinstance(given, str):
+                why = f"cannot unmarshal {json_type(given)} into Go struct field jsonPatchOp.{name} of type string"
+                raise errors.bad_request(f"error decoding patch: json: {why}")
+
+
+async def _odd_fields(body: bytes, operations: list[Object]) -> list[str]:
+    """Fields of operations that mean nothing, or that stand twice."""
     faults = [
         f"json patch unknown field {go_quote.quote(f'[{position}].{name}')}"
         for position, operation in enumerate(operations)
         for name in operation
         if name not in _OPERATION_FIELDS
     ]
-    faults += [f"json patch duplicate field {go_quote.quote(path)}" for path in await repeated_fields(body, operations)]
-    if faults and options.validation == "Strict":
-        raise errors.bad_request("strict decoding error: " + ", ".join(faults))
-    for fault in faults:
-        request.warn(fault)
+    return faults + [
+        f"json patch duplicate field {go_quote.quote(path)}" for path in await repeated_fields(body, operations)
+    ]
 
 
-def _finish(
-    scope: ResourceScope, request: APIRequest, options: WriteOptions, reading: Reading, result: Any
-) -> dict[str, Any]:
-    """The patched object, decoded like a body, in the hub version and with defaults."""
-    show, repeated = reading.show, reading.repeated
-    request.given = result
-    if places := raw_places(scope.expected.struct):
-        request.raw = written_anew(places) if reading.strategic else compacted(places)
-    if isinstance(result, dict) and not scope.keeps_type and not reading.strategic:
-        _check_type(scope, request, result, show)
-    try:
-        obj, unknown = scope.expected.decode(result)
-    except DecodeError as error:
-        raise undecodable(show(result), _restoring(error) if reading.strategic else str(error)) from None
-    if (unknown is not None or repeated) and options.validation != "Ignore":
-        faults = [*repeated, *(unknown() if unknown is not None else ())]
-        if options.validation == "Strict":
-            raise undecodable(show(result), "strict decoding error: " + ", ".join(faults))
+class _Application(NamedTuple):
+    """One attempt at patching one state of the object."""
+
+    scope: ResourceScope
+    request: APIRequest
+    validation: str
+    reading: Reading
+    served: Object
+
+    def run(self) -> Object:
+        """The patched object, decoded like a body, in the hub version and with defaults."""
+        scope, request, reading = self.scope, self.request, self.reading
+        result = request.given = reading.apply(self.served)
+        if places := raw_places(scope.expected.struct):
+            request.raw = written_anew(places) if reading.strategic else compacted(places)
+        if isinstance(result, dict) and not reading.strategic:
+            check_type(scope, request, self.validation, result, lambda: reading.explain(self.served)[1])
+        obj, unknown = self._decode(result)
+        self._report(unknown)
+        check_identity(obj, request.info.name, request.info.namespace)
+        keep_reset(result, obj, scope.expected.explicit)
+        version = obj.get("apiVersion")
+        if scope.keeps_type and not version:
+            raise errors.internal_error("Object 'apiVersion' is missing in 'object has no apiVersion field'")
+        obj = scope.hub_object(obj)
+        if version and version != scope.api_version:
+            scope.strategy.default_older(obj, version)
+        scope.strategy.default(obj)
+        return obj
+
+    def _decode(self, result: Any) -> tuple[Object, Faults | None]:
+        expected = self.scope.expected
+        try:
+            return expected.decode(result)
+        except DecodeError as error:
+            first = error
+        ordered, shown = self.reading.explain(self.served)
+        try:
+            if self.reading.strategic:
+                return expected.decode(restore(expected.struct, result))
+            expected.decode(ordered)
+        except DecodeError as error:
+            first = error
+        raise undecodable(shown, str(first))
+
+    def _report(self, unknown: Faults | None) -> None:
+        """Tell of fields that stand twice or that nobody knows, as the client asked to be told."""
+        reading = self.reading
+        if self.validation == "Ignore" or (unknown is None and not reading.repeated):
+            return
+        ordered, shown = reading.explain(self.served)
+        faults: list[str] = []
+        if unknown is not None:
+            faults = unknown() if self.scope.keeps_type else strict_faults(self.scope.expected, ordered)
+        faults = [*reading.repeated, *(sorted(faults) if reading.strategic else faults)]
+        if self.validation == "Strict":
+            raise undecodable(shown, "strict decoding error: " + ", ".join(faults))
         for fault in faults:
-            request.warn(fault)
-    check_identity(obj, request.info.name, request.info.namespace)
-    keep_reset(result, obj, scope.expected.explicit)
-    version = obj.get("apiVersion", scope.api_version)
-    obj = scope.hub_object(obj)
-    if version != scope.api_version:
-        scope.strategy.default_older(obj, version)
-    scope.strategy.default(obj)
-    return obj
-
-
-def _check_type(scope: ResourceScope, request: APIRequest, result: dict[str, Any], show: Show) -> None:
-    """A patch may not turn the object into another kind."""
-    kind, version = result.get("kind"), result.get("apiVersion")
-    if (kind, version) == (scope.kind.kind, scope.api_version):
-        return
-    if not kind and not version:
-        for name in sorted(result):
-            request.warn(f"unknown field {go_quote.quote(name)}")
-        check_identity({"metadata": {}}, request.info.name, "")
-    if not isinstance(kind, str) or not isinstance(version, str):
-        return
-    try:
-        struct = types.struct_of(version, kind)
-    except (KeyError, ValueError):
-        why = f'no kind "{kind}" is registered for version "{version}" in scheme "{SCHEME}"'
-        raise undecodable(show(result), why) from None
-    try:
-        decode(struct, result)
-    except DecodeError as error:
-        raise undecodable(show(result), str(error)) from None
-
-
-def _restoring(error: DecodeError) -> str:
-    """The same fault in the words of the converter that strategic merge decodes its result with."""
-    if error.found == "array" and error.go.startswith("map["):
-        return "cannot restore map from slice"
-    if error.found == "object" and error.go.startswith("[]"):
-        return "cannot restore slice from map"
-    return str(error)
-
-
-def _shower(scope: ResourceScope, touched: list[list[str]]) -> Show:
-    if scope.keeps_type:
-        return lambda result: orjson.dumps(result, option=orjson.OPT_SORT_KEYS).decode()
-    return lambda result: show_document(scope.expected.struct, result, touched)
-
-
-def show_document(struct: Struct, result: Any, touched: list[list[str]]) -> str:
-    """The patched document as the original prints it: objects that the patch went through have their keys sorted,
-    what the patch brought is as it came, all else is in the order of its type."""
-    return orjson.dumps(_sort_along(struct, result, [path for path in touched if path])).decode()
-
-
-def _sort_along(kind: Type | None, value: Any, paths: list[list[str]]) -> Any:
-    if isinstance(value, list):
-        return [_show_below(kind, str(position), item, paths) for position, item in enumerate(value)]
-    if not isinstance(value, dict):
-        return value
-    return {key: _show_below(kind, key, value[key], paths) for key in sorted(value)}
-
-
-def _show_below(kind: Type | None, key: str, value: Any, paths: list[list[str]]) -> Any:
-    rests = [path[1:] for path in paths if path[0] == key]
-    deeper = [rest for rest in rests if rest]
-    if deeper:
-        return _sort_along(below(kind, key), value, deeper)
-    return value if rests else arrange(below(kind, key), value)
-
-
-def _paths(patch: Any) -> Iterator[list[str]]:
-    """Every path that a merge patch goes through."""
-    for key, value in patch.items():
-        yield [key]
-        if isinstance(value, dict):
-            yield from ([key, *path] for path in _paths(value))
-            yield [key, ""]
-
-
-def undecodable(shown: str, why: str) -> errors.StatusError:
-    """The 422 for a patch whose result is no object of the kind: it shows the whole result, or the patch."""
-    return errors.invalid(GroupKind("", ""), "", [invalid(Path("patch"), shown, why)])
+            self.request.warn(fault)
 
 
 def _parse(body: bytes, want: type, go: str, prefix: str = "error decoding patch: ") -> Any:
@@ -205,15 +203,15 @@ def _parse(body: bytes, want: type, go: str, prefix: str = "error decoding patch
     except orjson.JSONDecodeError:
         raise errors.bad_request("invalid JSON patch") from None
     if value is None:
-        raise errors.bad_request("Invalid JSON Patch")
+        return want()
     if not isinstance(value, want):
         why = f"json: cannot unmarshal {json_type(value)} into Go value of type {go}"
         raise errors.bad_request(f"{prefix}{why}")
     return value
 
 
-def _json_patch(operations: list[dict[str, Any]]) -> Apply:
-    def apply(document: dict[str, Any]) -> Any:
+def _json_patch(operations: list[Object]) -> Callable[[Object], Any]:
+    def apply(document: Object) -> Any:
         try:
             return json_patch.apply(document, operations)
         except json_patch.JsonPatchError:
@@ -222,16 +220,38 @@ def _json_patch(operations: list[dict[str, Any]]) -> Apply:
     return apply
 
 
-def _strategic(scope: ResourceScope, patch: dict[str, Any]) -> Apply:
+async def _read_strategic(scope: ResourceScope, body: bytes) -> Reading:
+    patch = _parse(body, dict, "map[string]interface {}", prefix="")
+    repeated = [f"duplicate field {go_quote.quote(path)}" for path in await repeated_fields(body, patch)]
     schema = patch_schema(scope.expected.struct)
 
-    def apply(document: dict[str, Any]) -> Any:
+    def apply_anew(document: Object) -> tuple[Any, Object]:
+        """The result, and what is left of the patch: merging uses it up."""
+        patch = orjson.loads(body) or {}
+        if _LONG_NUMBER.search(body) is not None:
+            _limit_integers(patch)
         try:
-            return strategic.apply(document, patch, schema)
+            return strategic.apply(document, patch, schema), patch
         except strategic.StrategicMergeError as error:
             raise _strategic_refusal(error) from None
 
-    return apply
+    def explain(document: Object) -> tuple[Any, str]:
+        result, patch = apply_anew(document)
+        return result, go_quote.show(patch)
+
+    return Reading(lambda document: apply_anew(document)[0], explain, repeated, strategic=True)
+
+
+def _limit_integers(patch: Any) -> None:
+    """Integers that Go's int64 cannot hold are floats to the original."""
+    pending = [patch]
+    while pending:
+        container = pending.pop()
+        for place, item in list(container.items() if isinstance(container, dict) else enumerate(container)):
+            if isinstance(item, (dict, list)):
+                pending.append(item)
+            elif item.__class__ is int and not -(1 << 63) <= item < 1 << 63:
+                container[place] = float(item)
 
 
 def _strategic_refusal(error: strategic.StrategicMergeError) -> errors.StatusError:

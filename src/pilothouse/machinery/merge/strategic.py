@@ -8,7 +8,8 @@ the field's merge key, and lists of scalars are united. A patch may direct the m
     $deleteFromPrimitiveList/<field>: [...]  take values out of a list of scalars
     $setElementOrder/<field>: [...]          the order of a merging list
 
-What a field's strategy is comes from a ``PatchSchema``. ``apply`` changes neither the document nor the patch; the
+What a field's strategy is comes from a ``PatchSchema``. ``apply`` does not change the document. It uses the patch up:
+directives that were followed are gone from it afterwards, as in the original, which shows that rest in messages. The
 result shares with both what it took over unchanged. New items are taken over as they are, nulls included.
 """
 
@@ -92,13 +93,9 @@ def _merge_objects(original: Object, patch: Object, schema: PatchSchema) -> Obje
         return _obey(patch)
     original = original.copy()
     if _RETAIN_KEYS in patch:
-        patch = patch.copy()
         original = _retain(original, patch, patch.pop(_RETAIN_KEYS))
-    ordered = [key for key in patch if key.startswith(_SET_ORDER)]
-    if ordered:
-        patch = patch.copy()
-        for key in ordered:
-            _merge_in_order(original, patch, key, schema)
+    for key in [key for key in patch if key.startswith(_SET_ORDER)]:
+        _merge_in_order(original, patch, key, schema)
     for key, value in patch.items():
         _merge_field(original, key, value, schema)
     return original
@@ -107,17 +104,26 @@ def _merge_objects(original: Object, patch: Object, schema: PatchSchema) -> Obje
 def _obey(patch: Object) -> Object:
     directive = patch[DIRECTIVE]
     if directive == "replace":
-        return {key: value for key, value in patch.items() if key != DIRECTIVE}
+        del patch[DIRECTIVE]
+        return patch
     if directive == "delete":
         return {}
     raise _unknown_directive(directive, patch)
 
 
 def _unknown_directive(directive: Any, patch: Object) -> StrategicMergeError:
-    shown = directive if isinstance(directive, str) else f"%!s({go_type(directive)}={show(directive)})"
-    if directive is None:
-        shown = "%!s(<nil>)"
-    return StrategicMergeError(f"unknown patch type: {shown} in map: {show(patch)}")
+    return StrategicMergeError(f"unknown patch type: {_as_text(directive)} in map: {show(patch)}")
+
+
+def _as_text(value: Any) -> str:
+    """A value as Go's %s prints it, which means every scalar inside to be a string."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{key}:{_as_text(value[key])}" for key in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(map(_as_text, value)) + "]"
+    if value is None:
+        return "%!s(<nil>)"
+    return value if isinstance(value, str) else f"%!s({go_type(value)}={show(value)})"
 
 
 def _retain(original: Object, patch: Object, keys: Any) -> Object:
@@ -161,7 +167,8 @@ def _merge_field(original: Object, key: str, value: Any, schema: PatchSchema) ->
 
 def _take_over(original: Object, key: str, value: Any) -> None:
     """Set a value that had no counterpart, without nulls and directives."""
-    kept = _without_directives(value, drop_nulls=True)
+    _discard_nulls(value)
+    kept = _without_directives(value)
     if kept is _NONE:
         original.pop(key, None)
     else:
@@ -276,7 +283,7 @@ def _merge_in_order(original: Object, patch: Object, directive: str, schema: Pat
             merged = _merge_lists(live, changes, info.merge_key, info.schema or UNTYPED)
             live = order_after_deletions(live, changes, info.merge_key) if info.merge_key else live
     elif key in patch:
-        merged = _without_directives(changes, drop_nulls=False)
+        merged = _without_directives(changes)
     elif key in original:
         merged = live
     else:
@@ -321,9 +328,22 @@ def _check_mergeable(merge_key: str, *items: Any) -> None:
             raise no_merge_key(item, merge_key)
 
 
-def _without_directives(value: Any, *, drop_nulls: bool) -> Any:
-    """A new value without the objects that carry a directive (and without nulls in objects); made without recursion."""
-    if _carries_directive(value, drop_nulls):
+def _discard_nulls(value: Any) -> None:
+    """Take all nulls out of objects, in place; made without recursion."""
+    pending = [value]
+    while pending:
+        container = pending.pop()
+        if isinstance(container, dict):
+            for key in [key for key, item in container.items() if item is None]:
+                del container[key]
+            pending.extend(container.values())
+        elif isinstance(container, list):
+            pending.extend(container)
+
+
+def _without_directives(value: Any) -> Any:
+    """The value without objects that carry a directive: objects are changed, lists made anew; without recursion."""
+    if _carries_directive(value):
         return _NONE
     holder: list[Any] = [value]
     pending: list[Any] = [holder]
@@ -332,20 +352,14 @@ def _without_directives(value: Any, *, drop_nulls: bool) -> Any:
         places = container.items() if isinstance(container, dict) else enumerate(container)
         for place, item in list(places):
             if isinstance(item, dict):
-                container[place] = {
-                    key: inner
-                    for key, inner in item.items()
-                    if not (drop_nulls and inner is None) and not _carries_directive(inner, drop_nulls)
-                }
+                for key in [key for key, inner in item.items() if _carries_directive(inner)]:
+                    del item[key]
+                pending.append(item)
             elif isinstance(item, list):
-                container[place] = [inner for inner in item if not _carries_directive(inner, drop_nulls)]
-            else:
-                continue
-            pending.append(container[place])
+                container[place] = [inner for inner in item if not _carries_directive(inner)]
+                pending.append(container[place])
     return holder[0]
 
 
-def _carries_directive(value: Any, drop_nulls: bool) -> bool:
-    if not isinstance(value, dict) or DIRECTIVE not in value:
-        return False
-    return not drop_nulls or value[DIRECTIVE] is not None
+def _carries_directive(value: Any) -> bool:
+    return isinstance(value, dict) and DIRECTIVE in value

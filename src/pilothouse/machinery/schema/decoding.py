@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from pilothouse.machinery import quantity, times
 from pilothouse.machinery.go_json import json_type
-from pilothouse.machinery.schema.types import Decoder, Field, ListOf, MapOf, Scalar, Special, Struct, Type
+from pilothouse.machinery.schema.types import Decoder, Field, Inline, ListOf, MapOf, Scalar, Special, Struct, Type
 
 
 class DecodeError(Exception):
@@ -86,6 +86,7 @@ def struct_decoder(struct: Struct) -> StructDecoder:
 
 def _build_struct(struct: Struct) -> StructDecoder:
     decoders: dict[str, FieldDecoder] = {}
+    labels: dict[str, str] = {}
     always: list[tuple[str, Callable[[], Any]]] = []
     name = struct.short_name
     go = struct.go
@@ -93,6 +94,7 @@ def _build_struct(struct: Struct) -> StructDecoder:
 
     def build() -> None:
         nonlocal built
+        labels.update(_labels(struct))
         for field in struct.fields.values():
             decoders[field.name] = _field_decoder(field)
             zero = zero_of(field)
@@ -114,7 +116,7 @@ def _build_struct(struct: Struct) -> StructDecoder:
                 try:
                     item = decoder(item, seen)
                 except DecodeError as error:
-                    error.inside(name, key)
+                    error.inside(name, labels[key])
                     raise
                 if item is not DROP:
                     out[key] = item
@@ -124,6 +126,18 @@ def _build_struct(struct: Struct) -> StructDecoder:
         return out
 
     return decode_struct
+
+
+def _labels(struct: Struct) -> dict[str, str]:
+    """What decoding errors call the fields: those of an inlined struct have its name before them."""
+    labels: dict[str, str] = {}
+    for member in struct.members:
+        if isinstance(member, Inline):
+            inner = _labels(member.struct)
+            labels |= {name: f"{member.struct.short_name}.{label}" for name, label in inner.items()}
+        else:
+            labels[member.name] = member.name
+    return labels
 
 
 def zero_of(field: Field) -> Callable[[], Any] | None:
@@ -298,7 +312,7 @@ def _illegal_at(text: str, position: int, digits: int) -> int:
 
 
 def _special_decoder(kind: Special) -> FieldDecoder:
-    decoder = _SPECIAL[kind.kind]
+    decoder = SPECIAL_DECODERS[kind.kind]
     return lambda value, seen: decoder(value)
 
 
@@ -350,7 +364,7 @@ def _decode_raw(value: Any) -> Any:
     return value
 
 
-_SPECIAL: Final[dict[str, Decoder]] = {
+SPECIAL_DECODERS: Final[dict[str, Decoder]] = {
     "Quantity": _decode_quantity,
     "Time": _decode_time,
     "MicroTime": _decode_micro_time,

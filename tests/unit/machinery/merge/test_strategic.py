@@ -47,11 +47,11 @@ def named(*names: Any, **more: Any) -> list[dict[str, Any]]:
 
 
 def merge(document: Any, patch: Any) -> Any:
-    before = copy.deepcopy((document, patch))
+    before = copy.deepcopy(document)
     try:
-        return strategic.apply(document, patch, ITEM)
+        return strategic.apply(document, copy.deepcopy(patch), ITEM)
     finally:
-        assert (document, patch) == before
+        assert document == before
 
 
 @pytest.mark.parametrize(
@@ -252,6 +252,23 @@ def test_errors(document: Any, patch: Any, code: int, message: str) -> None:
     with pytest.raises(StrategicMergeError) as caught:
         merge(document, patch)
     assert (caught.value.code, str(caught.value)) == (code, message)
+
+
+@pytest.mark.parametrize(
+    ("document", "patch", "rest"),
+    [
+        ({"items": named("a")}, {"$setElementOrder/items": named("a"), "items": named("a"), "x": 1}, {"x": 1}),
+        ({"source": {"a": "1"}}, {"source": {"$retainKeys": ["b"], "b": "2"}}, {"source": {"b": "2"}}),
+        ({"child": {"a": "1"}}, {"child": {"$patch": "replace", "b": "2"}}, {"child": {"b": "2"}}),
+        ({"child": {"a": "1"}}, {"child": {"$patch": "delete"}}, {"child": {"$patch": "delete"}}),
+        ({}, {"child": {"a": None, "b": {"$patch": "delete"}, "c": 1}}, {"child": {"c": 1}}),
+        ({"items": named("a")}, {"items": [{"name": "a", "$patch": "delete"}]},
+         {"items": [{"name": "a", "$patch": "delete"}]}),
+    ],
+)  # fmt: skip
+def test_directives_are_used_up(document: Any, patch: Any, rest: Any) -> None:
+    strategic.apply(document, patch, ITEM)
+    assert patch == rest
 
 
 def test_deep_new_values_do_not_exhaust_the_stack() -> None:

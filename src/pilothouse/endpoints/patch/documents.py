@@ -1,0 +1,147 @@
+"""A patched document as JSON patch and merge patch leave it: how messages show it, and which kind it says to be.
+
+The original's library keeps what a patch does not go through as the text it was. So objects on the way of a patch have
+their keys sorted, what a patch brings is as it came, and all else is in the order of its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+import orjson
+
+from pilothouse.apis import types
+from pilothouse.endpoints.identity import check_identity
+from pilothouse.endpoints.input import SCHEME
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.machinery import errors
+from pilothouse.machinery.field_errors import Path, invalid
+from pilothouse.machinery.go_json import json_type
+from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.gvk import GroupKind, parse_group_version
+from pilothouse.machinery.schema.decoding import DecodeError, decode
+
+Places = list[list[str]]
+"""Paths that a patch goes through."""
+
+
+def operation_places(operations: Sequence[dict[str, Any]]) -> Places:
+    """The paths that the operations of a JSON patch go through."""
+    pointers = (operation.get(name) for operation in operations for name in ("path", "from"))
+    return [pointer.split("/")[1:] for pointer in pointers if isinstance(pointer, str)]
+
+
+def merge_places(patch: dict[str, Any], document: Any) -> Iterator[list[str]]:
+    """The paths that a merge patch goes through. Lists it brings are read, too, unless they replace an object."""
+    for key, value in patch.items():
+        current = document.get(key) if isinstance(document, dict) else None
+        yield [key]
+        if isinstance(value, dict):
+            yield [key, ""]
+            yield from ([key, *path] for path in merge_places(value, current))
+        elif isinstance(value, list) and not isinstance(current, dict):
+            yield from ([key, *path] for path in _list_places(value))
+
+
+def _list_places(items: list[Any]) -> Iterator[list[str]]:
+    for position, item in enumerate(items):
+        yield [str(position)]
+        if isinstance(item, dict):
+            yield [str(position), ""]
+            yield from ([str(position), *path] for path in merge_places(item, None))
+        elif isinstance(item, list):
+            yield from ([str(position), *path] for path in _list_places(item))
+
+
+def sort_along(value: Any, places: Places) -> Any:
+    """The document with the keys of all objects sorted that a patch went through."""
+    return _sort(value, [place for place in places if place])
+
+
+def _sort(value: Any, places: Places) -> Any:
+    if isinstance(value, list):
+        return [_sort_below(str(position), item, places) for position, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    return {key: _sort_below(key, value[key], places) for key in sorted(value)}
+
+
+def _sort_below(key: str, value: Any, places: Places) -> Any:
+    deeper = [place[1:] for place in places if place[0] == key and len(place) > 1]
+    return _sort(value, deeper) if deeper else value
+
+
+def show_sorted(document: Any) -> str:
+    """A document all of whose keys are sorted, as those of custom resources are."""
+    return orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def undecodable(shown: str, why: str) -> errors.StatusError:
+    """The 422 for a patch whose result is no object of the kind: it shows the whole result, or the patch."""
+    return errors.invalid(GroupKind("", ""), "", [invalid(Path("patch"), shown, why)])
+
+
+def check_type(
+    scope: ResourceScope, request: APIRequest, validation: str, result: dict[str, Any], show: Callable[[], str]
+) -> None:
+    """A patch may not turn the object into another kind."""
+    kind, version = result.get("kind"), result.get("apiVersion")
+    if (kind, version) == (scope.kind.kind, scope.api_version):
+        return
+    for name, given in (("apiVersion", version), ("kind", kind)):
+        if given is not None and not isinstance(given, str):
+            why = f"json: cannot unmarshal {json_type(given)} into Go struct field .{name} of type string"
+            raise undecodable(show(), f"couldn't get version/kind; json parse error: {why}")
+    if scope.keeps_type:
+        _check_custom(kind or "", version or "", show)
+        return
+    kind = kind or scope.kind.kind
+    if not version:
+        _refuse_unversioned(scope, request, validation, result, kind, show)
+    try:
+        parse_group_version(version)
+        struct = types.struct_of(version, kind)
+    except KeyError:
+        why = f'no kind "{kind}" is registered for version "{version}" in scheme "{SCHEME}"'
+        raise undecodable(show(), why) from None
+    except ValueError as error:
+        raise undecodable(show(), str(error)) from None
+    try:
+        decode(struct, result)
+    except DecodeError as error:
+        raise undecodable(show(), str(error)) from None
+
+
+def _check_custom(kind: str, version: str, show: Callable[[], str]) -> None:
+    """Custom objects must say what they are; whether that is right is a matter of their validation."""
+    if not kind:
+        raise undecodable(show(), f"Object 'Kind' is missing in '{show()}'")
+    try:
+        parse_group_version(version)
+    except ValueError as error:
+        raise undecodable(show(), str(error)) from None
+
+
+def _refuse_unversioned(
+    scope: ResourceScope,
+    request: APIRequest,
+    validation: str,
+    result: dict[str, Any],
+    kind: str,
+    show: Callable[[], str],
+) -> NoReturn:
+    """Without a version the original takes the internal type, which knows none of the names that JSON has."""
+    if kind != scope.kind.kind:
+        group = quote(scope.kind.group)
+        why = f"no kind {quote(kind)} is registered for the internal version of group {group} in scheme {quote(SCHEME)}"
+        raise undecodable(show(), why)
+    unknown = [f"unknown field {quote(name)}" for name in sorted(result) if name not in ("kind", "apiVersion")]
+    if validation == "Strict" and unknown:
+        raise undecodable(show(), "strict decoding error: " + ", ".join(unknown))
+    if validation == "Warn":
+        for fault in unknown:
+            request.warn(fault)
+    check_identity({"metadata": {}}, request.info.name, "")
+    raise AssertionError("an object without a name is refused")
