@@ -308,6 +308,7 @@ class ServerHooks:
             self._store("", "services"),
             self._store("networking.k8s.io", "ipaddresses"),
             self._store("networking.k8s.io", "servicecidrs"),
+            self._store("events.k8s.io", "events"),
             self._node_ports,
         )
         await repair.repair_ports()

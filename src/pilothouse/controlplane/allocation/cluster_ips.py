@@ -161,9 +161,9 @@ class ClusterIPs:
             self._metrics.refused_address(block, DYNAMIC)
         raise AllocationError(FULL)
 
-    async def release(self, service: Object, ip: str) -> None:
-        """Give an address back, if it is this service's."""
+    async def release(self, ip: str) -> None:
+        """Give an address of some block back, whoever it is held for by now."""
         address = parse_ip(ip)
         await self._objects.ready()
-        if address is not None and belongs_to(self._objects.get(str(address)), service):
+        if address is not None and any(block.contains(address) for block, _ in self.blocks()):
             await self._objects.delete(str(address))

@@ -129,14 +129,16 @@ def plan_update(spec: Spec, before: Spec, name: str, ports: PortSet) -> PortPlan
 
 def _plan_changed_ports(plan: PortPlan, spec: Spec, old: list[int], name: str, ports: PortSet) -> None:
     seen: set[tuple[str, int]] = set()
+    asked: set[int] = set()
     for at, port in enumerate(spec.get("ports") or ()):
         number = port.get("nodePort", 0)
         if not number and not allocates_node_ports(spec):
             continue
         if not number:
             number = plan.numbers[at] = _take_next(plan, ports)
-        elif number not in old and number not in plan.allocated:
+        elif number not in old and number not in asked:
             _take(plan, ports, name, at, number)
+            asked.add(number)
         key = port.get("protocol", ""), number
         if key in seen:
             raise errors.generic(f"duplicate nodePort: {{{key[0]} {number}}}")

@@ -42,20 +42,19 @@ _Work = Callable[[PortSet], PortPlan]
 class Allocation:
     """What one write took, and what it will give back. Either ``commit`` or ``undo`` is called, once."""
 
-    def __init__(self, owner: ServiceAllocations, service: Object) -> None:
+    def __init__(self, owner: ServiceAllocations) -> None:
         self._owner = owner
-        self._service = service
         self.taken_ips: list[str] = []
         self.released_ips: list[str] = []
         self.ports = PortPlan()
 
     async def commit(self) -> None:
         """The service is written: give back what it no longer has."""
-        await self._owner.give_back(self._service, self.released_ips, self.ports.released)
+        await self._owner.give_back(self.released_ips, self.ports.released)
 
     async def undo(self) -> None:
         """The service is not written: give back what was taken for it."""
-        await self._owner.give_back(self._service, self.taken_ips, self.ports.allocated)
+        await self._owner.give_back(self.taken_ips, self.ports.allocated)
 
 
 class ServiceAllocations:
@@ -72,7 +71,7 @@ class ServiceAllocations:
         normalize_cluster_ips(spec)
         name = service["metadata"].get("name", "")
         settle_families(spec, None, name, self._families)
-        allocation = Allocation(self, service)
+        allocation = Allocation(self)
         try:
             await self._take_ips(ctx, service, spec, allocation)
             allocation.ports = await self._plan_ports(ctx, lambda ports: plan_create(spec, name, ports))
@@ -89,7 +88,7 @@ class ServiceAllocations:
         normalize_cluster_ips(spec, before)
         name = service["metadata"].get("name", "")
         settle_families(spec, before, name, self._families)
-        allocation = Allocation(self, service)
+        allocation = Allocation(self)
         try:
             await self._change_ips(ctx, service, before, allocation)
             allocation.ports = await self._plan_ports(ctx, lambda ports: plan_update(spec, before, name, ports))
@@ -103,12 +102,12 @@ class ServiceAllocations:
         spec = dict(spec_of(service))
         default_stored(spec, self._families[0])
         ips = spec.get("clusterIPs") or [] if needs_cluster_ip(spec) else []
-        await self.give_back(service, [ip for ip in ips if ip != HEADLESS], ports_of(spec))
+        await self.give_back([ip for ip in ips if ip != HEADLESS], ports_of(spec))
 
-    async def give_back(self, service: Object, ips: Sequence[str], ports: Sequence[int]) -> None:
-        """Give back addresses and ports of a service."""
+    async def give_back(self, ips: Sequence[str], ports: Sequence[int]) -> None:
+        """Give back addresses and ports."""
         for ip in ips:
-            await self._ips.release(service, ip)
+            await self._ips.release(ip)
         if ports:
 
             def free(allocated: PortSet) -> None:
@@ -119,7 +118,7 @@ class ServiceAllocations:
 
     def _settled(self, ctx: Context, allocation: Allocation, spec: Spec) -> Allocation:
         allocation.ports.apply(spec)
-        return Allocation(self, {"metadata": {}}) if ctx.dry_run else allocation
+        return Allocation(self) if ctx.dry_run else allocation
 
     async def _undo(self, ctx: Context, allocation: Allocation) -> None:
         if not ctx.dry_run:

@@ -1,7 +1,7 @@
 """Rounds that right what crashes and races left wrong between services and what is allocated for them.
 
 A service whose address or port is not kept as taken gets it kept; what is kept for nobody is given back, but only after
-a while, for it may belong to a service that is just being written. What cannot be righted here is logged.
+a while, for it may belong to a service that is just being written. Whatever was found is told by events and the log.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from pilothouse.apis.strategy import Object
+from pilothouse.controllers.event_recording import EventRecorder
 from pilothouse.controllers.own_objects import create_missing, remove
 from pilothouse.controlplane.allocation.node_ports import NodePorts
 from pilothouse.controlplane.allocation.ranges import AddressBlock, PortSet
@@ -35,9 +36,12 @@ class ServiceRepair:
         services: Store,
         addresses: Store,
         service_cidrs: Store,
+        events: Store,
         node_ports: NodePorts,
         clock: Callable[[], Instant] = now_instant,
     ) -> None:
+        self._address_events = EventRecorder(events, "ipallocator-repair-controller")
+        self._port_events = EventRecorder(events, "portallocator-repair-controller")
         self._services, self._addresses, self._service_cidrs = services, addresses, service_cidrs
         self._node_ports = node_ports
         self._clock = clock
@@ -66,7 +70,7 @@ class ServiceRepair:
         self._leaks = repair.leaks
         for kind in [*(_PORT_FAULTS[note.reason] for note in repair.notes), *("leak" for _ in repair.leaked)]:
             metrics.found_fault(kind)
-        _report(repair.notes)
+        await _report(repair.notes, self._port_events)
 
     async def repair_addresses(self) -> None:
         """Give every address of a service its object, and remove objects that nobody needs."""
@@ -78,7 +82,7 @@ class ServiceRepair:
             await remove(self._addresses, "", name)
         for obj in repair.create:
             await create_missing(self._addresses, obj)
-        _report(repair.notes)
+        await _report(repair.notes, self._address_events)
 
 
 async def _all(store: Store) -> list[Object]:
@@ -86,7 +90,10 @@ async def _all(store: Store) -> list[Object]:
     return [store.decode(entry) for entry in store.cache.entries()]
 
 
-def _report(notes: Iterable[Note]) -> None:
+async def _report(notes: Iterable[Note], events: EventRecorder) -> None:
     for note in notes:
         metadata = note.about["metadata"]
         logger.warning("%s %s/%s: %s", note.reason, metadata.get("namespace", ""), metadata["name"], note.message)
+        of_address = note.action == "IPAddressAllocation"
+        kind, version = ("IPAddress", "networking.k8s.io/v1") if of_address else ("Service", "v1")
+        await events.warn(note.about, kind, version, note.reason, note.action, note.message)

@@ -218,13 +218,26 @@ async def test_ranges_come_and_go(world: Any, service: Any, ctx: Context) -> Non
         await server.allocate_create(ctx, service("d"))
 
 
-async def test_an_address_of_somebody_else_is_not_given_back(world: Any, service: Any, ctx: Context) -> None:
+async def test_an_address_goes_with_the_service_that_has_it_whoever_it_is_held_for(
+    world: Any, service: Any, ctx: Context
+) -> None:
     w = world()
-    owner = service("owner", clusterIP="10.0.0.5")
-    await w.server().allocate_create(ctx, owner)
-    impostor = service("impostor", clusterIP="10.0.0.5", clusterIPs=["10.0.0.5"])
-    await w.server().release(impostor)
-    assert w.ips == {"10.0.0.5"}
+    obj = service("a", clusterIP="10.0.0.5")
+    await w.server().allocate_create(ctx, obj)
+    w.addresses.objects["10.0.0.5"]["spec"]["parentRef"]["name"] = "other"
+    await w.server().release(obj)
+    assert w.ips == set()
+
+
+async def test_a_port_that_was_just_handed_out_cannot_be_asked_for(world: Any, service: Any, ctx: Context) -> None:
+    w = world(ports="30000-30000")
+    old = service("a")
+    await w.server().allocate_create(ctx, old)
+    ports = [{"port": 80, "protocol": "TCP"}, {"port": 80, "protocol": "UDP", "nodePort": 30000}]
+    changed = service("a", type="NodePort", ports=ports, clusterIP=old["spec"]["clusterIP"])
+    with pytest.raises(StatusError, match="provided port is already allocated"):
+        await w.server().allocate_update(ctx, changed, old)
+    assert w.ports == set()
 
 
 async def test_many_writers_on_several_servers(world: Any, service: Any, ctx: Context) -> None:

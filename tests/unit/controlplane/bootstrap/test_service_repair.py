@@ -23,13 +23,19 @@ class Bench:
         self.cidrs = storage.store("networking.k8s.io", "v1", "servicecidrs")
         self.ports = NodePorts(PortRange(30000, 2768), StoredLedger(cacher.backend))
         self.later = 0
-        self.repair = ServiceRepair(self.services, self.addresses, self.cidrs, self.ports, self._clock)
+        self.events = storage.store("events.k8s.io", "v1", "events")
+        self.repair = ServiceRepair(self.services, self.addresses, self.cidrs, self.events, self.ports, self._clock)
 
     def _clock(self) -> Instant:
         return Instant(now_instant().seconds + self.later)
 
     def counted(self, line: str) -> bool:
         return f"\napiserver_nodeport_repair_{line}\n" in render(self.ports.metrics.instruments()).decode()
+
+    async def told(self) -> list[dict[str, Any]]:
+        await self.events.cache.wait_fresh()
+        events = [self.events.decode(entry) for entry in self.events.cache.entries()]
+        return sorted(events, key=lambda event: str(event["message"]))
 
     async def fill(self) -> None:
         await DefaultServiceCIDR(self.cidrs, ["10.0.0.0/16"]).reconcile()
@@ -49,6 +55,10 @@ async def test_what_services_have_is_kept_as_taken(bench: Bench) -> None:
     await bench.repair.reconcile()
     assert await existing(bench.addresses, "", "10.0.0.1") is not None
     assert list(await bench.ports.peek()) == [30443]
+    assert [(event["reportingComponent"], event["message"]) for event in await bench.told()] == [
+        ("ipallocator-repair-controller", "Cluster IP [IPv4]: 10.0.0.1 is not allocated; repairing"),
+        ("portallocator-repair-controller", "Port 30443 is not allocated; repairing"),
+    ]
     assert bench.counted('port_errors_total{type="repair"} 1')
     assert bench.counted("reconcile_errors_total 0")
 
