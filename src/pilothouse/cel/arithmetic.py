@@ -24,6 +24,7 @@ from pilothouse.cel.values import (
     compare,
     equals,
     fail,
+    is_equal,
     item_key,
     map_key,
     set_key,
@@ -60,8 +61,9 @@ def checked_timestamp(nanoseconds: int, offset: int) -> Timestamp:
 
 
 def _refuse(operator: str, value: Any, able: frozenset[type]) -> Any:
-    """Say that there is no overload: with the operator's name if its left side never supports it."""
-    fail("no such overload" if value.__class__ in able else f"no such overload: {operator}")
+    """Say that there is no overload: with the operator's name if its left side has neither it nor methods."""
+    known = value.__class__ in able or value.__class__ in _WITH_METHODS
+    fail("no such overload" if known else f"no such overload: {operator}")
 
 
 def add_ints(left: int, right: int) -> int:
@@ -107,6 +109,8 @@ _ADDERS = frozenset({int, UInt, float, str, bytes, list, SetList, KeyedList, Dur
 _SUBTRACTORS = frozenset({int, UInt, float, Duration, Timestamp})
 _NUMERIC = frozenset({int, UInt, float})
 _WHOLE = frozenset({int, UInt})
+_NEGATED = frozenset({bool})
+_WITH_METHODS = frozenset({str, Duration, Timestamp})
 
 
 def add(left: Any, right: Any) -> Any:
@@ -149,8 +153,10 @@ def subtract(left: Any, right: Any) -> Any:
             return left - right
         if a is UInt:
             return checked_unsigned(int(left) - int(right))
-        if a is Duration or a is Timestamp:
+        if a is Duration:
             return checked_duration(left.nanoseconds - right.nanoseconds)
+        if a is Timestamp:
+            return Duration(checked(left.nanoseconds - right.nanoseconds))
     if a is Timestamp and b is Duration:
         return checked_timestamp(left.nanoseconds - right.nanoseconds, left.offset)
     return _refuse("_-_", left, _SUBTRACTORS)
@@ -192,7 +198,7 @@ def negate(value: Any) -> Any:
         return -value
     if value.__class__ is Duration:
         return checked_duration(-value.nanoseconds)
-    return fail("no such overload" if value.__class__ is bool else "no such overload: -_")
+    return _refuse("-_", value, _NEGATED)
 
 
 def negate_bool(value: Any) -> bool:
@@ -225,7 +231,7 @@ def contains(element: Any, container: Any) -> bool:
     if isinstance(container, dict):
         return map_key(element) in container if _is_key(element) else fail("no such overload")
     if isinstance(container, list):
-        return any(equals(item, element) for item in container)
+        return any(is_equal(item, element) for item in container)
     return fail("no such overload")
 
 

@@ -40,7 +40,7 @@ _ADDRESS: Range = (4, 16)
 def estimate_call(
     function: str, overload: str, target: Operand | None, operands: list[Operand], sizes: SizeOfPath
 ) -> CallEstimate:
-    by_overload = _EXTENSIONS.get(overload) or (_sort if overload.startswith("list_") and "_sort" in overload else None)
+    by_overload = _EXTENSIONS.get(overload) or (_sort if function in ("sort", "@sortByAssociatedKeys") else None)
     if by_overload is not None:
         found = by_overload(overload, target, operands, sizes)
         if found is not None:

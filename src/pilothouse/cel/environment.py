@@ -80,9 +80,9 @@ class Environment:
         return self.structs.find(name)
 
     def find_type(self, name: str) -> Type | None:
-        """Return the type that a name denotes, if it denotes one."""
+        """Return the type that a name denotes, if it denotes one: message types of libraries cannot be named."""
         found = self._types.get(name)
-        if found is not None:
+        if found is not None and found.kind != "struct":
             return found
         struct = self.structs.find(name)
         return struct.type if struct is not None else None

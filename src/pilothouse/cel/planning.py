@@ -13,10 +13,11 @@ from pilothouse.cel import arithmetic, folding, logic, selecting
 from pilothouse.cel.declarations import Function, Overload
 from pilothouse.cel.nodes import Call, Comprehension, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
 from pilothouse.cel.regular_expressions import compile_pattern
-from pilothouse.cel.run_costs import COSTED_BY_RESULT, run_cost
+from pilothouse.cel.run_costs import COSTED_BY_RESULT, COUNTED_LISTS, run_cost
 from pilothouse.cel.steps import Frame, Run, Step, constant
 from pilothouse.cel.types import Type, is_dyn
 from pilothouse.cel.values import (
+    CostLimitExceeded,
     EvaluationError,
     Message,
     Optional,
@@ -334,6 +335,8 @@ def _costed_call(implementation: Callable[..., Any], runs: list[Run], cost: Any,
 
         return run_and_charge
     joins_lists = name == "_+_"
+    if name in COUNTED_LISTS:
+        runs = [_counted(run) for run in runs]
 
     def charge_and_run(frame: Frame) -> Any:
         arguments = tuple([item(frame) for item in runs])
@@ -343,6 +346,18 @@ def _costed_call(implementation: Callable[..., Any], runs: list[Run], cost: Any,
         return implementation(*arguments)
 
     return charge_and_run
+
+
+def _counted(run: Run) -> Run:
+    def run_list(frame: Frame) -> Any:
+        try:
+            return run(frame)
+        except CostLimitExceeded:
+            raise
+        except EvaluationError:
+            fail("internal error: interface conversion: *types.Err is not traits.Lister: missing method Add")
+
+    return run_list
 
 
 def _dispatcher(name: str, overloads: list[Overload]) -> Callable[..., Any]:

@@ -28,6 +28,8 @@ CONSTANT_COST = frozenset(
     }
 )  # fmt: skip
 # Everything else is charged before it runs, so that work beyond the limit is never begun.
+# The original counts the items of these lists even where computing them failed, and falls over it.
+COUNTED_LISTS = frozenset({"sort", "distinct", "@sortByAssociatedKeys"})
 COSTED_BY_RESULT = frozenset({"join", "slice", "lists.range", "reverse"})
 _FIXED_SIZE = frozenset({"int", "uint", "double", "bool", "duration", "timestamp", "type", "null"})
 

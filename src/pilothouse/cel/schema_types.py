@@ -9,7 +9,6 @@ bytes and lists that are sets or maps need converting, and `Declared.convert` is
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -31,12 +30,15 @@ from pilothouse.cel.types import (
     map_of,
     struct,
 )
-from pilothouse.cel.values import Duration, KeyedList, SetList, Timestamp, fail
+from pilothouse.cel.values import Duration, Invalid, KeyedList, SetList, Timestamp
+from pilothouse.machinery.schema.decoding import DecodeError, canonical_base64
 from pilothouse.machinery.times import TimeError, parse_duration
 
 MAX_REQUEST_BYTES = 3 * 1024 * 1024
 _NAME_LENGTH = 253
 _WORDED = re.compile(r"([0-9]+)\s*([A-Za-zµ]+)")
+# Unlike the check of the format, expressions read the alphabet for URLs: what is special in the other is illegal.
+_URL_ALPHABET = str.maketrans("-_+/", "+/!!")
 _UNITS = (
     (("ns", "nano"), 1), (("us", "µs", "micro"), 10**3), (("ms", "milli"), 10**6), (("s", "sec"), 10**9),
     (("m", "min"), 60 * 10**9), (("h", "hr", "hour"), 3600 * 10**9), (("d", "day"), 86400 * 10**9),
@@ -232,9 +234,9 @@ def _to_bytes(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError) as error:
-        return Invalid(f"Invalid byte formatted string {value}: {error}")
+        return base64.b64decode(canonical_base64(value.translate(_URL_ALPHABET)))
+    except DecodeError as error:
+        return Invalid(f"Invalid byte formatted string {value}: {error.message}")
 
 
 def _to_duration(value: Any) -> Any:
@@ -270,24 +272,6 @@ def _read_time(value: Any, suffix: str, form: str) -> Timestamp | Invalid:
         return parse_timestamp(value.upper() + suffix if form == "date-time" else value + suffix)
     except TimeError as error:
         return Invalid(f"Invalid {form} formatted string {value}: {error}")
-
-
-class Invalid:
-    """A value that contradicts its format; touching it fails."""
-
-    __slots__ = ("message",)
-
-    def __init__(self, message: str) -> None:
-        self.message = message
-
-    def cel_get(self, key: object) -> Any:
-        fail(self.message)
-
-    def __eq__(self, other: object) -> bool:
-        return fail(self.message)
-
-    def __hash__(self) -> int:
-        return hash(self.message)
 
 
 _FORMATS: dict[Any, tuple[Type, int, int, Convert]] = {

@@ -8,10 +8,12 @@ from pilothouse.cel import arithmetic
 from pilothouse.cel.nodes import Call, Literal, Select
 from pilothouse.cel.steps import UNSET, Frame, Step
 from pilothouse.cel.types import Type
-from pilothouse.cel.values import NONE, EvaluationError, Optional, fail
+from pilothouse.cel.values import NONE, EvaluationError, Invalid, Optional, fail
 
 if TYPE_CHECKING:
     from pilothouse.cel.planning import Planner
+
+_FORMATTED = frozenset({"bytes", "duration", "timestamp"})
 
 
 def variable(slot: int) -> Step:
@@ -53,6 +55,10 @@ def select(operand: Step, kind: Type, key: str, node: Select) -> Step:
             raise EvaluationError(missing)
         return value
 
+    def run_format(frame: Frame) -> Any:
+        value = run_struct(frame)
+        return fail(value.message) if value.__class__ is Invalid else value
+
     def run_map(frame: Frame) -> Any:
         holder = run_operand(frame)
         try:
@@ -60,7 +66,8 @@ def select(operand: Step, kind: Type, key: str, node: Select) -> Step:
         except (KeyError, TypeError):
             return _get(holder, key, missing)
 
-    return Step(run_struct if null_is_absent else run_map, _reach(operand), attribute=True)
+    run = run_map if not null_is_absent else run_format if node.type.kind in _FORMATTED else run_struct
+    return Step(run, _reach(operand), attribute=True)
 
 
 def _reach(operand: Step) -> int:

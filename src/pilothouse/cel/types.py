@@ -118,11 +118,6 @@ def format_signature(arguments: Sequence[Type], member: bool) -> str:
     return f"{arguments[0]}.({', '.join(map(str, arguments[1:]))})"
 
 
-def runtime_name(kind: Type) -> str:
-    """The name that `type(x)` prints and that conversion errors quote."""
-    return kind.name
-
-
 class Substitution:
     """What type parameters stand for, found while checking one expression."""
 

@@ -27,6 +27,7 @@ from pilothouse.cel.types import (
     map_of,
     optional_of,
 )
+from pilothouse.machinery.go_quote import format_float
 
 MIN_INT, MAX_INT, MAX_UINT = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
 LIST = list_of(DYN)
@@ -130,6 +131,24 @@ class KeyedList(list[Any]):
         self.keys = keys
 
 
+class Invalid:
+    """A value that contradicts its format; touching it fails."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+    def cel_get(self, key: object) -> Any:
+        fail(self.message)
+
+    def __eq__(self, other: object) -> bool:
+        return fail(self.message)
+
+    def __hash__(self) -> int:
+        return hash(self.message)
+
+
 class Message(dict[str, Any]):
     """A constructed message, such as `JSONPatch{...}`."""
 
@@ -181,11 +200,12 @@ def from_map_key(key: Any) -> Any:
 
 _SCALARS = frozenset({str, bytes, bool, int, float, UInt, type(None)})
 _NUMBERS = frozenset({int, float, UInt})
+_TIMES = frozenset({Duration, Timestamp})
 
 
 def equals(left: Any, right: Any) -> bool:
     a, b = left.__class__, right.__class__
-    if a in _SCALARS or b in _SCALARS:
+    if a in _SCALARS or right is None:
         if a is b or (a in _NUMBERS and b in _NUMBERS):
             return bool(left == right)
         return False
@@ -197,13 +217,23 @@ def equals(left: Any, right: Any) -> bool:
         return b is Optional and left.present == right.present and (not left.present or equals(left.value, right.value))
     if a is Type:
         return b is Type and left.name == right.name
+    if a is not b and a not in _TIMES:
+        fail("no such overload")
     return bool(left == right)
+
+
+def is_equal(left: Any, right: Any, *, otherwise: bool = False) -> bool:
+    """Compare values that may be incomparable: searches then find nothing, holders of such items seem equal."""
+    try:
+        return equals(left, right)
+    except EvaluationError:
+        return otherwise
 
 
 def _equal_maps(left: dict[Any, Any], right: dict[Any, Any]) -> bool:
     if len(left) != len(right):
         return False
-    return all(key in right and equals(value, right[key]) for key, value in left.items())
+    return all(key in right and is_equal(value, right[key], otherwise=True) for key, value in left.items())
 
 
 def _equal_lists(left: list[Any], right: list[Any]) -> bool:
@@ -214,7 +244,7 @@ def _equal_lists(left: list[Any], right: list[Any]) -> bool:
         return mine == theirs
     if left.__class__ is KeyedList:
         return _equal_keyed(left, right)
-    return all(equals(a, b) for a, b in zip(left, right, strict=True))
+    return all(is_equal(a, b, otherwise=True) for a, b in zip(left, right, strict=True))
 
 
 def _equal_keyed(left: Any, right: list[Any]) -> bool:
@@ -277,4 +307,4 @@ def show(value: Any) -> str:
         return "true" if value else "false"
     if value is None:
         return "null"
-    return str(value)
+    return format_float(value) if value.__class__ is float else str(value)

@@ -68,6 +68,8 @@ def test_types(text: str, wanted: str) -> None:
          "error during formatting: decimal clause can only be used on integers, was given string"),
         ("'%s'.format([1, 2])", 12, "too many arguments supplied to string.format (expected 1, got 2)"),
         ("'%q'.format([1])", 12, 'could not parse formatting clause: unrecognized formatting clause "q"'),
+        ("l.existsOne(x, true)", 12, "undeclared reference to 'existsOne' (in container '')"),
+        ("type(s) == kubernetes.Quantity", 12, "undeclared reference to 'kubernetes' (in container '')"),
         ("l.includes('a')", 11, "undeclared reference to 'includes' (in container '')"),
     ],
 )  # fmt: skip

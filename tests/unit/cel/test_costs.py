@@ -95,6 +95,7 @@ def test_run_time(rule: str, cost: int) -> None:
         ("bytes(self.s) == b'a'", 314576),
         ("self.s.contains(self.short)", 1258296),
         ("self.l.all(x, x > 0)", 43),
+        ("self.l.isSorted()", 10),
         ("self.l.map(x, x * 2).size() == 8", 127),
         ("optional.of('a') != optional.none()", 1844674407370955266),
         ("self.o.?field.orValue('v') == 'a'", 5),

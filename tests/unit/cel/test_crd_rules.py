@@ -68,6 +68,9 @@ def test_a_schema_without_rules_has_none() -> None:
          "spec.a[1]: Invalid value: 1: failed rule: self > 5"),
         (spec(a={"type": "object", "maxProperties": 5, "additionalProperties": ruled(INTEGER, "self > 5")}),
          {"a": {"k": 1}}, "spec.a[k]: Invalid value: 1: failed rule: self > 5"),
+        (spec([{"rule": "self.a + b'x' == b''"}], a={**TEXT, "format": "byte", "maxLength": 9}), {"a": "/w=="},
+         'spec: Invalid value: "object": Invalid byte formatted string /w==: illegal base64 data at input byte 0'
+         " evaluating rule: self.a + b'x' == b''"),
         ({"type": "object", "x-kubernetes-validations": [{"rule": "self.metadata.name != 'bad'"}]}, None,
          "<nil>: Invalid value: failed rule: self.metadata.name != 'bad'"),
     ],

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import NoReturn
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
 from pilothouse.cel.declarations import Function, Library, Overload
 from pilothouse.cel.types import Type, opaque
@@ -13,6 +12,7 @@ from pilothouse.machinery.go_quote import quote
 
 IP_TYPE = opaque("net.IP")
 CIDR_TYPE = opaque("net.CIDR")
+_HEXADECIMAL = frozenset("0123456789abcdefABCDEF")
 _BITS = re.compile(r"(?:0|[1-9][0-9]{0,2})\Z")
 _LINK_LOCAL_V4 = ip_network("224.0.0.0/24")
 
@@ -69,51 +69,121 @@ class _AddressError(Exception):
     """The text is no address."""
 
 
-def _refuse_address(text: str) -> NoReturn:
-    raise _AddressError(f"ParseAddr({quote(text)}): {_complaint(text)}")
-
-
-def _complaint(text: str) -> str:
+def _parse_address(text: str) -> tuple[IPv4Address | IPv6Address, bool]:
+    """Read an address, complaining about the same place of it as the original; tell whether it names a zone."""
     first = next((char for char in text if char in ".:%"), "")
-    if first == "%":
-        return "missing IPv6 address"
-    if first != ".":
-        return "unable to parse IP"
-    fields = text.split(".")
+    if first == ".":
+        return IPv4Address(_parse_v4(text, text)), False
+    if first == ":":
+        return _parse_v6(text)
+    raise _complaint(text, "missing IPv6 address" if first else "unable to parse IP")
+
+
+def _complaint(text: str, message: str, rest: str = "") -> _AddressError:
+    place = f" (at {quote(rest)})" if rest else ""
+    return _AddressError(f"ParseAddr({quote(text)}): {message}{place}")
+
+
+def _parse_v4(text: str, part: str) -> bytes:
+    fields = part.split(".")
+    start = 0
     for position, field in enumerate(fields):
-        stray = next((index for index, char in enumerate(field) if not "0" <= char <= "9"), None)
-        if stray is not None:
-            rest = ".".join([field[stray:], *fields[position + 1 :]])
-            return f"unexpected character (at {quote(rest)})"
-        if not field:
-            rest = ".".join(fields[position:]) or text[-1:]
-            return f"IPv4 field must have at least one digit (at {quote(rest)})"
-        if len(field) > 1 and field[0] == "0":
-            return "IPv4 field has octet with leading zero"
-        if int(field[:4]) > 255:
-            return "IPv4 field has value >255"
-    return "IPv4 address too short" if len(fields) < 4 else "IPv4 address too long"
+        _check_octet(text, part, start, field)
+        if position == 3 and len(fields) > 4:
+            raise _complaint(text, "IPv4 address too long")
+        start += len(field) + 1
+    if len(fields) < 4:
+        raise _complaint(text, "IPv4 address too short")
+    return bytes(map(int, fields))
 
 
-def _parse_address(text: str) -> IPv4Address | IPv6Address:
-    if len(text) > 100:
-        _refuse_address(text)
-    try:
-        return ip_address(text)
-    except (AddressValueError, ValueError):
-        _refuse_address(text)
+def _check_octet(text: str, part: str, start: int, field: str) -> None:
+    value = 0
+    for index, char in enumerate(field):
+        if not "0" <= char <= "9":
+            raise _complaint(text, "unexpected character", part[start + index :])
+        if index == 1 and value == 0:
+            raise _complaint(text, "IPv4 field has octet with leading zero")
+        value = value * 10 + int(char)
+        if value > 255:
+            raise _complaint(text, "IPv4 field has value >255")
+    dot = start + len(field)
+    if not field:
+        raise _complaint(text, "IPv4 field must have at least one digit", part[min(start, len(part) - 1) :])
+    if dot == len(part) - 1:
+        raise _complaint(text, "IPv4 field must have at least one digit", part[dot:])
+
+
+def _parse_v6(text: str) -> tuple[IPv6Address, bool]:
+    rest, percent, zone = text.partition("%")
+    if percent and not zone:
+        raise _complaint(text, "zone must be a non-empty string")
+    packed = bytearray()
+    gap = -1
+    if rest.startswith("::"):
+        gap, rest = 0, rest[2:]
+    while rest and len(packed) < 16:
+        digits = _hexadecimal_group(text, rest)
+        if rest[digits : digits + 1] == ".":
+            if gap < 0 and len(packed) != 12:
+                raise _complaint(text, "embedded IPv4 address must replace the final 2 fields of the address", rest)
+            if len(packed) > 12:
+                raise _complaint(text, "too many hex fields to fit an embedded IPv4 at the end of the address", rest)
+            packed += _parse_v4(text, rest)
+            rest = ""
+            break
+        packed += int(rest[:digits], 16).to_bytes(2, "big")
+        rest, opened = _next_group(text, rest[digits:], gap >= 0)
+        if opened:
+            gap = len(packed)
+    if rest:
+        raise _complaint(text, "trailing garbage after address", rest)
+    return IPv6Address(_spread(text, bytes(packed), gap)), bool(zone)
+
+
+def _hexadecimal_group(text: str, rest: str) -> int:
+    digits = next((index for index, char in enumerate(rest) if char not in _HEXADECIMAL), len(rest))
+    if digits > 4:
+        raise _complaint(text, "each group must have 4 or less digits", rest)
+    if digits == 0:
+        raise _complaint(text, "each colon-separated field must have at least one digit", rest)
+    return digits
+
+
+def _next_group(text: str, rest: str, has_gap: bool) -> tuple[str, bool]:
+    """Step over the colon after a group; tell what follows and whether `::` stood here."""
+    if not rest:
+        return "", False
+    if rest[0] != ":":
+        raise _complaint(text, "unexpected character, want colon", rest)
+    if len(rest) == 1:
+        raise _complaint(text, "colon must be followed by more characters", rest)
+    if rest[1] != ":":
+        return rest[1:], False
+    if has_gap:
+        raise _complaint(text, "multiple :: in address", rest[1:])
+    return rest[2:], True
+
+
+def _spread(text: str, packed: bytes, gap: int) -> bytes:
+    if len(packed) < 16:
+        if gap < 0:
+            raise _complaint(text, "address string too short")
+        return packed[:gap] + bytes(16 - len(packed)) + packed[gap:]
+    if gap >= 0:
+        raise _complaint(text, "the :: must expand to at least one field of zeros")
+    return packed
 
 
 def _checked_address(text: str) -> IPv4Address | IPv6Address:
     try:
-        address = _parse_address(text)
+        address, zoned = _parse_address(text)
     except _AddressError as error:
         raise _AddressError(f"IP Address {quote(text)} parse error during conversion from string: {error}") from None
-    if isinstance(address, IPv6Address):
-        if address.scope_id is not None:
-            raise _AddressError(f"IP address {quote(text)} with zone value is not allowed")
-        if address.ipv4_mapped is not None:
-            raise _AddressError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
+    if zoned:
+        raise _AddressError(f"IP address {quote(text)} with zone value is not allowed")
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        raise _AddressError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return address
 
 
@@ -124,10 +194,10 @@ def _parse_cidr(text: str) -> Cidr:
     if not slash:
         raise _AddressError(f"{prefix}{shown}no '/'")
     try:
-        address = _parse_address(head)
+        address, zoned = _parse_address(head)
     except _AddressError as error:
         raise _AddressError(f"{prefix}{shown}{error}") from None
-    if isinstance(address, IPv6Address) and address.scope_id is not None:
+    if zoned:
         raise _AddressError(f"{prefix}{shown}IPv6 zones cannot be present in a prefix")
     if not _BITS.match(bits):
         raise _AddressError(f"{prefix}{shown}bad bits after slash: {quote(bits)}")
@@ -190,7 +260,11 @@ def _is_global_unicast(ip: Ip) -> bool:
 
 
 def _contains_ip(cidr: Cidr, other: Ip | str) -> bool:
-    ip = _to_ip(other) if isinstance(other, str) else other
+    if isinstance(other, str):
+        if not _is_ip(other):
+            fail("no such overload")
+        other = _to_ip(other)
+    ip = other
     return ip.address.version == cidr.address.version and ip.address in cidr.network(cidr.bits)
 
 

@@ -18,6 +18,7 @@ from pilothouse.cel.values import (
     compare,
     equals,
     fail,
+    is_equal,
     set_key,
     size_of,
     type_name,
@@ -51,16 +52,16 @@ def _extreme(name: str, wanted: int) -> Callable[[list[Any]], Any]:
 
 
 def _index_of(items: list[Any], value: Any) -> int:
-    return next((position for position, item in enumerate(items) if equals(item, value)), -1)
+    return next((position for position, item in enumerate(items) if is_equal(item, value)), -1)
 
 
 def _last_index_of(items: list[Any], value: Any) -> int:
-    return next((position for position in range(len(items) - 1, -1, -1) if equals(items[position], value)), -1)
+    return next((position for position in range(len(items) - 1, -1, -1) if is_equal(items[position], value)), -1)
 
 
 def _includes(target: Any, value: Any) -> bool:
     if isinstance(target, list):
-        return any(equals(item, value) for item in target)
+        return any(is_equal(item, value) for item in target)
     return equals(target, value)
 
 
@@ -218,7 +219,7 @@ EXTENDED_LISTS = Library(
 
 
 def _contains_all(items: list[Any], part: list[Any]) -> bool:
-    return all(any(equals(item, wanted) for item in items) for wanted in part)
+    return all(any(is_equal(item, wanted) for item in items) for wanted in part)
 
 
 def _equivalent(left: list[Any], right: list[Any]) -> bool:
@@ -226,7 +227,7 @@ def _equivalent(left: list[Any], right: list[Any]) -> bool:
 
 
 def _intersects(left: list[Any], right: list[Any]) -> bool:
-    return any(any(equals(item, wanted) for item in right) for wanted in left)
+    return any(any(is_equal(item, wanted) for item in right) for wanted in left)
 
 
 def _pairs(factor: int) -> Callable[[tuple[Any, ...], Any], int]:

@@ -59,6 +59,8 @@ ENVIRONMENT = Environment({}, (*libraries(CURRENT), ENCODERS, MATH, BINDINGS_LIB
         "semver('1.2.3').isGreaterThan(semver('1.2.3-rc.1')) && semver('1.0.0-a.2').isLessThan(semver('1.0.0-a.10'))",
         "semver('v1.2', true).compareTo(semver('1.2.0')) == 0 && !isSemver('01.2.3') && isSemver('1.2.3+b')",
         "semver('1.2.3').major() + semver('1.2.3').minor() + semver('1.2.3').patch() == 6",
+        "[quantity('1')] == [dyn('a')] && dyn('a') != dyn(quantity('1')) && !(dyn(1) in [dyn(quantity('1'))])",
+        "string(ip('1:2:3:4:5:6:1.2.3.4')) == '1:2:3:4:5:6:102:304' && string(ip('1::')) == '1::' && isIP('::1.2.3.4')",
         "base64.encode(b'hello') == 'aGVsbG8=' && base64.decode('aGVsbG8') == b'hello'",
         "math.greatest(1, 2, 3) == 3 && math.least([1.5, 2.5]) == 1.5 && math.ceil(1.2) == 2.0 && math.abs(-3) == 3",
         "math.round(-1.5) == -2.0 && math.bitAnd(6, 3) == 2 && math.sign(-2) == -1 && math.isNaN(0.0 / 0.0)",
@@ -79,6 +81,28 @@ def test_truths(text: str) -> None:
          'URL parse error during conversion from string: parse "https://h:p/": invalid port ":p" after host'),
         ("ip('1.2.3')",
          'IP Address "1.2.3" parse error during conversion from string: ParseAddr("1.2.3"): IPv4 address too short'),
+        ("ip('1..2.3')", 'IP Address "1..2.3" parse error during conversion from string: ParseAddr("1..2.3"): IPv4'
+         ' field must have at least one digit (at ".2.3")'),
+        ("ip('fe8:')", 'IP Address "fe8:" parse error during conversion from string: ParseAddr("fe8:"): colon must be'
+         ' followed by more characters (at ":")'),
+        ("ip('1::2::3')", 'IP Address "1::2::3" parse error during conversion from string: ParseAddr("1::2::3"):'
+         ' multiple :: in address (at ":3")'),
+        ("ip('1:2:3')",
+         'IP Address "1:2:3" parse error during conversion from string: ParseAddr("1:2:3"): address string too short'),
+        ("ip('1:1.2.3.4')", 'IP Address "1:1.2.3.4" parse error during conversion from string: ParseAddr("1:1.2.3.4"):'
+         ' embedded IPv4 address must replace the final 2 fields of the address (at "1.2.3.4")'),
+        ("ip('::1%a%b')", 'IP address "::1%a%b" with zone value is not allowed'),
+        ("cidr('10.0.0.0/8').containsIP('x')", "no such overload"),
+        ("quantity('1') == dyn('1')", "no such overload"),
+        ("dyn('a') * dyn(2)", "no such overload"),
+        ("dyn({}) * dyn(2)", "no such overload: _*_"),
+        ("dyn(1)[2.0]", "no such key: 2"),
+        ("url('http://a') == dyn(['a'])", "no such overload"),
+        ("[1 / 0].sort()",
+         "internal error: interface conversion: *types.Err is not traits.Lister: missing method Add"),
+        ("[1 / 0].sortBy(x, x)",
+         "internal error: interface conversion: *types.Err is not traits.Lister: missing method Add"),
+        ("timestamp('0001-01-01T00:00:00Z') - timestamp('9999-01-01T00:00:00Z')", "integer overflow"),
         ("ip('::ffff:1.2.3.4')", 'IPv4-mapped IPv6 address "::ffff:1.2.3.4" is not allowed'),
         ("cidr('10.0.0.0')",
          "network address parse error during conversion from string: network address parse error during conversion from"
