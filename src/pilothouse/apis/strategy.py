@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from pilothouse.apis.explicit import Places
 from pilothouse.apis.gates import default_gates
-from pilothouse.apis.object_names import name_is_dns_subdomain
+from pilothouse.apis.object_names import NameValidator, name_is_dns_subdomain
 from pilothouse.machinery.field_errors import FieldError
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.schema.raw import Writing
@@ -123,6 +123,10 @@ class Strategy:
 
     def default_older(self, obj: Object, api_version: str) -> None:
         """Fill in what only an older version of the kind, which a patch may name, fills in."""
+
+    def name_rule(self, obj: Object) -> NameValidator:
+        """What a new object's name must look like, for kinds where that depends on the object."""
+        return self.validate_name
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         """Drop what a creator may not set (status …)."""

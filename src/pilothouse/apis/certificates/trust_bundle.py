@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from pilothouse.apis.certificates.signing_request import convert_cluster_field, name_is_anything
+from pilothouse.apis.certificates.signing_request import convert_cluster_field
 from pilothouse.apis.certificates.x509 import check_trust_anchors
 from pilothouse.apis.columns import NAME
 from pilothouse.apis.core.pod_spec.signers import check_trust_bundle_name, validate_signer_name
 from pilothouse.apis.metadata import IMMUTABLE
+from pilothouse.apis.object_names import NameValidator
 from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, too_long
@@ -19,15 +20,10 @@ _SIGNER: Final = Path("spec", "signerName")
 
 
 def validate_trust_bundle(obj: Object, old: Object | None = None) -> list[FieldError]:
-    """Faults of a bundle. Which names it may have depends on its signer."""
+    """Faults of a bundle."""
     errs: list[FieldError] = []
-    metadata, spec = obj["metadata"], obj["spec"]
+    spec = obj["spec"]
     signer, bundle = spec.get("signerName", ""), spec.get("trustBundle", "")
-    for key in ("generateName", "name"):
-        name = metadata.get(key)
-        if name:
-            checked = names.mask_trailing_dash(name) if key == "generateName" else name
-            errs += (invalid(Path("metadata", key), name, m) for m in check_trust_bundle_name(checked, signer))
     if signer:
         validate_signer_name(signer, _SIGNER, errs)
     if old is None or bundle != old["spec"].get("trustBundle", ""):
@@ -44,7 +40,6 @@ def validate_trust_bundle(obj: Object, old: Object | None = None) -> list[FieldE
 class TrustBundleStrategy(Strategy):
     """Cluster trust bundles."""
 
-    validate_name = staticmethod(name_is_anything)
     allow_unconditional_update = False
     field_labels = frozenset({"spec.signerName"})
     columns = (
@@ -63,8 +58,23 @@ class TrustBundleStrategy(Strategy):
     def convert_field(self, name: str, value: str) -> tuple[str, str]:
         return convert_cluster_field(self.field_labels, name, value)
 
+    def name_rule(self, obj: Object) -> NameValidator:
+        """Names begin with that of the signer, if there is one."""
+        signer = obj["spec"].get("signerName", "")
+
+        def check(name: str, prefix: bool) -> list[str]:
+            return check_trust_bundle_name(names.mask_trailing_dash(name) if prefix else name, signer)
+
+        return check
+
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return validate_trust_bundle(obj)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return validate_trust_bundle(obj, old)
+        # A changed signer asks for another name, too.
+        rule, metadata = self.name_rule(obj), obj["metadata"]
+        errs: list[FieldError] = []
+        for key in ("generateName", "name"):
+            if name := metadata.get(key):
+                errs += (invalid(Path("metadata", key), name, why) for why in rule(name, key == "generateName"))
+        return errs + validate_trust_bundle(obj, old)

@@ -86,7 +86,8 @@ class EndpointSliceStrategy(Strategy):
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         metadata, before = obj["metadata"], old["metadata"]
-        changed = any(obj.get(key) != old.get(key) for key in ("addressType", "endpoints", "ports"))
+        # No list at all and an empty one are the same.
+        changed = any((obj.get(key) or None) != (old.get(key) or None) for key in ("addressType", "endpoints", "ports"))
         if changed or (metadata.get("labels") or {}) != (before.get("labels") or {}):
             metadata["generation"] = before.get("generation", 0) + 1
         _drop_topology(obj, old)
@@ -139,13 +140,20 @@ def _check_slice(obj: Object, old: Object | None, *, strict: bool) -> Faults:
     # Unchanged endpoints were valid under the rules of their time.
     if old is None or old.get("endpoints") != obj.get("endpoints"):
         faults.errors += endpoints.errors
-    kept = old is None or faults.keep_declared(Path("addressType"), type_, old.get("addressType", ""))
-    if not type_:
-        faults.declared.append(required(Path("addressType")))
-    elif kept and type_ not in _TYPES:
-        faults.declared.append(not_supported(Path("addressType"), type_, _TYPES))
+    _check_type(type_, old, faults)
     faults.declared += endpoints.declared
     return faults
+
+
+def _check_type(type_: str, old: Object | None, faults: Faults) -> None:
+    path = Path("addressType")
+    if not type_:
+        faults.declared.append(required(path))
+    kept = old is None or faults.keep_declared(path, type_, old.get("addressType", ""))
+    if type_ and type_ not in _TYPES:
+        # The declared rules stop at a change; the written one comes before those for ports.
+        unknown = not_supported(path, type_, _TYPES)
+        faults.declared.append(unknown) if kept else faults.errors.insert(0, unknown)
 
 
 def _check_ports(ports: Any) -> list[FieldError]:

@@ -54,9 +54,11 @@ class IPAddressStrategy(Strategy):
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         faults = Faults()
         reference, before = ((each.get("spec") or {}).get("parentRef") for each in (obj, old))
-        if reference is None or faults.keep_declared(_PARENT, reference, before):
+        if reference is None:
+            faults.declared.append(required(_PARENT))
+        if faults.keep_declared(_PARENT, reference, before):
             _check_parent(faults, obj)
-        else:
+        elif reference is not None:
             # The declared rules stop at the change, so what is missing is told by the written ones.
             faults.errors += refusals_of_parent(reference, with_missing=True)
         return faults.listed()

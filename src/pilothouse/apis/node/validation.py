@@ -21,6 +21,7 @@ _OPTIONS = PodValidationOptions()
 def validate_runtime_class(obj: Object, old: Object | None = None) -> list[FieldError]:
     """Faults of a runtime class: its handler never changes."""
     faults = Faults()
+    _validate_handler(obj.get("handler", ""), old, faults)
     overhead = obj.get("overhead")
     if overhead is not None:
         validate_overhead(overhead.get("podFixed") or {}, Path("overhead"), faults.errors, _OPTIONS)
@@ -28,13 +29,17 @@ def validate_runtime_class(obj: Object, old: Object | None = None) -> list[Field
     if scheduling is not None:
         faults.errors += labels.validate_labels(scheduling.get("nodeSelector") or {}, _SCHEDULING.child("nodeSelector"))
         _validate_tolerations(scheduling.get("tolerations") or [], _SCHEDULING.child("tolerations"), faults.errors)
-    handler = obj.get("handler", "")
-    if old is None or faults.keep_declared(_HANDLER, handler, old.get("handler", "")):
-        if handler:
-            faults.declared += (invalid(_HANDLER, handler, message) for message in names.check_dns1123_label(handler))
-        else:
-            faults.declared.append(required(_HANDLER))
     return faults.listed()
+
+
+def _validate_handler(handler: str, old: Object | None, faults: Faults) -> None:
+    kept = old is None or faults.keep_declared(_HANDLER, handler, old.get("handler", ""))
+    if not handler:
+        faults.declared.append(required(_HANDLER))
+    else:
+        # The declared rules stop at a change, so the form of a changed handler is judged by the written ones.
+        shown = faults.declared if kept else faults.errors
+        shown += (invalid(_HANDLER, handler, message) for message in names.check_dns1123_label(handler))
 
 
 def _validate_tolerations(tolerations: list[Object], path: Path, errs: list[FieldError]) -> None:

@@ -78,14 +78,15 @@ def validate_binding(binding: Object, *, namespaced: bool, old: Object | None = 
     ref = binding["roleRef"]
     for position, subject in enumerate(binding.get("subjects") or ()):
         _validate_subject(subject, namespaced, _SUBJECTS.index(position), faults)
-    _validate_role_ref(ref, ("Role", "ClusterRole") if namespaced else ("ClusterRole",), faults)
-    if old is not None and ref != old["roleRef"]:
+    changed = old is not None and ref != old["roleRef"]
+    _validate_role_ref(ref, ("Role", "ClusterRole") if namespaced else ("ClusterRole",), faults, changed=changed)
+    if changed:
         shown = {go: ref.get(name, "") for go, name in (("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name"))}
         faults.keep(_ROLE_REF, shown, None)
     return faults.listed()
 
 
-def _validate_role_ref(ref: Object, kinds: tuple[str, ...], faults: Faults) -> None:
+def _validate_role_ref(ref: Object, kinds: tuple[str, ...], faults: Faults, *, changed: bool) -> None:
     group, kind, name = ref.get("apiGroup", ""), ref.get("kind", ""), ref.get("name", "")
     errs: list[FieldError] = []
     if group != GROUP:
@@ -95,7 +96,8 @@ def _validate_role_ref(ref: Object, kinds: tuple[str, ...], faults: Faults) -> N
     if name:
         errs += (invalid(_ROLE_REF.child("name"), name, m) for m in names.check_path_segment_name(name))
     else:
-        faults.declared.append(required(_ROLE_REF.child("name")))
+        # The declared rules stop at a change, then the written one tells that the name is missing.
+        (errs if changed else faults.declared).append(required(_ROLE_REF.child("name")))
     # The reference is checked before the subjects by written rules, after them by declared ones.
     faults.errors[:0] = errs
 

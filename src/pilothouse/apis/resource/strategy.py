@@ -129,6 +129,7 @@ class ClaimTemplateStrategy(Strategy):
 
     judges_prefix_on_update = True
     returns_deleted = True
+    explicit = tuple(("spec", "metadata", name) for name in ("ownerReferences", "finalizers", "managedFields"))
     columns = (NAME, AGE)
 
     def default(self, obj: Object) -> None:
@@ -138,9 +139,7 @@ class ClaimTemplateStrategy(Strategy):
         return self._faults(obj).listed()
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        # Of the written rules only the one that nothing may change is applied to changes.
         faults = self._faults(obj)
-        faults.errors.clear()
         if ctx.raw_changed or obj["spec"] != old["spec"]:
             shown = internal_form("resource.v1.ResourceClaimTemplateSpec", obj["spec"])
             faults.errors.append(invalid(_SPEC, shown, IMMUTABLE))

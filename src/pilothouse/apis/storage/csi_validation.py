@@ -99,16 +99,18 @@ def validate_node(obj: Object, old: Object | None = None) -> list[FieldError]:
 def _keep_drivers(drivers: Sequence[Object], old: Sequence[Object], errs: list[FieldError]) -> None:
     named: dict[str, list[Object]] = {}
     for driver in drivers:
-        named.setdefault(driver.get("name", ""), []).append(_without_allocatable(driver))
-    for before in map(_without_allocatable, old):
+        named.setdefault(driver.get("name", ""), []).append(driver)
+    for before in old:
         for driver in named.get(before.get("name", ""), ()):
-            if driver != before:
-                shown = internal_form("storage.v1.CSINodeDriver", driver)
+            if _kept_part(driver) != _kept_part(before):
+                kept = {key: value for key, value in driver.items() if key != "allocatable"}
+                shown = internal_form("storage.v1.CSINodeDriver", kept)
                 errs.append(invalid(_SPEC.child("drivers"), shown, IMMUTABLE))
 
 
-def _without_allocatable(driver: Object) -> Object:
-    return {key: value for key, value in driver.items() if key != "allocatable"}
+def _kept_part(driver: Object) -> Object:
+    """All but the allocatable; no topology keys and an empty list of them are the same."""
+    return {key: value for key, value in driver.items() if key != "allocatable" and value}
 
 
 def _validate_node_driver(driver: Object, seen: set[str], path: Path, errs: list[FieldError]) -> None:

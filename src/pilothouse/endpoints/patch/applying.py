@@ -14,7 +14,7 @@ from pilothouse.endpoints.write_options import WriteOptions
 from pilothouse.machinery import errors, yaml_codec
 from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.schema.decoding import DecodeError
-from pilothouse.machinery.schema.raw import raw_places, written_anew
+from pilothouse.machinery.schema.raw import as_stored, raw_places, written_anew
 
 if TYPE_CHECKING:
     from pilothouse.endpoints.writing import Write
@@ -34,9 +34,9 @@ async def applier_for(
         live = None if old is None else scope.served_object(old)
         if live is not None:
             _check_version(scope, patch, live)
-        if places := raw_places(scope.expected.struct):
-            request.raw = written_anew(places)
         merged = fields.apply(live, patch, write.manager, force=force, now=write.ctx.now)
+        if places := raw_places(scope.expected.struct):
+            request.raw = as_stored if live is not None and _leaves_alone(merged, live) else written_anew(places)
         try:
             obj, unknown = scope.expected.decode(merged)
         except DecodeError as error:
@@ -50,6 +50,11 @@ async def applier_for(
         return obj
 
     return apply
+
+
+def _leaves_alone(merged: dict[str, Any], live: dict[str, Any]) -> bool:
+    """Whether the patch changed nothing but who manages what: then the live object itself goes on."""
+    return all(merged.get(key) is value for key, value in live.items() if key != "metadata")
 
 
 async def _read(request: APIRequest, body: bytes, options: WriteOptions) -> dict[str, Any]:

@@ -107,6 +107,11 @@ def as_sent(texts: Texts) -> Writing:
     return lambda obj, stored: texts
 
 
+def as_stored(obj: dict[str, Any], stored: Texts) -> Texts:
+    """For what is left alone: the texts stay."""
+    return stored
+
+
 def written_anew(places: tuple[Place, ...]) -> Writing:
     """For what comes from a map of values: compact, keys sorted."""
 

@@ -51,7 +51,7 @@ def _validate(resource: Resource, strategy: Strategy, ctx: Context, obj: Object)
     metadata = obj["metadata"]
     errs = strategy.validate(ctx, obj) if strategy.metadata_last else []
     if not errs:
-        errs = validate_metadata(metadata, namespaced=resource.namespaced, validate_name=strategy.validate_name)
+        errs = validate_metadata(metadata, namespaced=resource.namespaced, validate_name=strategy.name_rule(obj))
         if strategy.standard_finalizers and metadata.get("finalizers"):
             standard_finalizers(metadata, errs)
     if not strategy.metadata_last:

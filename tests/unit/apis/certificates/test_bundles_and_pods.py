@@ -68,6 +68,13 @@ def test_a_bundle_is_named_after_its_signer_for_good() -> None:
     ]
 
 
+def test_a_wrong_name_is_told_with_the_other_faults_of_metadata(kind: Any) -> None:
+    named = {"name": "b", "labels": {"a b": ""}}
+    body = {"metadata": named, "spec": {"signerName": "example.com/s", "trustBundle": certificate(ca=True)}}
+    found = kind("certificates.k8s.io/v1", "clustertrustbundles").faults(body)
+    assert [fault.partition(":")[0] for fault in found] == ["metadata.name", "metadata.labels"]
+
+
 def test_an_untouched_bundle_is_not_read_again() -> None:
     assert bundles.validate_update(Context(), bundle("junk"), bundle("junk")) == []
 

@@ -53,6 +53,23 @@ def test_defaults_generations_and_rows(kind: Any) -> None:
     assert slices.create({"addressType": "IPv4", "endpoints": [], "ports": []})["endpoints"] is None
 
 
+def test_a_type_never_changes(kind: Any) -> None:
+    slices = kind("discovery.k8s.io/v1", "endpointslices")
+    stored = slices.create({"addressType": "IPv4"})
+    immutable = "addressType: Invalid value: null: field is immutable"
+    assert slices.faults({"addressType": None}, stored) == ["addressType: Required value", immutable]
+    wrong = 'addressType: Unsupported value: "IP": supported values: "FQDN", "IPv4", "IPv6"'
+    ports = [{"port": 1}, {"port": 2}]
+    found = slices.faults({"addressType": "IP", "ports": ports}, stored)
+    assert found == [wrong, 'ports[1].name: Duplicate value: ""', immutable]
+
+
+def test_an_empty_list_is_no_change(kind: Any) -> None:
+    slices = kind("discovery.k8s.io/v1", "endpointslices")
+    stored = slices.create({"addressType": "IPv4", "endpoints": [], "ports": []})
+    assert slices.update(stored, {"endpoints": [], "ports": []})["metadata"]["generation"] == 1
+
+
 def test_warnings(kind: Any) -> None:
     slices = kind("discovery.k8s.io/v1", "endpointslices")
     slices.create(piece("FQDN", addresses=["a.b.c"]))

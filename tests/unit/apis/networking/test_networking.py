@@ -184,6 +184,10 @@ def test_ip_addresses(kind: Any) -> None:
     assert addresses.faults({"metadata": {"name": "10.0.0.1"}}) == ["spec.parentRef: Required value"]
     other = {"spec": {"parentRef": {**parent, "name": "t"}}}
     assert addresses.faults(other, stored) == ["spec.parentRef: Invalid value: null: field is immutable"]
+    assert addresses.faults({"spec": {"parentRef": None}}, stored) == [
+        "spec.parentRef: Required value",
+        "spec.parentRef: Invalid value: null: field is immutable",
+    ]
     assert addresses.faults({"spec": {"parentRef": {"resource": "services"}}}, stored) == [
         "spec.parentRef.name: Required value",
         "spec.parentRef: Invalid value: null: field is immutable",

@@ -22,8 +22,18 @@ def test_a_handler_is_required_and_a_label() -> None:
     assert faults({"handler": "A"})[0].startswith('handler: Invalid value: "A": a lowercase RFC 1123 label')
 
 
-def test_a_handler_never_changes_and_is_not_checked_again() -> None:
-    assert faults({"handler": "A"}, {"handler": "b"}) == ["handler: Invalid value: null: field is immutable"]
+IMMUTABLE = "handler: Invalid value: null: field is immutable"
+
+
+def test_a_handler_never_changes() -> None:
+    assert faults({"handler": "a"}, {"handler": "b"}) == [IMMUTABLE]
+    assert faults({}, {"handler": "b"}) == [IMMUTABLE, "handler: Required value"]
+
+
+def test_the_form_of_a_changed_handler_is_told_first() -> None:
+    found = faults({"handler": "A", "overhead": {"podFixed": {"a": "1"}}}, {"handler": "b"})
+    assert found[0].startswith('handler: Invalid value: "A": a lowercase RFC 1123 label')
+    assert found[-1] == IMMUTABLE
 
 
 def test_tolerations_and_overhead_follow_the_rules_of_pods() -> None:

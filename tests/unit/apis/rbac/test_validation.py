@@ -96,6 +96,12 @@ def test_what_a_binding_grants_never_changes() -> None:
         'roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"ClusterRole","Name":"other"}: '
         "field is immutable"
     ]
+    nobody = {"roleRef": {**REF, "name": ""}, "subjects": [{"kind": "X", "name": "g"}]}
+    assert [fault.partition(":")[0] for fault in faults("rolebindings", nobody, old)] == [
+        "roleRef.name",
+        "subjects[0].kind",
+        "roleRef",
+    ]
 
 
 def test_groups_of_references_and_subjects_are_filled_in() -> None:

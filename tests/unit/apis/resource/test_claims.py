@@ -135,6 +135,17 @@ def test_the_spec_never_changes() -> None:
     assert [str(error) for error in found] == ["spec: Invalid value: null: field is immutable"]
 
 
+def test_a_changed_template_is_checked_as_a_new_one() -> None:
+    struct, templates = types.struct("resource.v1.ResourceClaimTemplate"), STRATEGIES["resourceclaimtemplates"]()
+
+    def template(**spec: Object) -> Object:
+        return decode(struct, {"metadata": {"name": "t"}, "spec": {"spec": {"devices": {"requests": []}}, **spec}})[0]
+
+    found = templates.validate_update(Context(), template(metadata={"name": "x"}), template())
+    assert [str(error).partition(": ")[0] for error in found] == ["spec.metadata.name", "spec"]
+    assert templates.validate_update(Context(), template(), template()) == []
+
+
 RESULT = {"request": "a", "driver": "d", "pool": "p", "device": "x"}
 ALLOCATED = {"allocation": {"devices": {"results": [RESULT]}}}
 

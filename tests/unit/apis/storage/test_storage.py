@@ -200,6 +200,12 @@ def test_faults_of_new_objects(resource: str, body: Object, expected: list[str])
             ],
         ),
         (
+            "csinodes",
+            {"spec": {"drivers": [{"name": "d.example", "nodeID": "n"}]}},
+            {"spec": {"drivers": [{"name": "d.example", "nodeID": "n", "topologyKeys": []}]}},
+            [],
+        ),
+        (
             "csistoragecapacities",
             {"storageClassName": "c"},
             {"storageClassName": "d"},

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilothouse.apis import types
-from pilothouse.machinery.schema.raw import as_sent, compacted, embed, raw_places, read_texts, written_anew
+from pilothouse.machinery.schema.raw import as_sent, as_stored, compacted, embed, raw_places, read_texts, written_anew
 
 PARAMETERS = ("spec", "devices", "config", "*", "opaque", "parameters")
 
@@ -86,3 +86,7 @@ def test_ways_of_writing() -> None:
     assert written_anew(places)(obj, stored) == {("data",): b'{"a":"x y","b":1.0}'}
     assert compacted(places)(obj, stored) == {("data",): b'{"b":1.0,"a":"x y"}'}
     assert compacted(places)({"data": {"b": "<"}}, stored) == {("data",): b'{"b":"\\u003c"}'}
+
+
+def test_what_is_left_alone_keeps_its_text() -> None:
+    assert as_stored({"data": {"a": 1}}, {("data",): b'{"a": 1}'}) == {("data",): b'{"a": 1}'}
