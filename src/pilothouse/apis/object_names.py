@@ -20,11 +20,6 @@ def name_is_dns_label(name: str, prefix: bool) -> list[str]:
     return names.check_dns1123_label(names.mask_trailing_dash(name) if prefix else name)
 
 
-def name_is_dns1035_label(name: str, prefix: bool) -> list[str]:
-    """Names that must start with a letter."""
-    return names.check_dns1035_label(names.mask_trailing_dash(name) if prefix else name)
-
-
 def name_is_declared(name: str, prefix: bool) -> list[str]:
     """Kinds whose rule for names is a declared one: ``faults.declare_name`` applies it, to whole names only."""
     return []

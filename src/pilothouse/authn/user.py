@@ -10,11 +10,9 @@ from typing import Any, Final
 
 SYSTEM_MASTERS: Final = "system:masters"
 NODES_GROUP: Final = "system:nodes"
-MONITORING_GROUP: Final = "system:monitoring"
 ALL_AUTHENTICATED: Final = "system:authenticated"
 ALL_UNAUTHENTICATED: Final = "system:unauthenticated"
 ANONYMOUS: Final = "system:anonymous"
-API_SERVER: Final = "system:apiserver"
 NODE_PREFIX: Final = "system:node:"
 
 SERVICE_ACCOUNT_PREFIX: Final = "system:serviceaccount:"

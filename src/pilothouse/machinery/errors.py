@@ -175,12 +175,6 @@ def unavailable(why: str) -> StatusError:
     return StatusError(503, "ServiceUnavailable", why)
 
 
-def server_timeout(resource: GroupResource, operation: str, retry_after: int) -> StatusError:
-    message = f"The {operation} operation against {resource} could not be completed at this time, please try again."
-    details = _details(resource.group, resource.resource, operation, retryAfterSeconds=retry_after)
-    return StatusError(500, "ServerTimeout", message, details)
-
-
 def timeout(message: str, retry_after: int) -> StatusError:
     details = {"retryAfterSeconds": retry_after} if retry_after else {}
     return StatusError(504, "Timeout", f"Timeout: {message}", details)

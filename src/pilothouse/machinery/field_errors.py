@@ -26,8 +26,6 @@ NOT_SUPPORTED: Final = "FieldValueNotSupported"
 FORBIDDEN: Final = "FieldValueForbidden"
 TOO_LONG: Final = "FieldValueTooLong"
 TOO_MANY: Final = "FieldValueTooMany"
-TOO_FEW: Final = "FieldValueTooFew"
-TOO_SHORT: Final = "FieldValueTooShort"
 INTERNAL: Final = "InternalError"
 TYPE_INVALID: Final = "FieldValueTypeInvalid"
 
@@ -40,15 +38,13 @@ _TITLES: Final = {
     FORBIDDEN: "Forbidden",
     TOO_LONG: "Too long",
     TOO_MANY: "Too many",
-    TOO_FEW: "Too few",
-    TOO_SHORT: "Too short",
     INTERNAL: "Internal error",
     TYPE_INVALID: "Invalid value",
 }
 _ESCAPED: Final = re.compile("[<>&\u2028\u2029]")
 """What Go escapes in JSON, so that it may stand in a web page."""
 _TEXT_LIMIT: Final = 4 << 20
-_WITHOUT_VALUE: Final = frozenset({REQUIRED, FORBIDDEN, TOO_LONG, TOO_SHORT, INTERNAL})
+_WITHOUT_VALUE: Final = frozenset({REQUIRED, FORBIDDEN, TOO_LONG, INTERNAL})
 
 
 class _OmitValue:
@@ -199,13 +195,6 @@ def too_long_characters(path: Path | None, value: Any, limit: int) -> FieldError
     return FieldError(TOO_LONG, path, OMIT_VALUE, detail)
 
 
-def too_short(path: Path | None, value: Any, minimum: int) -> FieldError:
-    """A string under its length limit (counted in characters)."""
-    unit = "character" if minimum == 1 else "characters"
-    detail = f"must be at least {minimum} {unit}" if minimum >= 0 else "value is too short"
-    return FieldError(TOO_SHORT, path, OMIT_VALUE, detail)
-
-
 def too_many(path: Path | None, actual: int, limit: int) -> FieldError:
     """A list with more items than allowed."""
     if limit < 0:
@@ -213,15 +202,6 @@ def too_many(path: Path | None, actual: int, limit: int) -> FieldError:
     unit = "item" if limit == 1 else "items"
     value: Any = actual if actual >= 0 else OMIT_VALUE
     return FieldError(TOO_MANY, path, value, f"must have at most {limit} {unit}")
-
-
-def too_few(path: Path | None, actual: int, minimum: int) -> FieldError:
-    """A list with fewer items than required."""
-    if minimum < 0:
-        return FieldError(TOO_FEW, path, actual if actual >= 0 else OMIT_VALUE, "has too few items")
-    unit = "item" if minimum == 1 else "items"
-    value: Any = actual if actual >= 0 else OMIT_VALUE
-    return FieldError(TOO_FEW, path, value, f"must have at least {minimum} {unit}")
 
 
 def internal(path: Path | None, detail: str) -> FieldError:

@@ -48,7 +48,6 @@ _is_label_value = re.compile(_LABEL_VALUE).fullmatch
 _is_c_identifier = re.compile(_C_IDENTIFIER).fullmatch
 _is_percent = re.compile(_PERCENT).fullmatch
 _is_header = re.compile(_HEADER).fullmatch
-_is_env_var = re.compile(_ENV_VAR).fullmatch
 _is_relaxed_env_var = re.compile(r"[ -<>-~]*").fullmatch
 _is_config_key = re.compile(_CONFIG_KEY).fullmatch
 _is_http_path = re.compile(_HTTP_PATH).fullmatch
@@ -148,14 +147,6 @@ _PERCENT_MESSAGE: Final = pattern_message(
 )
 _HEADER_MESSAGE: Final = pattern_message(
     "a valid HTTP header must consist of alphanumeric characters or '-'", _HEADER, "X-Header-Name"
-)
-_ENV_VAR_MESSAGE: Final = pattern_message(
-    "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must not"
-    " start with a digit",
-    _ENV_VAR,
-    "my.env-name",
-    "MY_ENV.NAME",
-    "MyEnvName1",
 )
 _CONFIG_KEY_MESSAGE: Final = pattern_message(
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
@@ -305,11 +296,6 @@ def check_port_number(value: int) -> list[str]:
     return check_in_range(value, 1, 65535)
 
 
-def check_user_id(value: int) -> list[str]:
-    """User and group ids."""
-    return check_in_range(value, 0, 2**31 - 1)
-
-
 def check_percent(text: str) -> list[str]:
     """Texts like ``25%``."""
     return [] if _is_percent(text) else [_PERCENT_MESSAGE]
@@ -318,11 +304,6 @@ def check_percent(text: str) -> list[str]:
 def check_http_header_name(text: str) -> list[str]:
     """Header names of probes."""
     return [] if _is_header(text) else [_HEADER_MESSAGE]
-
-
-def check_env_var_name(text: str) -> list[str]:
-    """Names of environment variables, the strict way."""
-    return ([] if _is_env_var(text) else [_ENV_VAR_MESSAGE]) + _check_directory_change(text)
 
 
 def check_relaxed_env_var_name(text: str) -> list[str]:

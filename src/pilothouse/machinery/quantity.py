@@ -314,11 +314,6 @@ def _parse_wide(value: int, places: int, base: int, exponent: int, format: str) 
     return rounded
 
 
-def from_json(value: Any) -> Quantity:
-    """Read a quantity from decoded JSON: a string, a bare number, or null for zero."""
-    return ZERO if value is None else parse(_text_of(value))
-
-
 def canonicalize(text: str) -> str:
     """The text kube-apiserver stores for this one; ``QuantityError`` if it is no quantity."""
     known = _canonical.get(text)

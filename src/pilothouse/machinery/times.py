@@ -361,18 +361,6 @@ def _pair(large: int, large_unit: str, small: int, small_unit: str) -> str:
     return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
 
 
-def short_human_duration(seconds: float) -> str:
-    """A duration for people in one unit: ``59s``, ``2h``, ``364d``, ``1y``."""
-    whole = int(seconds)
-    if whole < -1:
-        return "<invalid>"
-    for size, limit, unit in ((1, 60, "s"), (60, 3600, "m"), (3600, _DAY_SECONDS, "h")):
-        if whole < limit:
-            return f"{max(whole, 0) // size}{unit}"
-    days = whole // _DAY_SECONDS
-    return f"{days}d" if days < 365 else f"{days // 365}y"
-
-
 def age(timestamp: str | None, at: Instant) -> str:
     """How long ago a timestamp was, for a table's AGE column; ``<unknown>`` without one."""
     recording = _recording

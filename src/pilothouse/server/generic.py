@@ -70,10 +70,6 @@ class GenericAPIServer:
         """Let ``handler`` answer what this last server of a chain does not serve."""
         self._next = handler
 
-    def group_versions(self, group: str) -> list[GroupVersion]:
-        """This server's versions of a group, preferred first."""
-        return [gv for gv in self.versions if gv.group == group]
-
     async def handle(self, request: APIRequest) -> Response:
         """Serve the request or hand it on."""
         info = request.info

@@ -17,7 +17,6 @@ import orjson
 from pilothouse.machinery.go_json import explain, json_type
 
 VERSION = "meta.k8s.io/v1"
-INCONSISTENT = -1
 
 
 class InvalidContinue(ValueError):
@@ -30,11 +29,6 @@ class Continuation:
 
     start: str
     revision: int
-
-    @property
-    def is_consistent(self) -> bool:
-        return self.revision > 0
-
 
 def encode_continue(start: str, prefix: str, revision: int) -> str:
     """Make a token for going on from a key below a prefix. Raises ValueError when the key is not below it."""

@@ -8,7 +8,6 @@ import pytest
 
 from pilothouse.apis.metadata import ANNOTATIONS_LIMIT, validate_metadata, validate_metadata_update
 from pilothouse.apis.object_names import (
-    name_is_dns1035_label,
     name_is_dns_label,
     name_is_dns_subdomain,
     name_is_path_segment,
@@ -127,7 +126,6 @@ def test_no_new_finalizers_on_what_is_being_deleted() -> None:
     [
         (name_is_dns_subdomain, ["a", "a.b-c", "1.2"], ["A", "a_b", "a.", "-a", "a" * 254]),
         (name_is_dns_label, ["a", "1-b"], ["a.b", "A", "a" * 64]),
-        (name_is_dns1035_label, ["a", "a-1"], ["1a", "a.b"]),
         (name_is_path_segment, ["A b", "system:x", "..."], [".", "..", "a/b", "a%b"]),
     ],
 )
@@ -137,7 +135,7 @@ def test_names(check: Any, good: list[str], bad: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "check", [name_is_dns_subdomain, name_is_dns_label, name_is_dns1035_label, name_is_path_segment]
+    "check", [name_is_dns_subdomain, name_is_dns_label, name_is_path_segment]
 )
 def test_prefixes_may_end_with_a_dash(check: Any) -> None:
     assert check("web-", True) == []

@@ -188,11 +188,6 @@ def test_port_names(text: str, messages: list[str]) -> None:
     assert names.check_port_name(text) == messages
 
 
-ENV = (
-    "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must not "
-    "start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or 'MyEnvName1', regex used for validation is "
-    "'[-._a-zA-Z][-._a-zA-Z0-9]*')"
-)
 CONFIG = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
     "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
@@ -202,10 +197,6 @@ CONFIG = (
 @pytest.mark.parametrize(
     ("check", "text", "messages"),
     [
-        (names.check_env_var_name, "MY_VAR", []),
-        (names.check_env_var_name, "1X", [ENV]),
-        (names.check_env_var_name, ".", ["must not be '.'"]),
-        (names.check_env_var_name, "..x", ["must not start with '..'"]),
         (names.check_relaxed_env_var_name, "1 x!~", []),
         (names.check_relaxed_env_var_name, "", ["environment variable name must be non-empty"]),
         (
@@ -264,7 +255,6 @@ def test_other_formats(check, text: str, messages: list[str]) -> None:  # type: 
 def test_numbers() -> None:
     assert names.check_port_number(0) == ["must be between 1 and 65535, inclusive"]
     assert names.check_port_number(65535) == []
-    assert names.check_user_id(-1) == ["must be between 0 and 2147483647, inclusive"]
 
 
 def test_domain_forms_as_field_errors() -> None:

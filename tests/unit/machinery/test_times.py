@@ -254,17 +254,6 @@ def test_human_duration(seconds: float, text: str) -> None:
     assert times.human_duration(seconds) == text
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (-2, "<invalid>"), (-1.5, "0s"), (59.9, "59s"), (60, "1m"), (HOUR, "1h"), (DAY - 1, "23h"),
-        (364 * DAY, "364d"), (2 * 365 * DAY, "2y"),
-    ],
-)  # fmt: skip
-def test_short_human_duration(seconds: float, text: str) -> None:
-    assert times.short_human_duration(seconds) == text
-
-
 def test_age() -> None:
     at = times.parse_time("2024-05-01T12:00:00Z")
     assert times.age("2024-05-01T11:54:58Z", at) == "5m2s"

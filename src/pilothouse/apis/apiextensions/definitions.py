@@ -10,7 +10,6 @@ from pilothouse.machinery import kube_versions
 Object = dict[str, Any]
 ESTABLISHED: Final = "Established"
 NAMES_ACCEPTED: Final = "NamesAccepted"
-NON_STRUCTURAL: Final = "NonStructuralSchema"
 TERMINATING: Final = "Terminating"
 API_APPROVED: Final = "KubernetesAPIApprovalPolicyConformant"
 CLEANUP_FINALIZER: Final = "customresourcecleanup.apiextensions.k8s.io"

@@ -125,7 +125,6 @@ _FIELDS: Final = (
     ("XListType", "x-kubernetes-list-type", None), ("XMapType", "x-kubernetes-map-type", None),
     ("XValidations", "x-kubernetes-validations", None),
 )  # fmt: skip
-GO_NAMES: Final = {key: go for go, key, _ in _FIELDS}
 
 
 def set_fields(schema: Object) -> list[str]:

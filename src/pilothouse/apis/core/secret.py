@@ -17,7 +17,6 @@ from pilothouse.machinery.go_json import explain, json_type
 
 OPAQUE: Final = "Opaque"
 TLS: Final = "kubernetes.io/tls"
-SERVICE_ACCOUNT_TOKEN: Final = "kubernetes.io/service-account-token"
 SERVICE_ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
 _DOCKER_KEYS: Final = {
     "kubernetes.io/dockercfg": ".dockercfg",

@@ -21,7 +21,6 @@ VOLUME: Final = "persistentvolumes"
 ATTACHMENT: Final = "volumeattachments"
 SLICE: Final = "resourceslices"
 CERTIFICATE_REQUEST: Final = "podcertificaterequests"
-WATCHED: Final = (POD, VOLUME, ATTACHMENT, SLICE, CERTIFICATE_REQUEST)
 
 Vertex = tuple[str, str, str]
 

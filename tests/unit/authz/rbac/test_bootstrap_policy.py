@@ -6,7 +6,6 @@ from pilothouse.authn.user import User
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import Decision
 from pilothouse.authz.rbac import bootstrap_policy
-from pilothouse.authz.rbac.aggregation import aggregate_rules
 from pilothouse.authz.rbac.authorizer import RBACAuthorizer
 from pilothouse.authz.rbac.bootstrap_policy import reconcile
 from pilothouse.authz.rbac.index import Index
@@ -104,13 +103,3 @@ def test_policy_in_force(user, verb, target, allowed):
         index.put(KINDS[resource], obj)
     attributes = Attributes(user, verb, resource_request="path" not in target, **target)
     assert (RBACAuthorizer(index).decide(attributes)[0] is Decision.ALLOW) == allowed
-
-
-def test_aggregated_roles_gather_rules():
-    roles = bootstrap_policy.load("clusterroles")
-    view, edit, admin = (
-        aggregate_rules(next(role for role in roles if role["metadata"]["name"] == name), roles)
-        for name in ("view", "edit", "admin")
-    )
-    assert 0 < len(view) < len(edit)
-    assert any("rolebindings" in rule["resources"] for rule in admin)

@@ -2,7 +2,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.authz.rbac.aggregation import aggregate_rules
 from pilothouse.authz.rbac.rules import break_down, compact, rules_covered
 
 
@@ -50,17 +49,3 @@ def test_compact_joins_verbs():
         r("get", urls=["/x"]),
         r("get list", [""], ["pods"]),
     ]
-
-
-def test_aggregation():
-    roles = [
-        {"metadata": {"name": "b", "labels": {"to": "x"}}, "rules": [r("list", [""], ["pods"])]},
-        {"metadata": {"name": "a", "labels": {"to": "x"}}, "rules": [r("get", [""], ["pods"]), r("x", [""], ["y"])]},
-        {"metadata": {"name": "c", "labels": {"to": "x"}}, "rules": [r("get", [""], ["pods"])]},
-        {"metadata": {"name": "d"}, "rules": [r("*", ["*"], ["*"])]},
-        {"metadata": {"name": "all", "labels": {"to": "x"}}, "rules": [r("old", [""], ["pods"])]},
-    ]
-    rule = {"clusterRoleSelectors": [{"matchLabels": {"to": "x"}}, {"matchLabels": {"to": "x"}}]}
-    role = {"metadata": {"name": "all"}, "aggregationRule": rule}
-    assert aggregate_rules(role, roles) == [r("get", [""], ["pods"]), r("x", [""], ["y"]), r("list", [""], ["pods"])]
-    assert aggregate_rules({"metadata": {"name": "d"}}, roles) is None

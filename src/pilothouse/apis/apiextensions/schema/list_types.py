@@ -18,14 +18,6 @@ def check_lists(obj: Any, node: Node | None, path: Path | None = None) -> list[F
     return errs
 
 
-def check_list_value(value: Any, node: Node, path: Path) -> list[FieldError]:
-    """The same for a value that may be a list itself."""
-    errs: list[FieldError] = []
-    if node.has_lists:
-        _check(value, node, path, errs)
-    return errs
-
-
 def _check(value: Any, node: Node, path: Path | None, errs: list[FieldError]) -> None:
     if value.__class__ is dict:
         if node.additional is not None and node.additional.has_lists:

@@ -31,7 +31,6 @@ _NEWEST = """
 SELECT key, MAX(revision) AS revision, deleted FROM log INDEXED BY log_by_key
 WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key
 """
-_HEADS = f"SELECT key, revision FROM ({_NEWEST}) WHERE NOT deleted"
 _COUNT = f"SELECT COUNT(*) FROM ({_NEWEST}) WHERE NOT deleted"
 
 _EVENTS = """
