@@ -25,6 +25,7 @@ class Asked(APIRequest):
         self.headers = {name.lower().encode(): value.encode() for name, value in headers.items()}
         self.sent = body
         self.warnings = self.audit = self._query = None
+        self.authentication_seconds = 0.0
         self.credential_notes = ()
         self.user = User("admin")
         self.info = resolve(method, self.path, Query(self.query))

@@ -13,13 +13,16 @@ from typing import Any, Final
 
 import orjson
 
-from pilothouse.audit.policy import LEVEL_NAMES, REQUEST, REQUEST_RESPONSE, Verdict
+from pilothouse.audit.policy import LEVEL_NAMES, REQUEST, REQUEST_RESPONSE, RESPONSE_COMPLETE, Verdict
 from pilothouse.audit.sources import source_addresses
 from pilothouse.authn.user import User
 from pilothouse.endpoints.request import APIRequest
+from pilothouse.machinery.times import format_duration
 
 HEAD: Final = b'{"kind":"Event","apiVersion":"audit.k8s.io/v1",'
 _MAX_AGENT: Final = 1024
+_SLOW_SECONDS: Final = 0.5
+_LATENCY: Final = "apiserver.latency.k8s.io/"
 _TRUNCATED: Final = {"audit.k8s.io/truncated": "true"}
 _USERS: dict[int, tuple[User, orjson.Fragment]] = {}
 _KEPT_USERS: Final = 2048
@@ -55,7 +58,7 @@ class Event:
     __slots__ = (
         "_agent", "_audit_id", "_constraint", "_impersonated", "_level", "_reference", "_request_object",
         "_response_object", "_sources", "_started", "_target", "_user", "_verb", "annotations", "omits_managed_fields",
-        "omitted", "status",
+        "omitted", "status", "times",
     )  # fmt: skip
 
     def __init__(self, request: APIRequest, verdict: Verdict, user: User | None) -> None:
@@ -88,6 +91,8 @@ class Event:
         self._response_object: bytes | None = None
         self.status: dict[str, Any] | None = None
         self.annotations: dict[str, str] = dict(request.credential_notes)
+        self.times: dict[str, float] = {"authentication": request.authentication_seconds}
+        """What the layers of the server took, in seconds; told of requests that were slow."""
 
     @property
     def wants_request(self) -> bool:
@@ -146,6 +151,8 @@ class Event:
         moment = self._started if stage == "RequestReceived" else time.time()
         # Later stages must not change what is stored here.
         annotations, status = dict(self.annotations), self.status
+        if stage == RESPONSE_COMPLETE and moment - self._started > _SLOW_SECONDS:
+            annotations.update(self._latencies(moment - self._started))
         plain = self._plain(stage, moment, annotations, status)
         if self._request_object is None and self._response_object is None:
             return Record(orjson.dumps(plain), None if self._level < REQUEST else lambda: _short(plain))
@@ -160,6 +167,10 @@ class Event:
         if notes:
             whole["annotations"] = notes
         return Record(orjson.dumps(whole), lambda: _short(plain))
+
+    def _latencies(self, total: float) -> dict[str, str]:
+        taken = {layer: seconds for layer, seconds in self.times.items() if seconds} | {"total": total}
+        return {f"{_LATENCY}{layer}": format_duration(round(seconds * 1e9)) for layer, seconds in taken.items()}
 
     def _plain(
         self, stage: str, moment: float, annotations: dict[str, str], status: dict[str, Any] | None

@@ -27,8 +27,8 @@ class APIRequest(Request):
     """Filled from the outside in: audit id, request info, user, then whatever the endpoint adds."""
 
     __slots__ = (
-        "_query", "ask", "audit", "audit_id", "authorized_by", "credential_notes", "given", "info", "raw", "received",
-        "user", "warnings", "watch_seconds",
+        "_query", "ask", "audit", "audit_id", "authentication_seconds", "authorized_by", "credential_notes", "given",
+        "info", "raw", "received", "user", "warnings", "watch_seconds",
     )  # fmt: skip
 
     audit_id: str
@@ -51,6 +51,7 @@ class APIRequest(Request):
         """The body of a write, parsed but not yet decoded; of a patch, what came out of it."""
         self.raw: Writing | None = None
         """How raw JSON values of the body are written; None where its kind has none."""
+        self.authentication_seconds = 0.0
         self.credential_notes: tuple[tuple[str, str], ...] = ()
         """What authentication has to say for the audit log."""
 

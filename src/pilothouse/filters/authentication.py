@@ -49,7 +49,8 @@ def with_authentication(
                 await note_refusal(request, refusal)
             return refusal
         user = request.user = found.user
-        note("success", clock() - started)
+        request.authentication_seconds = seconds = clock() - started
+        note("success", seconds)
         note_user(user.name)
         request.connection.authenticated = True
         for warning in found.warnings:

@@ -57,8 +57,10 @@ def with_authorization(
                 audit.annotate(REASON, "internal error")
             return undecided(request, str(failure))
         if decision is Decision.ALLOW:
-            note("allowed", clock() - started)
+            seconds = clock() - started
+            note("allowed", seconds)
             if audit is not None:
+                audit.times["authorization"] = seconds
                 audit.annotate(DECISION, "allow")
                 audit.annotate(REASON, reason)
             request.authorized_by = reason

@@ -84,6 +84,15 @@ def account(metrics: AdmissionMetrics, *, ignores_failure: bool = False) -> Call
     return CallAccount(metrics.webhooks, hook(ignores_failure=ignores_failure), "validating", CREATE)
 
 
+def test_calls_of_webhooks_are_timed_for_the_audit_log() -> None:
+    times: dict[str, float] = {"mutating-webhook": 5.0, "validating-webhook": 5.0}
+    for phase in ("admit", "validating"):
+        made = CallAccount(AdmissionMetrics().webhooks, hook(ignores_failure=False), phase, CREATE, times)
+        made.answered()
+    assert times["mutating-webhook"] > 5.0
+    assert times["validating-webhook"] == 5.0
+
+
 def test_calls_of_webhooks() -> None:
     metrics = AdmissionMetrics()
     account(metrics).answered()

@@ -24,6 +24,7 @@ def make_request() -> Any:
             info=resolve(method, path, Query(query)),
             audit_id="id",
             audit=None,
+            authentication_seconds=0.0,
             credential_notes=(),
             timed_out=False,
             user=User("jane", "7", ("devs",)),

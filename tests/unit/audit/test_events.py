@@ -1,3 +1,5 @@
+import time
+
 import orjson
 import pytest
 
@@ -168,3 +170,22 @@ def test_managed_fields_go_everywhere():
 def test_micro_time():
     assert micro_time(0.000001) == "1970-01-01T00:00:00.000001Z"
     assert micro_time(1_700_000_000.5) == "2023-11-14T22:13:20.500000Z"
+
+
+def test_slow_requests_tell_what_took_long(make_request):
+    request = make_request()
+    request.received = time.time() - 2
+    request.authentication_seconds = 0.0015
+    event = Event(request, Verdict(METADATA), request.user)
+    event.times |= {"authorization": 0.25, "mutating-webhook": 1.5, "validating-webhook": 0.0}
+    assert "annotations" not in decoded(event, "ResponseStarted")
+    found = decoded(event)["annotations"]
+    prefix = "apiserver.latency.k8s.io/"
+    assert found.pop(f"{prefix}total").startswith("2.")
+    assert found == {
+        f"{prefix}authentication": "1.5ms",
+        f"{prefix}authorization": "250ms",
+        f"{prefix}mutating-webhook": "1.5s",
+    }
+    request.received = time.time()
+    assert "annotations" not in decoded(Event(request, Verdict(METADATA), request.user))

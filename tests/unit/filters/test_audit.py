@@ -42,6 +42,7 @@ def make(method="GET", target="/api/v1/namespaces/a/pods"):
         info=resolve(method, path, Query(query)),
         audit_id="id",
         audit=None,
+        authentication_seconds=0.0,
         credential_notes=(("k", "v"),),
         timed_out=False,
         user=User("jane"),

@@ -19,6 +19,7 @@ class Noted:
 
     def __init__(self):
         self.annotations = {}
+        self.times = {}
         self.acting = None
         self.status = None
 

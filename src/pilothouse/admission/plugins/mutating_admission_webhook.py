@@ -63,7 +63,8 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         """Whether the webhook changed the object; raises the refusal."""
         hook = invocation.hook
         changed = False
-        account = CallAccount(self.environment.metrics.webhooks, hook, ADMIT, attributes.operation)
+        metrics, times = self.environment.metrics.webhooks, attributes.times
+        account = CallAccount(metrics, hook, ADMIT, attributes.operation, times)
         try:
             verdict = await self.caller.ask(invocation, attributes, obj, old, mutating=True)
             take_notes(hook, verdict, attributes)

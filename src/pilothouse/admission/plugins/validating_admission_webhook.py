@@ -68,7 +68,8 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
 
     async def _ask(self, position: int, invocation: Invocation, versioned: _Versioned, attributes: Attributes) -> None:
         hook = invocation.hook
-        account = CallAccount(self.environment.metrics.webhooks, hook, VALIDATING, attributes.operation)
+        metrics, times = self.environment.metrics.webhooks, attributes.times
+        account = CallAccount(metrics, hook, VALIDATING, attributes.operation, times)
         try:
             verdict = await self.caller.ask(invocation, attributes, *versioned, mutating=False)
         except errors.StatusError as refusal:

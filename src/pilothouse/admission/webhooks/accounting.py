@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from pilothouse.admission.metrics import CALL_FAILED, NO_ERROR, OWN_FAULT, WebhookMetrics
+from pilothouse.admission.metrics import CALL_FAILED, NO_ERROR, OWN_FAULT, VALIDATING, WebhookMetrics
 from pilothouse.admission.webhooks.failures import CallFailed, Rejection
 from pilothouse.admission.webhooks.hooks import Hook
 from pilothouse.machinery import errors
@@ -13,11 +13,14 @@ from pilothouse.machinery import errors
 class CallAccount:
     """One call, from when this is made until it is told how the call ended."""
 
-    __slots__ = ("_hook", "_labels", "_metrics", "_started")
+    __slots__ = ("_hook", "_labels", "_metrics", "_started", "_times")
 
-    def __init__(self, metrics: WebhookMetrics, hook: Hook, phase: str, operation: str) -> None:
+    def __init__(
+        self, metrics: WebhookMetrics, hook: Hook, phase: str, operation: str, times: dict[str, float] | None = None
+    ) -> None:
         self._metrics, self._hook = metrics, hook
         self._labels = (hook.name, phase, operation)
+        self._times = times
         self._started = time.perf_counter()
 
     def answered(self) -> None:
@@ -41,4 +44,13 @@ class CallAccount:
         self._end(failure.code, rejected=not self._hook.ignores_failure)
 
     def _end(self, code: int, *, rejected: bool) -> None:
-        self._metrics.called(*self._labels, time.perf_counter() - self._started, code, rejected=rejected)
+        seconds = time.perf_counter() - self._started
+        self._metrics.called(*self._labels, seconds, code, rejected=rejected)
+        times = self._times
+        if times is None:
+            return
+        # Validating webhooks are asked at the same time, mutating ones one after another.
+        if self._labels[1] == VALIDATING:
+            times["validating-webhook"] = max(times.get("validating-webhook", 0.0), seconds)
+        else:
+            times["mutating-webhook"] = times.get("mutating-webhook", 0.0) + seconds

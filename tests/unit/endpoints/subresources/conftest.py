@@ -35,6 +35,7 @@ class Asked(APIRequest):
         self.headers = headers
         self.sent = body
         self.warnings = self.audit = None
+        self.authentication_seconds = 0.0
         self.credential_notes = ()
         self.given = self.raw = None
         self._query = None
