@@ -178,3 +178,9 @@ def _hub(own: GroupVersion, stored: GroupVersion, name: str, known: dict[GroupVe
 
 def _with_subresource(resource: Resource, sub: Subresource) -> Resource:
     return replace(resource, subresources=(*resource.subresources, sub))
+
+
+def versions_of(resource: Resource) -> list[Resource]:
+    """The rows of all versions that show the same objects, the resource itself among them."""
+    rows = (row for version in table().values() for row in version.resources if row.name == resource.name)
+    return [row for row in rows if (row.hub, row.kind) == (resource.hub, resource.kind)]

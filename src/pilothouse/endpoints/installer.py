@@ -8,11 +8,12 @@ has an endpoint, so that methods it does not take are told apart from paths that
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from pilothouse.apis import types
 from pilothouse.apis.conversion import converters_for
 from pilothouse.apis.deprecations import deprecation_of
-from pilothouse.apis.resources import Resource, Subresource, Version, table
+from pilothouse.apis.resources import Resource, Subresource, Version, table, versions_of
 from pilothouse.apis.strategy import Strategy
 from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.input import Expected
@@ -28,8 +29,13 @@ from pilothouse.endpoints.verbs.list import list_
 from pilothouse.endpoints.verbs.patch import patch
 from pilothouse.endpoints.verbs.update import update
 from pilothouse.endpoints.verbs.watch import watch
+from pilothouse.machinery import errors
 from pilothouse.machinery.field_manager import FieldManager
+from pilothouse.machinery.field_manager.tracking import Convert
+from pilothouse.machinery.schema.decoding import DecodeError, decode
+from pilothouse.machinery.schema.types import Struct
 from pilothouse.machinery.structured.field_sets import from_paths
+from pilothouse.machinery.structured.ownership import MissingVersion
 from pilothouse.registry.store.store import Store
 
 VERBS: Mapping[str, Verb] = {
@@ -75,9 +81,7 @@ def install_version(
     return InstalledVersion(version, scopes)
 
 
-def make_endpoint(
-    resource: Resource, sub: Subresource | None, store_for: StoreFor, own_verbs: OwnVerbs
-) -> Endpoint:
+def make_endpoint(resource: Resource, sub: Subresource | None, store_for: StoreFor, own_verbs: OwnVerbs) -> Endpoint:
     """The endpoint of what is not a stored object."""
     key = (resource.group, resource.name, "" if sub is None else sub.name)
     maker = MAKERS.get(key)
@@ -114,13 +118,32 @@ def make_scope(resource: Resource, sub: Subresource | None, store: Store, strate
 
 def make_field_manager(resource: Resource, subresource: str, strategy: Strategy) -> FieldManager:
     """What tracks ownership at an endpoint. Fields that the endpoint never keeps are never owned through it."""
-    version = str(resource.group_version)
+    rows = {str(row.group_version): row for row in versions_of(resource)}
     dropped = strategy.reset_fields
     if not dropped and not subresource and any(sub.name == "status" for sub in resource.subresources):
         dropped = ("status",)
-    reset = {version: from_paths(*(_field_path(path) for path in dropped))}
+    reset = dict.fromkeys(rows, from_paths(*(_field_path(path) for path in dropped)))
     struct = types.struct(resource.type_name)
-    return FieldManager(struct, resource.gvk, subresource=subresource, reset_fields=reset)
+    convert = _between(rows) if len(rows) > 1 else None
+    return FieldManager(struct, resource.gvk, subresource=subresource, reset_fields=reset, convert=convert)
+
+
+def _between(rows: Mapping[str, Resource]) -> Convert:
+    """Shows an object in the version that another of its managers wrote."""
+
+    def convert(obj: dict[str, Any], old: str, new: str) -> tuple[Struct, dict[str, Any]]:
+        if new not in rows:
+            raise MissingVersion(new)
+        to_hub, from_hub = converters_for(rows[old])[0], converters_for(rows[new])[1]
+        try:
+            shown = decode(types.struct(rows[old].type_name), obj)[0]
+        except DecodeError as error:
+            raise errors.generic(f"failed to convert object: {error}") from None
+        for step in filter(None, (to_hub, from_hub)):
+            shown = step(shown)
+        return types.struct(rows[new].type_name), {**shown, "kind": rows[new].kind, "apiVersion": new}
+
+    return convert
 
 
 def _field_path(dotted: str) -> tuple[str, ...]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pilothouse.endpoints.identity import check_identity
-from pilothouse.endpoints.input import repeated_lines
+from pilothouse.endpoints.input import Faults, repeated_lines
 from pilothouse.endpoints.offloading import offload
-from pilothouse.endpoints.patch.patchers import Patcher
+from pilothouse.endpoints.patch.patchers import Object, Patcher
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
 from pilothouse.machinery import errors, yaml_codec
+from pilothouse.machinery.field_manager import named
 from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.schema.decoding import DecodeError
 from pilothouse.machinery.schema.raw import as_stored, raw_places, written_anew
+from pilothouse.machinery.schema.restoring import restore
 
 if TYPE_CHECKING:
     from pilothouse.endpoints.writing import Write
@@ -24,7 +26,7 @@ async def applier_for(
     scope: ResourceScope, request: APIRequest, body: bytes, options: WriteOptions, write: Write
 ) -> Patcher:
     """The patcher of an apply: it merges, settles ownership, and notes it in managedFields."""
-    patch = await _read(request, body, options)
+    patch, repeated = await _read(body)
     force = request.options.boolean("force")
     fields = scope.field_manager
     if fields is None:
@@ -37,10 +39,8 @@ async def applier_for(
         merged = fields.apply(live, patch, write.manager, force=force, now=write.ctx.now)
         if places := raw_places(scope.expected.struct):
             request.raw = as_stored if live is not None and _leaves_alone(merged, live) else written_anew(places)
-        try:
-            obj, unknown = scope.expected.decode(merged)
-        except DecodeError as error:
-            raise errors.generic(str(error)) from None
+        obj, unknown = _decode(scope, patch, merged)
+        _report(request, options, repeated)
         if unknown is not None and options.validation == "Warn":
             for fault in unknown():
                 request.warn(fault)
@@ -57,22 +57,44 @@ def _leaves_alone(merged: dict[str, Any], live: dict[str, Any]) -> bool:
     return all(merged.get(key) is value for key, value in live.items() if key != "metadata")
 
 
-async def _read(request: APIRequest, body: bytes, options: WriteOptions) -> dict[str, Any]:
+def _decode(scope: ResourceScope, patch: Object, merged: Object) -> tuple[Object, Faults | None]:
+    expected = scope.expected
     try:
-        value, repeated = await offload(yaml_codec.load_reporting, body)
-    except ValueError as error:
-        raise errors.bad_request(f"error encoding patch: {error}") from None
+        return expected.decode(merged)
+    except DecodeError as error:
+        fault = error
+    if not scope.keeps_type:
+        try:
+            return expected.decode(restore(expected.struct, merged))
+        except DecodeError as error:
+            why = f"unable to convert unstructured object to {scope.kind}: {error}"
+            raise errors.generic(
+                f"failed to convert new object ({named(patch, scope.kind)}) to proper version: {why}"
+            ) from None
+    raise errors.generic(str(fault))
+
+
+def _report(request: APIRequest, options: WriteOptions, repeated: str) -> None:
+    """Tell of keys that stand twice, as the client asked to be told; conflicts and wrong types come first."""
     if repeated and options.validation == "Strict":
         raise errors.bad_request(f"error strict decoding patch: error converting YAML to JSON: {repeated}")
     if repeated and options.validation == "Warn":
         for line in repeated_lines(repeated):
             request.warn(line)
+
+
+async def _read(body: bytes) -> tuple[Object, str]:
+    """The patch, and what YAML says about keys that stand twice."""
+    try:
+        value, repeated = await offload(yaml_codec.load_reporting, body)
+    except ValueError as error:
+        raise errors.bad_request(f"error encoding patch: {error}") from None
     if value is None:
-        return {}
+        return {}, repeated
     if not isinstance(value, dict):
         why = f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"
         raise errors.bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {why}")
-    return value
+    return value, repeated
 
 
 def _check_version(scope: ResourceScope, patch: dict[str, Any], live: dict[str, Any]) -> None:

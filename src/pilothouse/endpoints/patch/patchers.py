@@ -47,9 +47,13 @@ async def patcher_for(
     scope: ResourceScope, request: APIRequest, kind: str, body: bytes, options: WriteOptions
 ) -> Patcher:
     """The patcher for a media type that the endpoint takes."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise errors.bad_request("invalid JSON patch") from None
     reading: Reading | errors.StatusError
     try:
-        reading = await _read(scope, kind, body, options.validation)
+        reading = await _read(scope, kind, body, value, options.validation)
     except errors.StatusError as error:
         reading = error
 
@@ -74,20 +78,20 @@ class Reading(NamedTuple):
     """Strategic merge keeps to the type it patches, and its result is read by other rules."""
 
 
-async def _read(scope: ResourceScope, kind: str, body: bytes, validation: str) -> Reading:
+async def _read(scope: ResourceScope, kind: str, body: bytes, value: Any, validation: str) -> Reading:
     if kind == "application/strategic-merge-patch+json":
-        return await _read_strategic(scope, body)
+        return await _read_strategic(scope, body, value)
     if kind == "application/json-patch+json":
-        value = _parse(body, list, "[]handlers.jsonPatchOp")
+        value = _expect(value, list, "[]handlers.jsonPatchOp")
         if validation != "Ignore":
             _check_operations(value)
         operations = json_patch.decode(value)
         places = operation_places(operations)
         apply = _json_patch(operations)
         return Reading(apply, _explainer(scope, apply, lambda document: places), await _odd_fields(body, operations))
-    patch = _parse(body, dict, "map[string]interface {}")
-    if body.strip() == b"null":
+    if value is None:
         raise errors.bad_request("Invalid JSON Patch")
+    patch = _expect(value, dict, "map[string]interface {}")
     repeated = [f"duplicate field {go_quote.quote(path)}" for path in await repeated_fields(body, patch)]
 
     def merge(document: Object) -> Any:
@@ -197,11 +201,8 @@ class _Application(NamedTuple):
             self.request.warn(fault)
 
 
-def _parse(body: bytes, want: type, go: str, prefix: str = "error decoding patch: ") -> Any:
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise errors.bad_request("invalid JSON patch") from None
+def _expect(value: Any, want: type, go: str, prefix: str = "error decoding patch: ") -> Any:
+    """The value if it has the right form; null is an empty one."""
     if value is None:
         return want()
     if not isinstance(value, want):
@@ -220,8 +221,8 @@ def _json_patch(operations: list[Object]) -> Callable[[Object], Any]:
     return apply
 
 
-async def _read_strategic(scope: ResourceScope, body: bytes) -> Reading:
-    patch = _parse(body, dict, "map[string]interface {}", prefix="")
+async def _read_strategic(scope: ResourceScope, body: bytes, value: Any) -> Reading:
+    patch = _expect(value, dict, "map[string]interface {}", prefix="")
     repeated = [f"duplicate field {go_quote.quote(path)}" for path in await repeated_fields(body, patch)]
     schema = patch_schema(scope.expected.struct)
 

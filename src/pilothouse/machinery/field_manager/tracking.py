@@ -211,7 +211,7 @@ class FieldManager:
         try:
             validate(self._shape, patch)
         except SchemaMismatch as error:
-            raise errors.generic(f"failed to create typed patch object ({_show(patch, self.gvk)}): {error}") from None
+            raise errors.generic(f"failed to create typed patch object ({named(patch, self.gvk)}): {error}") from None
 
     def _check_migration(self, live: dict[str, Any], error: Conflicts) -> None:
         """Conflicts over what kubectl applied from the client side are none."""
@@ -268,7 +268,8 @@ def _gvk_of(value: dict[str, Any]) -> GroupVersionKind:
     return GroupVersionKind(*group_version, kind if isinstance(kind, str) else "")
 
 
-def _show(value: dict[str, Any], gvk: GroupVersionKind) -> str:
+def named(value: dict[str, Any], gvk: GroupVersionKind) -> str:
+    """An object as messages about conversions name it."""
     metadata = value.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     namespace, name = metadata.get("namespace"), metadata.get("name")
