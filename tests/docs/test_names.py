@@ -1,0 +1,48 @@
+"""Files, flags and make targets that the documents name exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pilothouse.options.server_options import declared_flags
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/testing.md", "docs/admission-plugins.md")
+SOURCE = ROOT / "src" / "pilothouse"
+FOLDERS = (ROOT, SOURCE, SOURCE / "endpoints" / "output", SOURCE / "machinery")
+_QUOTED = re.compile(r"`([^`\n]+)`")
+_PATH = re.compile(r"[\w.-]+(?:/[\w.*<>-]+)*/?")
+
+
+def quoted(document: str) -> list[str]:
+    return _QUOTED.findall((ROOT / document).read_text())
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_files_exist(document: str) -> None:
+    paths = [text for text in quoted(document) if _PATH.fullmatch(text) and ("/" in text or text.endswith(".py"))]
+    patterns = [path.replace("<group>", "*").rstrip("/") for path in paths if not path.startswith(".")]
+    made = ("pilothouse-data", "conftest.py")
+    missing = [
+        pattern
+        for pattern in patterns
+        if not pattern.startswith(made) and not any(next(folder.glob(pattern), None) for folder in FOLDERS)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_flags_exist(document: str) -> None:
+    known = declared_flags().keys()
+    named = {match for text in quoted(document) for match in re.findall(r"--([a-z][a-z-]+)", text)}
+    assert named - known - {"quick", "area", "exclude-editable", "strict", "kubeconfig"} == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_make_targets_exist(document: str) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {match for text in quoted(document) for match in re.findall(r"^make ([a-z]+)", text)}
+    assert named <= targets
