@@ -37,6 +37,12 @@ _LATER: Final = frozenset(
 """Kinds that came to a version late and are not deprecated with it."""
 
 
+def removal_of(resource: Resource) -> str:
+    """The release that will serve the kind no more, or nothing."""
+    end = _VERSIONS.get((resource.group, resource.version))
+    return "" if end is None or (resource.group, resource.version, resource.kind) in _LATER else f"1.{end.removed}"
+
+
 def deprecation_of(resource: Resource) -> str:
     """The warning, or nothing."""
     kind = (resource.group, resource.version, resource.kind)

@@ -49,7 +49,7 @@ def _document(media_type: str, make: Callable[[], bytes], authentication: Authen
     async def serve(request: APIRequest) -> Response:
         if not _accepts(request.headers.get(b"accept", b""), media_type):
             why = f"406: Not Acceptable\n\nAvailable representations: {media_type}"
-            return error_response(None, errors.StatusError(406, "NotAcceptable", why, {}))
+            return error_response(request, errors.StatusError(406, "NotAcceptable", why, {}))
         caching = (b"cache-control", b"public, max-age=%d" % authentication.keys_max_age)
         return Response(200, make(), media_type.encode(), [caching])
 

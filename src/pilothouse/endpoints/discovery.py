@@ -137,13 +137,15 @@ class KeptDocument:
         self._encoded: dict[tuple[str, bool], bytes] = {}
         self._etag = b""
 
-    def respond(self, request: APIRequest, *, media: Media | None = None, content_type: bytes = b"") -> Response:
-        """Answer with it, or with 304 to a client that has it."""
+    def respond(
+        self, request: APIRequest, *, media: Media | None = None, content_type: bytes = b"", routed: bool = True
+    ) -> Response:
+        """Answer with it. Who takes no form of it is refused in the router's words, or (not ``routed``) plainly."""
         if media is None:
             try:
                 media = negotiate(request, ALL_FORMATS)
             except errors.StatusError as error:
-                return error_response(request, error)
+                return error_response(request, error if routed else errors.not_acceptable(ALL_FORMATS))
         key = (media.format, media.pretty)
         body = self._encoded.get(key)
         if body is None:

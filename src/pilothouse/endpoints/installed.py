@@ -6,6 +6,7 @@ what does not take the method a 405.
 
 from __future__ import annotations
 
+from pilothouse.apis.deprecations import removal_of
 from pilothouse.apis.resources import Version
 from pilothouse.endpoints.output.compression import compress, is_worth_compressing
 from pilothouse.endpoints.request import APIRequest
@@ -35,7 +36,7 @@ class InstalledVersion:
         if verb is None or not _allowed(scope, request):
             return error_response(request, errors.method_not_allowed())
         if scope.deprecation:
-            request.warn(scope.deprecation)
+            _tell_deprecation(scope, request)
         try:
             if info.name in _UNUSABLE_NAMES:
                 check_looked_up(info.name)
@@ -43,6 +44,15 @@ class InstalledVersion:
         except errors.StatusError as error:
             return error_response(request, error)
         return await compress(response) if is_worth_compressing(request, response) else response
+
+
+def _tell_deprecation(scope: Endpoint, request: APIRequest) -> None:
+    request.warn(scope.deprecation)
+    if request.audit is not None:
+        request.audit.annotate("k8s.io/deprecated", "true")
+        removal = removal_of(scope.resource)
+        if removal:
+            request.audit.annotate("k8s.io/removed-release", removal)
 
 
 _UNUSABLE_NAMES = frozenset({".", ".."})

@@ -44,10 +44,10 @@ def encode_protobuf(obj: dict[str, Any]) -> bytes:
     from pilothouse.machinery import protobuf
 
     # The oldest discovery documents carry no version of their own.
-    version = obj.get("apiVersion", "v1")
+    version = obj.get("apiVersion", "")
     gv = parse_group_version(version)
     gvk = GroupVersionKind(gv.group, gv.version, obj["kind"])
-    return protobuf.encode(types.struct_of(version, obj["kind"]), obj, gvk)
+    return protobuf.encode(types.struct_of(version or "v1", obj["kind"]), obj, gvk)
 
 
 def error_response(request: APIRequest | None, error: StatusError) -> Response:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.request_info import BadPath, resolve
-from pilothouse.endpoints.responding import error_response
+from pilothouse.filters.refusing import undecided
 from pilothouse.filters.types import Handler
-from pilothouse.machinery import errors
 from pilothouse.net.messages import Response
 
 
@@ -17,7 +16,7 @@ def with_request_info(following: Handler) -> Handler:
         try:
             request.info = resolve(request.method, request.path, request.options)
         except BadPath as error:
-            return error_response(request, errors.internal_error(f"failed to create RequestInfo: {error}"))
+            return undecided(request, f"failed to create RequestInfo: {error}")
         return await following(request)
 
     return handle

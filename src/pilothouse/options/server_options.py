@@ -24,6 +24,7 @@ from pilothouse.options.etcd import EtcdOptions
 from pilothouse.options.features import FeatureOptions
 from pilothouse.options.generic import GenericOptions
 from pilothouse.options.global_flags import GlobalOptions
+from pilothouse.options.kinds import STRING_ARRAY, STRINGS
 from pilothouse.options.logs import LogOptions
 from pilothouse.options.metrics import MetricsOptions
 from pilothouse.options.own import OwnOptions
@@ -84,12 +85,18 @@ class ServerOptions:
     def shown(self) -> dict[str, str]:
         """Every flag and its present value as text."""
         values = {f.name: (f, getattr(self.group(group), f.attribute)) for group, f in declared_flags().values()}
-        return {name: v if isinstance(v, str) else f.kind.show(v) for name, (f, v) in values.items()}
+        return {name: _shown(f, value) for name, (f, value) in values.items()}
 
     def ineffective(self) -> list[str]:
         """The flags on the command line that have no effect yet, sorted."""
         flags = declared_flags()
         return sorted(name for name in self.given if not flags[name][1].effective)
+
+
+def _shown(declared: Flag, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return declared.kind.show(value) or ("[]" if declared.kind in (STRINGS, STRING_ARRAY) else "")
 
 
 @cache

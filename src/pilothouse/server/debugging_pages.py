@@ -6,6 +6,7 @@ Plain text for people, without any promise about its form; JSON and YAML only wh
 
 from __future__ import annotations
 
+import datetime
 import html
 import platform
 import time
@@ -13,9 +14,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pilothouse import KUBERNETES_VERSION
-from pilothouse.endpoints.negotiation import JSON, YAML, Media
+from pilothouse.endpoints.negotiation import JSON, YAML, Media, wants_pretty
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import PLAIN_TEXT, error_response, object_response
+from pilothouse.endpoints.responding import PLAIN_TEXT, encode_object, error_response
 from pilothouse.machinery import errors
 from pilothouse.machinery.times import Instant, format_time
 from pilothouse.net.messages import Response
@@ -56,7 +57,7 @@ def _status(started: float, paths: list[str]) -> dict[str, Any]:
         "startTime": format_time(Instant(int(started))),
         "uptimeSeconds": max(0, int(time.time() - started)),
         "goVersion": f"python{platform.python_version()}",
-        "binaryVersion": f"{KUBERNETES_VERSION}.0",
+        "binaryVersion": KUBERNETES_VERSION,
         "emulationVersion": KUBERNETES_VERSION,
         "paths": sorted(folders - _NOT_FOR_DEBUGGING),
     }
@@ -65,13 +66,17 @@ def _status(started: float, paths: list[str]) -> dict[str, Any]:
 def _status_text(status: dict[str, Any]) -> str:
     up = status["uptimeSeconds"]
     return (
-        f"\nStarted: {status['startTime']}"
+        f"\nStarted: {_unix_date(status['startTime'])}"
         f"\nUp: {up // 3600} hr {up // 60 % 60:02} min {up % 60:02} sec"
         f"\nGo version: {status['goVersion']}"
         f"\nBinary version: {status['binaryVersion']}"
         f"\nEmulation version: {status['emulationVersion']}"
         f"\nPaths: {html.escape(' '.join(status['paths']))}\n"
     )
+
+
+def _unix_date(moment: str) -> str:
+    return datetime.datetime.fromisoformat(moment).strftime("%a %b %e %H:%M:%S UTC %Y")
 
 
 def _flags_text(content: dict[str, Any]) -> str:
@@ -89,7 +94,8 @@ def _page(page: str, kind: str, fields: Fields, text: Text) -> RouteHandler:
             return Response(200, (heading + text(fields())).encode(), PLAIN_TEXT)
         obj = {"kind": kind, "apiVersion": f"{_GROUP}/{version}", "metadata": {"name": COMPONENT}, **fields()}
         headers = [(b"warning", _deprecation(page))] if version == _DEPRECATED else None
-        return object_response(Media(form), obj, 200, headers)
+        body = encode_object(Media(form, pretty=wants_pretty(request)), obj)
+        return Response(200, body, f"{form};g={_GROUP};v={version};as={kind}".encode(), headers)
 
     return serve
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from pilothouse.apis.resources import Version
 from pilothouse.endpoints import discovery
@@ -16,6 +16,9 @@ from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.net.messages import Response
 from pilothouse.server.generic import GenericAPIServer, json_route, only_get
 from pilothouse.server.routes import RouteHandler
+
+_ROUTED: Final = frozenset({"/api", "/apis/apiregistration.k8s.io"})
+"""Documents that a router hands out; the aggregator serves the others itself, and refuses in other words."""
 
 
 class ChainDiscovery:
@@ -41,7 +44,9 @@ class ChainDiscovery:
         routes.add("/api/", api, hidden=True)
         routes.add("/apis", self._top("/apis", self._group_list))
         routes.add("/apis/", self._plain("/apis", self._group_list))
-        routes.add("/", json_route(lambda: {"paths": self._front.paths()}), hidden=True)
+        index = json_route(lambda: {"paths": self._front.paths()})
+        routes.add("/", index, hidden=True)
+        routes.add("/index.html", index, hidden=True)
         self._front.chain()[-1].fall_back_to(self._unknown)
         self.refresh()
         self._fixed_groups = frozenset(self._groups)
@@ -116,7 +121,7 @@ class ChainDiscovery:
 
     def _plain(self, path: str, make: Callable[[], discovery.Document]) -> RouteHandler:
         async def serve(request: APIRequest) -> Response:
-            return self._kept(path, make).respond(request)
+            return self._kept(path, make).respond(request, routed=path in _ROUTED)
 
         return serve
 
@@ -126,7 +131,7 @@ class ChainDiscovery:
         async def serve(request: APIRequest) -> Response:
             content_type = discovery.wants_aggregated(request)
             if not content_type:
-                return self._kept(path, make).respond(request)
+                return self._kept(path, make).respond(request, routed=path in _ROUTED)
             document = self._kept(f"{path} aggregated", lambda: self._aggregated(path))
             media = Media(PROTOBUF if content_type.startswith(PROTOBUF.encode()) else JSON)
             return document.respond_tagged(request, media, content_type)

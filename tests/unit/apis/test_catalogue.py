@@ -6,7 +6,7 @@ import pytest
 
 from pilothouse.apis import types
 from pilothouse.apis.conversion import converters_for
-from pilothouse.apis.deprecations import deprecation_of
+from pilothouse.apis.deprecations import deprecation_of, removal_of
 from pilothouse.apis.resources import Resource, table
 from pilothouse.apis.strategies import strategy_for
 from pilothouse.apis.strategy import Context, StatusStrategy
@@ -162,6 +162,18 @@ def test_converters_are_needed_only_between_different_versions() -> None:
 )
 def test_deprecations(version: str, resource: str, warning: str) -> None:
     assert deprecation_of(row(version, resource)) == warning
+
+
+@pytest.mark.parametrize(
+    ("version", "resource", "release"),
+    [
+        ("v1", "endpoints", ""),
+        ("resource.k8s.io/v1beta1", "resourceclaims", "1.38"),
+        ("resource.k8s.io/v1beta2", "devicetaintrules", ""),
+    ],
+)
+def test_removals(version: str, resource: str, release: str) -> None:
+    assert removal_of(row(version, resource)) == release
 
 
 def test_a_status_strategy_changes_the_status_only() -> None:

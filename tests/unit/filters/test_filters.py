@@ -186,10 +186,13 @@ async def test_request_info(ask: Ask) -> None:
 
     await with_request_info(handle)(ask("GET", "/api/v1/pods"))
     request = ask()
-    request.path = "/api/v1/watch"
+    request.path, request.target = "/api/v1/watch", b"/api/v1/watch?a=<b>"
     response = await with_request_info(handle)(request)
     assert (response.status, seen) == (500, ["pods"])
-    assert "unable to determine kind and namespace from url" in orjson.loads(response.body)["message"]
+    assert response.body == (
+        b'Internal Server Error: "/api/v1/watch?a=&lt;b&gt;": failed to create RequestInfo: '
+        b"unable to determine kind and namespace from url, /api/v1/watch\n"
+    )
 
 
 # Time-outs

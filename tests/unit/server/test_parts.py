@@ -79,6 +79,12 @@ def health(faults: dict[str, str]) -> HealthChecks:
             "[+]ping ok\n[+]log excluded: ok\n"
             'warn: some health checks cannot be excluded: no matches for "x"\nhealthz check passed\n',
         ),
+        (
+            "?verbose&exclude=ping,log&exclude=",
+            200,
+            "[+]ping ok\n[+]log ok\n"
+            'warn: some health checks cannot be excluded: no matches for "","ping,log"\nhealthz check passed\n',
+        ),
     ],
 )
 def test_good_health(ask: Ask, query: str, status: int, body: str) -> None:

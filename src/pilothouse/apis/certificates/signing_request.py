@@ -46,10 +46,10 @@ def validate_request(
     """Faults of a request; what was wrong before may stay."""
     faults = Faults()
     spec = obj["spec"]
-    request = spec.get("request") or ""
-    why = check_request(_bytes(request))
+    request = spec.get("request")
+    why = check_request(_bytes(request or ""))
     if why:
-        faults.errors.append(invalid(_SPEC.child("request"), request or None, why))
+        faults.errors.append(invalid(_SPEC.child("request"), request, why))
     _validate_usages(spec.get("usages") or [], old, faults.errors)
     signer = spec.get("signerName", "")
     if signer == _LEGACY_SIGNER and (old is None or old["spec"].get("signerName") != _LEGACY_SIGNER):

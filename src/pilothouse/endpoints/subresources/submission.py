@@ -38,6 +38,8 @@ async def read_submission(scope: ResourceScope, request: APIRequest) -> Submissi
     """Read the request's object and let mutating admission change it."""
     media = negotiate(request, scope.formats, transforms=True)
     obj, options = await read_object(request, scope.expected)
+    if request.audit is not None:
+        request.audit.note_object(obj)
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
     submission = Submission(scope, request, options)

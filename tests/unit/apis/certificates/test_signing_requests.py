@@ -78,6 +78,8 @@ def b64(text: str) -> str:
             {"request": b64("junk")},
             ['spec.request: Invalid value: "anVuaw==": PEM block type must be CERTIFICATE REQUEST'],
         ),
+        ({"request": ""}, ['spec.request: Invalid value: "": PEM block type must be CERTIFICATE REQUEST']),
+        ({"request": None}, ["spec.request: Invalid value: null: PEM block type must be CERTIFICATE REQUEST"]),
     ],
 )
 def test_faults_of_new_requests(spec: Object, expected: list[str]) -> None:
