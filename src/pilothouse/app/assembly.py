@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 _DRAIN_SECONDS = 60.0
 _AUDIT_SECONDS = 10.0
-_STREAMS_NEED_CREATE = "AuthorizePodWebsocketUpgradeCreatePermission"
 
 
 class Assembly:
@@ -129,7 +128,6 @@ class Assembly:
             auditing=self.auditing,
             authentication_metrics=self.authentication.metrics,
             authorization_metrics=self.authorization.metrics,
-            streams_need_create=_STREAMS_NEED_CREATE in self.storage.gates,
         )
 
     def _instruments(self) -> list[Instrument]:

@@ -9,30 +9,22 @@ from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision, forbidden
 from pilothouse.authz.metrics import AuthorizationMetrics
 from pilothouse.endpoints.request import APIRequest, Refusal
-from pilothouse.endpoints.responding import error_response
 from pilothouse.filters.refusing import refusal, undecided
 from pilothouse.filters.types import Handler
 from pilothouse.machinery import errors, fields, labels
-from pilothouse.machinery.gvk import GroupResource
 from pilothouse.net.messages import Response
 
 DECISION: Final = "authorization.k8s.io/decision"
 REASON: Final = "authorization.k8s.io/reason"
 _SELECTING: Final = frozenset({"list", "watch", "deletecollection"})
-_INTO_CONTAINERS: Final = frozenset({"attach", "exec", "portforward"})
 
 
 def with_authorization(
     following: Handler,
     authorizer: Authorizer,
     metrics: AuthorizationMetrics | None = None,
-    *,
-    streams_need_create: bool = True,
 ) -> Handler:
-    """Ask the authorizer, then go on or refuse.
-
-    ``streams_need_create``: who enters a container needs the right to create, even where browsers make it a GET.
-    """
+    """Ask the authorizer, then go on or refuse."""
     authorize = authorizer.authorize
     note, clock = (metrics or AuthorizationMetrics()).note, time.perf_counter
 
@@ -65,10 +57,6 @@ def with_authorization(
                 audit.annotate(REASON, reason)
             request.authorized_by = reason
             request.ask = ask
-            if streams_need_create and attributes.subresource in _INTO_CONTAINERS and request.method == "GET":
-                obstacle = await _check_stream(attributes, authorizer)
-                if obstacle is not None:
-                    return error_response(request, obstacle)
             return await following(request)
         note("denied" if decision is Decision.DENY else "no-opinion", clock() - started)
         if audit is not None:
@@ -77,21 +65,6 @@ def with_authorization(
         return refusal(request, forbidden(attributes, reason))
 
     return handle
-
-
-async def _check_stream(attributes: Attributes, authorizer: Authorizer) -> errors.StatusError | None:
-    """What keeps the user out of the container."""
-    if attributes.resource != "pods" or attributes.group or attributes.verb == "create":
-        return None
-    question = attributes.copy()
-    question.verb = "create"
-    try:
-        decision, reason = await authorizer.authorize(question)
-    except AuthorizationFailed as failure:
-        return errors.generic(str(failure))
-    if decision is Decision.ALLOW:
-        return None
-    return errors.forbidden(GroupResource("", "pods"), attributes.name, reason)
 
 
 def attributes_of(request: APIRequest) -> Attributes:

@@ -45,7 +45,6 @@ class ChainConfig:
     auditing: Auditing | None = None
     authentication_metrics: AuthenticationMetrics = field(default_factory=AuthenticationMetrics)
     authorization_metrics: AuthorizationMetrics = field(default_factory=AuthorizationMetrics)
-    streams_need_create: bool = True
 
 
 def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
@@ -83,9 +82,7 @@ def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
         ),
         (
             "authorization",
-            lambda following: with_authorization(
-                following, config.authorizer, counted, streams_need_create=config.streams_need_create
-            ),
+            lambda following: with_authorization(following, config.authorizer, counted),
         ),
     ]
     return chain

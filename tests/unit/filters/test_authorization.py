@@ -1,6 +1,5 @@
 from types import SimpleNamespace
 
-import orjson
 import pytest
 
 from pilothouse.authn.user import User
@@ -140,47 +139,6 @@ async def test_requests_of_their_own_ask_nothing():
     authorizer = Authorizer(None)
     response = await with_impersonation(served, authorizer)(make(headers={"Accept": "x"}))
     assert (response.body, authorizer.asked) == (b"jane", [])
-
-
-@pytest.mark.parametrize("subresource", ["exec", "attach", "portforward"])
-async def test_entering_a_container_by_get_needs_the_right_to_create(subresource):
-    target = f"/api/v1/namespaces/a/pods/web/{subresource}"
-
-    def only(*verbs):
-        return Authorizer(
-            lambda attributes: (Decision.ALLOW, "") if attributes.verb in verbs else (Decision.NO_OPINION, "why not")
-        )
-
-    request = make(target=target)
-    response = await with_authorization(served, only("get"))(request)
-    assert response.status == 403
-    assert orjson.loads(response.body)["message"] == 'pods "web" is forbidden: why not'
-    # The request as such was allowed, and the audit log says so.
-    assert request.audit.annotations["authorization.k8s.io/decision"] == "allow"
-    both = only("get", "create")
-    assert (await with_authorization(served, both)(make(target=target))).status == 200
-    assert [asked.verb for asked in both.asked] == ["get", "create"]
-    create = only("create")
-    assert (await with_authorization(served, create)(make("POST", target))).status == 200
-    assert [asked.verb for asked in create.asked] == ["create"]
-    switched_off = with_authorization(served, only("get"), streams_need_create=False)
-    assert (await switched_off(make(target=target))).status == 200
-
-
-async def test_other_resources_may_have_an_exec_of_their_own():
-    only_get = Authorizer(lambda attributes: (Decision.ALLOW if attributes.verb == "get" else Decision.DENY, ""))
-    target = "/apis/example.com/v1/namespaces/a/pods/web/exec"
-    assert (await with_authorization(served, only_get)(make(target=target))).status == 200
-
-
-async def test_an_authorizer_that_fails_keeps_out_of_containers():
-    def decide(attributes):
-        if attributes.verb == "create":
-            raise AuthorizationFailed("webhook down")
-        return Decision.ALLOW, ""
-
-    response = await with_authorization(served, Authorizer(decide))(make(target="/api/v1/namespaces/a/pods/b/exec"))
-    assert response.status == 500
 
 
 async def test_attempts_are_counted():

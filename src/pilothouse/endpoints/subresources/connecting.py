@@ -31,6 +31,7 @@ from pilothouse.registry.store.store import Store
 
 PODS: Final = GroupResource("", "pods")
 DIAL_SECONDS: Final = 30.0
+_NEEDS_CREATE: Final = "AuthorizePodWebsocketUpgradeCreatePermission"
 _NOT_POSITIVE: Final = "must be greater than 0"
 _UNSUPPORTED: Final = "connections to kubelets are not supported"
 
@@ -67,6 +68,7 @@ async def _connect(scope: ResourceScope, request: APIRequest, nodes: Store) -> R
     ports = [_port(text) for text in query.all("ports")] if scope.subresource == "portforward" else []
     options: Object = {"metadata": {}, "container": query.text("container"), "command": query.all("command")}
     await admit_connect(scope, request, {**options, "ports": ports} if ports else options)
+    await _require_create(scope, request)
     pod = await _pod(scope, request)
     if scope.subresource != "portforward":
         choose_container(pod, query.text("container"))
@@ -78,6 +80,20 @@ async def _connect(scope: ResourceScope, request: APIRequest, nodes: Store) -> R
         raise errors.bad_request("Upgrade request required")
     await reach(kubelet, "error dialing backend: ")
     raise errors.unavailable(_UNSUPPORTED)
+
+
+async def _require_create(scope: ResourceScope, request: APIRequest) -> None:
+    """Who enters a container needs the right to create, even where browsers make it a GET."""
+    if request.info.verb == "create" or _NEEDS_CREATE not in scope.store.strategy.gates:
+        return
+    if request.ask is None:
+        raise errors.internal_error("no authorizer available")
+    refusal = await request.ask(request, "create")
+    if refusal is None:
+        return
+    if refusal.error.code != 403:
+        raise errors.generic(refusal.reason)
+    raise errors.forbidden(PODS, request.info.name, refusal.reason)
 
 
 def _port(text: str) -> int:

@@ -52,8 +52,9 @@ async def delete(
                     return entry, False
             if ctx.dry_run:
                 return entry, True
-            if plan.then_remove and admit is not None:
-                await admit(plan.object)  # as the original does: once before the mark, once before the end
+            if admit is not None and (plan.then_remove or stored["metadata"].get("finalizers")):
+                # As the original does: once before the mark or the last finalizer goes, once before the end.
+                await admit(plan.object if plan.then_remove else stored)
             return await store.remove(key, entry.revision, stored), True
         except Conflict as conflict:
             if conflict.current is None:

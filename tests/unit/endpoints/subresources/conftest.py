@@ -13,7 +13,7 @@ from pilothouse.apis.resources import table
 from pilothouse.authn.user import User
 from pilothouse.endpoints.installer import install_version
 from pilothouse.endpoints.query import Query
-from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.request import APIRequest, Ask, Refusal
 from pilothouse.endpoints.request_info import resolve
 from pilothouse.machinery.gvk import GroupVersion, parse_group_version
 from pilothouse.net.messages import Response
@@ -30,7 +30,7 @@ class Asked(APIRequest):
 
     __slots__ = ("sent",)
 
-    def __init__(self, method: str, path: str, body: bytes, headers: dict[bytes, bytes]) -> None:
+    def __init__(self, method: str, path: str, body: bytes, headers: dict[bytes, bytes], ask: Ask) -> None:
         self.method, (self.path, _, self.query) = method, path.partition("?")
         self.headers = headers
         self.sent = body
@@ -38,6 +38,7 @@ class Asked(APIRequest):
         self.authentication_seconds = 0.0
         self.credential_notes = ()
         self.given = self.raw = None
+        self.ask = ask
         self._query = None
         self.user = User("admin")
         self.info = resolve(method, self.path, Query(self.query))
@@ -52,6 +53,8 @@ class Server:
     def __init__(self, storage: StorageFactory) -> None:
         self.storage = storage
         self.response = Response()
+        self.refusal: Refusal | None = None
+        """What further questions to the authorizer are answered with."""
         self._versions = {
             gv: install_version(table()[gv], storage.store_for) for gv in map(parse_group_version, VERSIONS)
         }
@@ -62,10 +65,13 @@ class Server:
         given = {b"user-agent": b"tests/1", **{k.encode(): v.encode() for k, v in headers.items()}}
         if kind:
             given[b"content-type"] = f"application/{kind}+json".encode()
-        request = Asked(method, path, b"" if body is None else orjson.dumps(body), given)
+        request = Asked(method, path, b"" if body is None else orjson.dumps(body), given, self._answer)
         version = self._versions[GroupVersion(request.info.group, request.info.version)]
         self.response = await version.dispatch(request)
         return self.response.status, orjson.loads(self.response.body) if self.response.body else None
+
+    async def _answer(self, request: APIRequest, verb: str) -> Refusal | None:
+        return self.refusal
 
     async def pod(self, name: str = "p", status: Object | None = None, **spec: Any) -> Object:
         """Create a pod, with this status."""

@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from pilothouse.endpoints.request import Refusal
 from pilothouse.endpoints.subresources.proxying import Reference, is_reachable_by_others
+from pilothouse.machinery import errors
 from pilothouse.machinery.errors import StatusError
+from pilothouse.machinery.gvk import GroupResource
 
 POD = "/api/v1/namespaces/n/pods/p"
 TWO = [{"name": "a", "image": "x"}, {"name": "b", "image": "x"}]
@@ -85,6 +88,21 @@ async def test_connections(server: Any, closed_port: int, what: str) -> None:
         code, status = await server(method, f"{POD}/{what}")
         assert (code, status["message"]) == (400, "Upgrade request required")
     assert (await server("DELETE", f"{POD}/{what}"))[0] == 405
+
+
+@pytest.mark.parametrize("what", ["exec", "attach", "portforward"])
+async def test_entering_a_container_by_get_needs_the_right_to_create(server: Any, what: str) -> None:
+    await server.pod()
+    server.refusal = Refusal(errors.forbidden(GroupResource("", "pods"), "p", "others"), "why not")
+    code, status = await server("GET", f"{POD}/{what}")
+    assert (code, status["message"]) == (403, 'pods "p" is forbidden: why not')
+    assert (await server("POST", f"{POD}/{what}"))[0] == 400
+    server.refusal = Refusal(errors.internal_error("webhook down"), "webhook down")
+    code, status = await server("GET", f"{POD}/{what}")
+    assert (code, status["message"]) == (500, "webhook down")
+    pods = server.storage.store("", "v1", "pods")
+    pods.strategy.gates -= {"AuthorizePodWebsocketUpgradeCreatePermission"}
+    assert (await server("GET", f"{POD}/{what}"))[0] == 400
 
 
 async def test_ports_are_numbers(server: Any) -> None:

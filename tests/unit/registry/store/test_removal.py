@@ -62,6 +62,12 @@ async def test_ending_at_once_asks_before_the_mark_and_before_the_end(storage: S
     assert await asked.delete(grace_period_seconds=0) == [None, 0]
 
 
+async def test_dropping_the_last_finalizer_asks_before_that_and_before_the_end(storage: StorageFactory) -> None:
+    store = storage.store("", "v1", "configmaps")
+    await store.create(context(), {"metadata": {"name": "a", "finalizers": ["orphan"]}})
+    assert await Asked(store).delete(propagation_policy="Background") == [None, None]
+
+
 async def test_finalizers_ask_every_time(storage: StorageFactory) -> None:
     store = storage.store("", "v1", "configmaps")
     await store.create(context(), {"metadata": {"name": "a", "finalizers": ["example.com/hold"]}})
