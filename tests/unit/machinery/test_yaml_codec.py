@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilothouse.machinery.yaml_codec import YamlError, _read_json, _read_yaml, dump, load, load_reporting
+from pilothouse.machinery.yaml_codec import YamlError, dump, load, load_reporting
+from pilothouse.machinery.yaml_codec.reading import _read_json, _read_yaml
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_invalid_utf8() -> None:
 
 def test_repeated_keys() -> None:
     text = b"data:\n  k: 1\n  k: 2\nx: {1: a,\n 1: b, '1': c}\n"
-    message = "yaml: unmarshal errors:\n  line 3: key \"k\" already set in map\n  line 5: key 1 already set in map"
+    message = 'yaml: unmarshal errors:\n  line 3: key "k" already set in map\n  line 5: key 1 already set in map'
     assert load_reporting(text) == ({"data": {"k": 2}, "x": {"1": "c"}}, message)
     with pytest.raises(YamlError) as caught:
         load(text, strict=True)

@@ -1,0 +1,253 @@
+"""Reading: the first document of a text as a JSON value. libyaml parses; values are put together without recursion."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+from pilothouse.machinery.go_json import may_repeat_fields
+from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.yaml_codec.scalars import TAG, YamlError, fail, format_float, resolve_tagged, to_json
+
+if TYPE_CHECKING:
+    from yaml.events import Event
+
+MAX_DEPTH: Final = 10_000
+_OTHER_NUMBER: Final = re.compile(rb'(?:":|[\[,]) *-?(?:[0-9]++[.eE]|[0-9]{18})')
+_LONG_KEY: Final = re.compile(rb'"[^"]{1000,}+":')
+
+
+def load(data: bytes, *, strict: bool = False) -> Any:
+    """The first document as a JSON value, None for an empty one; ``strict`` refuses repeated keys."""
+    value, repeated = load_reporting(data)
+    if strict and repeated:
+        raise YamlError(repeated)
+    return value
+
+
+def load_reporting(data: bytes) -> tuple[Any, str]:
+    """The first document, and what strict reading would say of repeated keys; the last of them wins."""
+    plain = _read_json(data)
+    return _read_yaml(data) if plain is None else (plain, "")
+
+
+def _read_yaml(data: bytes) -> tuple[Any, str]:
+    import yaml
+
+    try:
+        builder = _Builder()
+        for event in yaml.parse(data, Loader=yaml.CLoader):
+            if builder.take(event):
+                break
+    except yaml.MarkedYAMLError as error:
+        raise fail(_describe(error)) from None
+    except yaml.reader.ReaderError as error:
+        raise fail(error.reason) from None
+    return builder.root, builder.describe_repeated()
+
+
+def _read_json(data: bytes) -> dict[str, Any] | None:
+    """An object that is written as JSON, on one line, in a way that YAML understands no differently; else None.
+
+    Most clients apply such texts, and YAML takes fifty times as long for them.
+    """
+    text = data.rstrip(b"\n")
+    if text[:1] != b"{" or not text.isascii() or not text.decode("ascii").isprintable():
+        return None
+    if b"\\ud" in text or b"\\uD" in text or _OTHER_NUMBER.search(text) or _LONG_KEY.search(text):
+        return None
+    try:
+        value: dict[str, Any] = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return None if may_repeat_fields(text, value) else value
+
+
+def _describe(error: Any) -> str:
+    """A syntax error with its line, which the original counts from one only in the scanner."""
+    line = error.problem_mark.line if error.problem_mark else 0
+    if line:
+        line += type(error).__name__ == "ScannerError"
+    elif error.context_mark:
+        line = error.context_mark.line
+    where = f"line {line}: " if line else ""
+    return where + (error.problem or "unknown problem parsing YAML content")
+
+
+class _Anchored(NamedTuple):
+    value: Any
+    nodes: int
+
+
+class _Frame:
+    """A mapping or sequence that is being filled."""
+
+    __slots__ = ("anchor", "flow", "has_key", "key", "line", "merging", "nodes", "seen", "value")
+
+    def __init__(self, value: dict[str, Any] | list[Any], event: Any, nodes: int) -> None:
+        self.value = value
+        self.anchor: str | None = event.anchor
+        self.flow: bool = bool(event.flow_style)
+        self.line: int = event.start_mark.line
+        self.nodes = nodes
+        self.key: Any = None
+        self.has_key = False
+        self.merging = False
+        self.seen: set[tuple[type, Any]] = set()
+
+
+class _Builder:
+    """Takes parser events one by one; no recursion, so that depth costs memory only."""
+
+    def __init__(self) -> None:
+        self.root: Any = None
+        self.stack: list[_Frame] = []
+        self.anchors: dict[str, _Anchored | None] = {}
+        self.decoded = 0
+        self.aliased = 0
+        self.flow_depth = 0
+        self.repeated: list[str] = []
+
+    def take(self, event: Event) -> bool:
+        """Handle one event; True at the end of the first document."""
+        kind = type(event).__name__
+        if kind == "ScalarEvent":
+            self._take_scalar(event)
+        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
+            self._open(event, {} if kind == "MappingStartEvent" else [])
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            self._close()
+        elif kind == "AliasEvent":
+            self._take_alias(event)
+        return kind == "DocumentEndEvent"
+
+    def describe_repeated(self) -> str:
+        return "yaml: unmarshal errors:\n  " + "\n  ".join(self.repeated) if self.repeated else ""
+
+    def _take_scalar(self, event: Any) -> None:
+        frame = self.stack[-1] if self.stack else None
+        plain = event.implicit[0]
+        expects_key = frame is not None and type(frame.value) is dict and not frame.has_key
+        if frame and expects_key and event.value == "<<" and (plain or event.tag == TAG + "merge"):
+            frame.has_key = frame.merging = True
+            return
+        self.decoded += 1
+        value = resolve_tagged(event.tag, event.value) if plain or event.tag else event.value
+        if event.anchor:
+            self.anchors[event.anchor] = _Anchored(value, 1)
+        self._place(value, event.start_mark.line)
+
+    def _open(self, event: Any, value: dict[str, Any] | list[Any]) -> None:
+        self.decoded += 1
+        if event.anchor:
+            self.anchors[event.anchor] = None
+        frame = _Frame(value, event, self.decoded)
+        self.flow_depth += frame.flow
+        self.stack.append(frame)
+        if self.flow_depth > MAX_DEPTH or len(self.stack) - self.flow_depth > MAX_DEPTH:
+            where = f"line {frame.line + 1}: " if frame.line else ""
+            raise fail(f"{where}exceeded max depth of {MAX_DEPTH}")
+
+    def _close(self) -> None:
+        frame = self.stack.pop()
+        self.flow_depth -= frame.flow
+        if frame.anchor:
+            self.anchors[frame.anchor] = _Anchored(frame.value, self.decoded - frame.nodes + 1)
+        self._place(frame.value, frame.line)
+
+    def _take_alias(self, event: Any) -> None:
+        if event.anchor not in self.anchors:
+            raise fail(f"unknown anchor '{event.anchor}' referenced")
+        anchored = self.anchors[event.anchor]
+        if anchored is None:
+            raise fail(f"anchor '{event.anchor}' value contains itself")
+        self.decoded += 1 + anchored.nodes
+        self.aliased += anchored.nodes
+        if self.aliased > 100 and self.decoded > 1000 and self.aliased / self.decoded > _alias_ratio(self.decoded):
+            raise fail("document contains excessive aliasing")
+        self._place(_copy(anchored.value), event.start_mark.line)
+
+    def _place(self, value: Any, line: int) -> None:
+        if not self.stack:
+            self.root = to_json(value)
+            return
+        frame = self.stack[-1]
+        if type(frame.value) is list:
+            frame.value.append(to_json(value))
+        elif not frame.has_key:
+            if isinstance(value, (dict, list)):
+                raise fail(f"invalid map key: {_go_syntax(value)}")
+            frame.key, frame.has_key = value, True
+        elif frame.merging:
+            frame.has_key = frame.merging = False
+            self._merge(frame, value, line)
+        else:
+            frame.has_key = False
+            self._set(frame, frame.key, value, line)
+
+    def _set(self, frame: _Frame, key: Any, value: Any, line: int) -> None:
+        typed = (type(key), key)
+        if typed in frame.seen:
+            self.repeated.append(f"line {line + 1}: key {_go_syntax(key)} already set in map")
+        frame.seen.add(typed)
+        frame.value[_key_text(key, value)] = to_json(value)  # type: ignore[call-overload]
+
+    def _merge(self, frame: _Frame, value: Any, line: int) -> None:
+        """Put another mapping's entries in; of several mappings the first has the last word."""
+        sources = value if isinstance(value, list) else [value]
+        if not all(isinstance(source, dict) for source in sources):
+            raise fail("map merge requires map or sequence of maps as the value")
+        for source in reversed(sources):
+            for key, item in source.items():
+                self._set(frame, key, item, line)
+
+
+def _alias_ratio(decoded: int) -> float:
+    """How much of a document may come from aliases: nearly all of a small one, a tenth of a huge one."""
+    if decoded <= 400_000:
+        return 0.99
+    return max(0.10, 0.99 - 0.89 * ((decoded - 400_000) / 3_600_000))
+
+
+def _copy(value: Any) -> Any:
+    """A copy that shares no containers, made without recursion."""
+    if not isinstance(value, (dict, list)):
+        return value
+    root: Any = value.copy()
+    pending = [root]
+    while pending:
+        container = pending.pop()
+        for key, item in container.items() if isinstance(container, dict) else enumerate(container):
+            if isinstance(item, (dict, list)):
+                container[key] = item.copy()
+                pending.append(container[key])
+    return root
+
+
+def _key_text(key: Any, value: Any) -> str:
+    if type(key) is str:
+        return key
+    if key is None:
+        shown = _go_syntax(value)
+        raise YamlError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}")
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return format_float(key, single=True) if isinstance(key, float) else str(key)
+
+
+def _go_syntax(value: Any) -> str:
+    """A value as ``%#v`` shows it."""
+    if isinstance(value, str):
+        return quote(value)
+    if value is None:
+        return "interface {}(nil)"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        items = ", ".join(f"{_go_syntax(k)}:{_go_syntax(v)}" for k, v in value.items())
+        return f"map[interface {{}}]interface {{}}{{{items}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(_go_syntax, value))}}}"
+    return format_float(value) if isinstance(value, float) else str(value)
