@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pilothouse.apis.strategy import Context, Object
-from pilothouse.app.configuration_file import ConfigurationFile
+from pilothouse.app.reloaded_file import ReloadedFile
 from pilothouse.authn import building
 from pilothouse.authn.authentication_configuration import (
     AuthenticationConfiguration,
@@ -98,9 +98,9 @@ class Authentication:
         if self._signer_calls is not None:
             self.metrics.signer = SignerMetrics()
             self._signer = ExternalSigner(self._signer_calls, self.metrics.signer)
-        self._file: ConfigurationFile[AuthenticationConfiguration] | None = None
+        self._file: ReloadedFile[AuthenticationConfiguration] | None = None
         if flags.authentication_config:
-            self._file = ConfigurationFile(
+            self._file = ReloadedFile(
                 flags.authentication_config, lambda data: parse_configuration(data, self.issuers), self.metrics.reloads
             )
         self._configuration: AuthenticationConfiguration | None = None

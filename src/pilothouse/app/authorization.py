@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pilothouse.app.configuration_file import ConfigurationFile
+from pilothouse.app.reloaded_file import ReloadedFile
 from pilothouse.authn.outgoing import OutgoingCalls
 from pilothouse.authn.user import User
 from pilothouse.authn.webhook_kubeconfig import read_webhook_kubeconfig
@@ -76,9 +76,7 @@ class Authorization:
         self.index, self._graph = Index(), graph.Graph()
         self.followers: list[Follower] = []
         self._abac = ABACAuthorizer(flags.policy_file) if flags.policy_file else None
-        self._file = (
-            ConfigurationFile(flags.config, parse_configuration, self.metrics.reloads) if flags.config else None
-        )
+        self._file = ReloadedFile(flags.config, parse_configuration, self.metrics.reloads) if flags.config else None
         chain = self._file.value if self._file is not None else authorizers_from_modes(flags.mode or ("AlwaysAllow",))
         self._types = [entry.type for entry in chain]
         union = self._build(chain)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from pilothouse.app.configuration_file import ConfigurationFile
+from pilothouse.app.reloaded_file import ReloadedFile
 from pilothouse.authn.metrics import ReloadMetrics
 from pilothouse.storage.backends.contract import Backend
 from pilothouse.storage.encryption.backend import EncryptedBackend
@@ -27,7 +27,7 @@ class Encryption:
         self._metrics, self.reloads = metrics, ReloadMetrics("encryption", "encryption configuration", server)
         self._root, self._reload = flags.etcd_prefix, flags.encryption_provider_config_automatic_reload
         try:
-            self._file = ConfigurationFile(flags.encryption_provider_config, parse_configuration, self.reloads)
+            self._file = ReloadedFile(flags.encryption_provider_config, parse_configuration, self.reloads)
         except ValueError as error:
             raise ValueError(f"error while parsing file {flags.encryption_provider_config}: {error}") from None
         self.backend = EncryptedBackend(backend, self._make())

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class ConfigurationFile(Generic[T]):
+class ReloadedFile(Generic[T]):
     """The parsed content of a file, and an account of its changes. Raises what reading and parsing raise."""
 
     def __init__(self, path: str, parse: Callable[[bytes], T], reloads: ReloadMetrics) -> None:

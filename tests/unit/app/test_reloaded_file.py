@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pilothouse.app.configuration_file import ConfigurationFile
+from pilothouse.app.reloaded_file import ReloadedFile
 from pilothouse.authn.metrics import ReloadMetrics
 
 
@@ -38,7 +38,7 @@ def written(tmp_path: Path):
 
 def test_changes_are_used_and_faults_told_once(written):
     reloads, used = Reloads(), []
-    file = ConfigurationFile(written("1"), int, reloads)
+    file = ReloadedFile(written("1"), int, reloads)
 
     def use(number: int) -> None:
         if number < 0:
@@ -56,4 +56,4 @@ def test_changes_are_used_and_faults_told_once(written):
 
 def test_a_wrong_file_at_the_start(written):
     with pytest.raises(ValueError, match="invalid literal"):
-        ConfigurationFile(written("x"), int, Reloads())
+        ReloadedFile(written("x"), int, Reloads())
