@@ -9,12 +9,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from pilothouse.cel.declarations import PlainStruct, Structs
+from pilothouse.cel.declarations import Library, PlainStruct, Structs
 from pilothouse.cel.environment import Environment
 from pilothouse.cel.issues import CompileError
 from pilothouse.cel.kubernetes import libraries
-from pilothouse.cel.library.extensions import BINDINGS_LIBRARY
 from pilothouse.cel.library.quantities import QUANTITY_TYPE
+from pilothouse.cel.macros import BINDINGS
 from pilothouse.cel.planning import InstantiationError
 from pilothouse.cel.policies import PolicyError
 from pilothouse.cel.ranges import Range
@@ -59,7 +59,7 @@ def size_of(path: tuple[str, ...]) -> Range | None:
 @cache
 def device_environment() -> Environment:
     """What selectors may use."""
-    chosen = (*libraries(), BINDINGS_LIBRARY)
+    chosen = (*libraries(), Library(macros=BINDINGS))
     return Environment({"device": _DEVICE.type}, chosen, Structs({_DEVICE.type.name: _DEVICE}))
 
 
