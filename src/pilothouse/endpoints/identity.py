@@ -9,9 +9,10 @@ from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.machinery import errors
 
 
-def check_identity(obj: dict[str, Any], name: str, namespace: str) -> None:
-    """Body and URL speak of the same object."""
-    metadata = obj["metadata"]
+def check_identity(scope: ResourceScope, request: APIRequest, obj: dict[str, Any]) -> None:
+    """Body and URL speak of the same object; what a body of no namespace says about one does not matter."""
+    metadata, name = obj["metadata"], request.info.name
+    namespace = request.info.namespace if scope.resource.namespaced else ""
     given = metadata.get("name", "")
     if not given:
         why = "name must be provided"

@@ -113,6 +113,8 @@ def _validate_rolling(rolling: Object, path: Path, errs: list[FieldError]) -> No
 class DaemonSetStatusStrategy(StatusStrategy):
     """What the daemon set controller reports."""
 
+    hidden_annotations: ClassVar[tuple[str, ...]] = (TEMPLATE_GENERATION,)
+
     def default(self, obj: Object) -> None:
         settle_template_generation(obj)
         default_daemon_set(obj)

@@ -72,6 +72,9 @@ def default_daemon_set(obj: Object) -> None:
         rolling = strategy.setdefault("rollingUpdate", {})
         rolling.setdefault("maxUnavailable", 1)
         rolling.setdefault("maxSurge", 0)
+    elif strategy.get("rollingUpdate") is not None:
+        for key in ("maxUnavailable", "maxSurge"):  # the original holds numbers here, which cannot be absent
+            strategy["rollingUpdate"].setdefault(key, 0)
     if spec.get("revisionHistoryLimit") is None:
         spec["revisionHistoryLimit"] = 10
     default_pod_template(spec["template"])

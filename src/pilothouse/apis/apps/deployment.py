@@ -123,6 +123,7 @@ class DeploymentStatusStrategy(StatusStrategy):
     """What the deployment controller reports. Labels stay as they are, and so does the rollback."""
 
     reset_fields: tuple[str, ...] = ("spec", "metadata.labels")
+    hidden_annotations: ClassVar[tuple[str, ...]] = (ROLLBACK,)
 
     def default(self, obj: Object) -> None:
         settle_rollback(obj)

@@ -47,6 +47,13 @@ def generate_selector(obj: Object) -> None:
     selector["matchLabels"] = {UID_LABELS[1]: metadata["uid"], **(selector.get("matchLabels") or {})}
 
 
+def _label_like_pods(obj: Object) -> None:
+    """A job without labels has those of its pods."""
+    found = obj["spec"]["template"]["metadata"].get("labels")
+    if found and not obj["metadata"].get("labels"):
+        obj["metadata"]["labels"] = dict(found)
+
+
 class JobStatusStrategy(StatusStrategy):
     """What a job controller reports."""
 
@@ -55,6 +62,9 @@ class JobStatusStrategy(StatusStrategy):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         return validate_job_status(obj, old)
+
+    def canonicalize(self, obj: Object) -> None:
+        _label_like_pods(obj)
 
 
 class JobStrategy(WorkloadStrategy):
@@ -86,9 +96,7 @@ class JobStrategy(WorkloadStrategy):
         return validate_job_update(obj, old, options_for_template(self.gates, old["spec"]["template"]))
 
     def canonicalize(self, obj: Object) -> None:
-        found = obj["spec"]["template"]["metadata"].get("labels")
-        if found and not obj["metadata"].get("labels"):
-            obj["metadata"]["labels"] = dict(found)
+        _label_like_pods(obj)
 
     def template_cautions(self, obj: Object) -> list[str]:
         return warn_about_job_spec(obj["spec"], "spec") + super().template_cautions(obj)

@@ -44,7 +44,7 @@ async def applier_for(
         if unknown is not None and options.validation == "Warn":
             for fault in unknown():
                 request.warn(fault)
-        check_identity(obj, request.info.name, request.info.namespace)
+        check_identity(scope, request, obj)
         obj = scope.hub_object(obj)
         scope.strategy.default(obj)
         return obj

@@ -143,5 +143,5 @@ def _refuse_unversioned(
     if validation == "Warn":
         for fault in unknown:
             request.warn(fault)
-    check_identity({"metadata": {}}, request.info.name, "")
+    check_identity(scope, request, {"metadata": {}})
     raise AssertionError("an object without a name is refused")

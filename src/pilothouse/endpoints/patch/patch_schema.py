@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilothouse.machinery.merge.strategic import UNTYPED, FieldPatchInfo, PatchSchema
-from pilothouse.machinery.schema.types import Field, ListOf, MapOf, Scalar, Struct, Type
+from pilothouse.machinery.schema.types import Field, ListOf, MapOf, Scalar, Special, Struct, Type
 
 
 class StructPatchSchema:
@@ -30,13 +30,12 @@ class StructPatchSchema:
         return info
 
 
-class _ScalarSchema:
-    """A scalar: it has a Go name for messages and no fields."""
+class _OpaqueSchema:
+    """A scalar, or a struct that reads its JSON itself: names for messages and no fields."""
 
-    name = ""
-
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, name: str = "") -> None:
         self.kind = kind
+        self.name = name
 
     def field(self, name: str) -> FieldPatchInfo | None:
         return None
@@ -60,5 +59,7 @@ def _schema_of(kind: Type) -> PatchSchema:
     if isinstance(kind, Struct):
         return patch_schema(kind)
     if isinstance(kind, Scalar) and not isinstance(kind, MapOf):
-        return _ScalarSchema(kind.kind)
+        return _OpaqueSchema(kind.kind)
+    if isinstance(kind, Special):
+        return _OpaqueSchema("struct", kind.kind)
     return UNTYPED

@@ -159,7 +159,7 @@ class _Application(NamedTuple):
             check_type(scope, request, self.validation, result, lambda: reading.explain(self.served)[1])
         obj, unknown = self._decode(result)
         self._report(unknown)
-        check_identity(obj, request.info.name, request.info.namespace)
+        check_identity(scope, request, obj)
         keep_reset(result, obj, scope.expected.explicit)
         version = obj.get("apiVersion")
         if scope.keeps_type and not version:

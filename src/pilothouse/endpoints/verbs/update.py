@@ -20,7 +20,7 @@ async def update(scope: ResourceScope, request: APIRequest) -> Response:
     """Decode, default, check against the stored object and store; 200, or 201 when it was created."""
     media = negotiate(request, scope.formats, transforms=True)
     obj, options = await read_object(request, scope.expected)
-    check_identity(obj, request.info.name, request.info.namespace)
+    check_identity(scope, request, obj)
     obj = scope.hub_object(obj)
     scope.strategy.default(obj)
     if request.audit is not None:

@@ -264,3 +264,13 @@ def test_the_controller_of_a_revision_is_shown() -> None:
     cell = ControllerRevisionStrategy.columns[1].cell
     assert cell({"metadata": {"ownerReferences": [owner]}}) == "daemonset.apps/d"
     assert cell({"metadata": {}}) == "<none>"
+
+
+def test_a_rolling_update_that_is_not_used_counts_nothing(make: Make) -> None:
+    spec = {"updateStrategy": {"type": "OnDelete", "rollingUpdate": {}}}
+    obj = make("DaemonSet", STRATEGIES["DaemonSet"], spec=spec)
+    assert obj["spec"]["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 0}
+
+
+def test_what_the_controller_sees_as_metadata_has_no_template_generation() -> None:
+    assert DaemonSetStatusStrategy.hidden_annotations == DaemonSetStrategy.hidden_annotations

@@ -86,6 +86,13 @@ def test_a_job_without_labels_takes_those_of_its_pods() -> None:
     assert created(metadata={"labels": {"mine": "1"}}, labels={"app": "a"})["metadata"]["labels"] == {"mine": "1"}
 
 
+def test_a_report_without_labels_leaves_those_of_the_pods() -> None:
+    job = created()
+    del job["metadata"]["labels"]
+    JobStatusStrategy().canonicalize(job)
+    assert job["metadata"]["labels"] == job["spec"]["template"]["metadata"]["labels"]
+
+
 def test_a_manual_selector_is_left_alone() -> None:
     selector = {"matchLabels": {"app": "a"}}
     obj = created({"manualSelector": True, "selector": selector}, labels={"app": "a"})

@@ -528,3 +528,12 @@ def test_creating_by_put_with_a_version_that_is_none(pilothouse_server: InProces
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {}}
     answer = pilothouse_server.call("PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/by-put", lease)
     assert (answer.status, answer.json["message"]) == (500, 'strconv.ParseUint: parsing "x": invalid syntax')
+
+
+def test_namespaces_are_in_no_namespace_whatever_they_say(pilothouse_server: InProcessServer) -> None:
+    path = "/api/v1/namespaces"
+    body = {"metadata": {"name": "in-none", "namespace": "other"}}
+    assert pilothouse_server.call("POST", path, body).status == 201
+    for method, headers in ("PUT", JSON), ("PATCH", MERGE):
+        answer = pilothouse_server.call(method, f"{path}/in-none", body, headers)
+        assert (answer.status, answer.json["metadata"].get("namespace")) == (200, None)
