@@ -32,7 +32,6 @@ _LABEL_VALUE: Final = f"({_KEY_NAME})?"
 _C_IDENTIFIER: Final = "[A-Za-z_][A-Za-z0-9_]*"
 _PERCENT: Final = "[0-9]+%"
 _HEADER: Final = "[-A-Za-z0-9]+"
-_ENV_VAR: Final = "[-._a-zA-Z][-._a-zA-Z0-9]*"
 _CONFIG_KEY: Final = "[-._a-zA-Z0-9]+"
 _HTTP_PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 

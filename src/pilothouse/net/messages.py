@@ -135,10 +135,6 @@ class Request:
             return False
         return any(b"upgrade" in value.lower() for value in self.header_values(b"connection"))
 
-    @property
-    def has_body(self) -> bool:
-        return self._body is not None
-
     async def body(self, limit: int = DEFAULT_BODY_LIMIT) -> bytes:
         """The whole body. Raises BodyTooLarge, MalformedBody or ClientDisconnected."""
         if self._body is None:

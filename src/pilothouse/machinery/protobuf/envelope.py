@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.protobuf.encoding import encode_message
 from pilothouse.machinery.protobuf.wire import (
@@ -42,10 +41,6 @@ class Envelope:
     raw: bytes
     content_encoding: str = ""
     content_type: str = ""
-
-    def show_type_meta(self) -> str:
-        """The type as errors about a missing kind or version show it."""
-        return f"runtime.TypeMeta{{APIVersion:{quote(self.api_version)}, Kind:{quote(self.kind)}}}"
 
 
 @lru_cache(2048)

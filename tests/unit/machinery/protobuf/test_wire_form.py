@@ -184,7 +184,6 @@ def test_envelope() -> None:
     data = protobuf.wrap(gvk, b"raw")
     assert data == b"k8s\0\x0a\x0b\x0a\x02v1\x12\x05Thing\x12\x03raw\x1a\x00\x22\x00"
     assert protobuf.decode(data) == protobuf.Envelope("v1", "Thing", b"raw")
-    assert protobuf.decode(data).show_type_meta() == 'runtime.TypeMeta{APIVersion:"v1", Kind:"Thing"}'
 
 
 def test_a_list_of_ready_items_is_the_list() -> None:
