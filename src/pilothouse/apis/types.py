@@ -139,8 +139,13 @@ def parse_type(expression: str) -> Type:
     if expression in _SCALARS:
         return Scalar(expression, name)
     if expression in _SPECIALS:
-        return Special(expression, _SPECIALS[expression])
+        holds = _definition_schema if expression.startswith("SchemaOr") else None
+        return Special(expression, _SPECIALS[expression], holds)
     return struct(expression)
+
+
+def _definition_schema() -> Struct:
+    return struct("apiextensions.v1.JSONSchemaProps")
 
 
 _GROUPS = {

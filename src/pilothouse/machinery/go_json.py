@@ -227,6 +227,18 @@ def escape_html(data: bytes) -> bytes:
     return data
 
 
+_BEYOND_INTEGERS: Final = 2.0**63
+
+
+def with_whole_numbers(value: Any) -> Any:
+    """The value with whole floats as integers: Go writes ``1.0`` as ``1``, and so reads an integer back."""
+    if value.__class__ is float:
+        return int(value) if value.is_integer() and abs(value) < _BEYOND_INTEGERS else value
+    if value.__class__ is dict:
+        return {key: with_whole_numbers(item) for key, item in value.items()}
+    return [with_whole_numbers(item) for item in value] if value.__class__ is list else value
+
+
 def may_repeat_fields(data: bytes, value: Any) -> bool:
     """Whether fields may stand twice in a text that was read as this value; quick, and never wrong when it says no.
 

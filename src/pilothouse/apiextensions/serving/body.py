@@ -38,18 +38,18 @@ class CustomBody(Expected):
             )
         return gvk
 
-    def decode(self, value: Any, *, owned: bool = False) -> tuple[dict[str, Any], Faults | None]:
+    def decode(self, value: Any, *, owned: bool = False, applied: bool = False) -> tuple[dict[str, Any], Faults | None]:
         try:
             obj: dict[str, Any] = value if owned else orjson.loads(orjson.dumps(value))
-            return self._decode(obj)
+            return self._decode(obj, keep_nulls=applied)
         except (RecursionError, orjson.JSONEncodeError):
             raise DecodeError(message="exceeded max depth") from None
 
-    def _decode(self, obj: dict[str, Any]) -> tuple[dict[str, Any], Faults | None]:
+    def _decode(self, obj: dict[str, Any], *, keep_nulls: bool) -> tuple[dict[str, Any], Faults | None]:
         metadata, unknown = coerce_metadata(obj.get("metadata"))
         group, _, version = str(obj.get("apiVersion") or self.gvk.group_version).rpartition("/")
         schema = self.schemas.get(version, _NOTHING) if group == self.gvk.group else _NOTHING
-        dropped = [f"metadata.{name}" for name in unknown] + schema.clean(obj)
+        dropped = [f"metadata.{name}" for name in unknown] + schema.clean(obj, keep_nulls=keep_nulls)
         obj["metadata"] = metadata
         if not dropped:
             return obj, None

@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 
 from pilothouse.apiextensions.serving.conversion import Versions
+from pilothouse.machinery.go_json import with_whole_numbers
+from pilothouse.machinery.schema.raw import Texts
 from pilothouse.registry.store.codec import ObjectCodec, SelectorFields
 from pilothouse.storage.cacher import Entry
 
@@ -27,12 +29,13 @@ class CustomCodec(ObjectCodec):
         self._versions = versions
         self._version = version
 
-    def encode(self, obj: Object) -> bytes:
+    def encode(self, obj: Object, *raw: Texts) -> bytes:
         versions = self._versions
         if obj["apiVersion"] != versions.storage_version:
             copy: Object = orjson.loads(orjson.dumps(obj))
             obj = versions.relabel(copy, versions.storage)
-        return super().encode(obj)
+        data = super().encode(obj)
+        return super().encode(with_whole_numbers(obj)) if b".0" in data else data
 
     def entry(self, key: str, value: bytes, revision: int) -> Entry:
         obj = orjson.loads(value)

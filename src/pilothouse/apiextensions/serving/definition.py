@@ -154,6 +154,7 @@ class ServedDefinition:
             assert isinstance(main.store, CustomStore)
             return self._make_scope(resource, version, "status", CustomStatusStrategy(main.strategy), main.store)
         strategy = self._strategy(version)
+        strategy.gates = self._storage.gates
         rendering = Rendering(self.versions, version, f"{self._id}/{version}")
         codec = CustomCodec(self.versions, version, self._fields())
         cache = self._storage.cache(self.key, CustomCodec(self.versions, self.versions.storage, self._fields()))

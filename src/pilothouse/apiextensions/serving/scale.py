@@ -57,7 +57,7 @@ def nested(obj: Any, path: list[str], wanted: type, go: str) -> Any:
         if value is None:
             return None
         if value.__class__ is not dict:
-            raise _access_error(path[:at], value, "map[string]interface{}")
+            raise _access_error(path[: at + 1], value, "map[string]interface{}")
         if name not in value:
             return None
         value = value[name]

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pilothouse.machinery import quantity, times
-from pilothouse.machinery.go_json import json_type
+from pilothouse.machinery.go_json import json_type, with_whole_numbers
 from pilothouse.machinery.schema.types import Decoder, Field, Inline, ListOf, MapOf, Scalar, Special, Struct, Type
 
 
@@ -313,6 +313,8 @@ def _illegal_at(text: str, position: int, digits: int) -> int:
 
 def _special_decoder(kind: Special) -> FieldDecoder:
     decoder = SPECIAL_DECODERS[kind.kind]
+    if kind.holds is not None:
+        return _holder_decoder(kind.holds, decoder)
     return lambda value, seen: decoder(value)
 
 
@@ -364,6 +366,42 @@ def _decode_raw(value: Any) -> Any:
     return value
 
 
+def _holder_decoder(holds: Callable[[], Struct], simple: Decoder) -> FieldDecoder:
+    """A struct, a list of them or a simple form. The original says nothing about what it does not know in there."""
+
+    def decode_held(value: Any, seen: _Seen) -> Any:
+        if value.__class__ is dict:
+            return struct_decoder(holds())(value, _Seen())
+        if value.__class__ is list and simple is _decode_no_form:
+            return _decode_held_list(struct_decoder(holds()), value)
+        return simple(value)
+
+    return decode_held
+
+
+def _decode_held_list(decoder: StructDecoder, value: list[Any]) -> Any:
+    return [decoder({} if item is None else item, _Seen()) for item in value] or None
+
+
+def _decode_bool_form(value: Any) -> Any:
+    if value.__class__ is not bool:
+        raise DecodeError(message="boolean or JSON schema expected")
+    return value
+
+
+def _decode_names_form(value: Any) -> Any:
+    if value.__class__ is not list:
+        return None
+    for item in value:
+        if item is not None and item.__class__ is not str:
+            _refuse(item, "string")
+    return [item or "" for item in value] or None
+
+
+def _decode_no_form(value: Any) -> None:
+    """Anything else counts as nothing."""
+
+
 SPECIAL_DECODERS: Final[dict[str, Decoder]] = {
     "Quantity": _decode_quantity,
     "Time": _decode_time,
@@ -372,8 +410,8 @@ SPECIAL_DECODERS: Final[dict[str, Decoder]] = {
     "IntOrString": _decode_int_or_string,
     "RawExtension": _decode_raw,
     "FieldsV1": _decode_raw,
-    "JSON": _decode_raw,
-    "SchemaOrBool": _decode_raw,
-    "SchemaOrArray": _decode_raw,
-    "SchemaOrStringArray": _decode_raw,
+    "JSON": with_whole_numbers,
+    "SchemaOrBool": _decode_bool_form,
+    "SchemaOrArray": _decode_no_form,
+    "SchemaOrStringArray": _decode_names_form,
 }

@@ -31,7 +31,8 @@ def restore(kind: Type, value: Any) -> Any:
             raise _unfit("map", value)
         return {key: restore(kind.value, item) for key, item in value.items()}
     if isinstance(kind, Special):
-        SPECIAL_DECODERS[kind.kind](value)
+        if kind.holds is None:
+            SPECIAL_DECODERS[kind.kind](value)
         return value
     return _restore_scalar(kind, value) if isinstance(kind, Scalar) else value
 

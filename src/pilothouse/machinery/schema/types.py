@@ -38,13 +38,17 @@ class Scalar(Type):
 
 
 class Special(Type):
-    """A type with its own JSON form: Quantity, Time, MicroTime, Duration, IntOrString, RawExtension, JSON …"""
+    """A type with its own JSON form: Quantity, Time, MicroTime, Duration, IntOrString, RawExtension, JSON …
 
-    __slots__ = ("kind",)
+    ``holds`` tells the struct that a value may be instead of its simple form; schemas of CRDs hold each other so.
+    """
 
-    def __init__(self, kind: str, go: str) -> None:
+    __slots__ = ("holds", "kind")
+
+    def __init__(self, kind: str, go: str, holds: Callable[[], Struct] | None = None) -> None:
         super().__init__(go)
         self.kind = kind
+        self.holds = holds
 
 
 class ListOf(Type):

@@ -209,8 +209,13 @@ def test_scale_fields_are_checked():
     assert len(check(box(spec={"n": -1}), True)) == 0
 
 
+def test_whole_numbers_are_stored_as_integers():
+    obj = box(spec={"n": 1.0, "l": [2.0, 2.5, -3.0], "s": "1.0", "far": 1e300})
+    assert b'"spec":{"n":1,"l":[2,2.5,-3],"s":"1.0","far":1e+300}' in CustomCodec(VERSIONS, "v1", None).encode(obj)
+
+
 def test_nested_values():
     assert nested({"a": {"b": 1}}, ["a", "b"], int, "int64") == 1
     assert nested({"a": None}, ["a", "b"], int, "int64") is None
-    with pytest.raises(AccessError, match=r"\.a accessor error: x is of the type string, expected map"):
+    with pytest.raises(AccessError, match=r"^\.a\.b accessor error: x is of the type string, expected map"):
         nested({"a": "x"}, ["a", "b"], int, "int64")
