@@ -49,7 +49,9 @@ class Source:
         return Issue(line, column, message)
 
     def show(self, issue: Issue) -> str:
-        head = f"ERROR: {self.description}:{issue.line}:{issue.column + 1}: {issue.message}"
+        # Nothing at all has no column.
+        column = issue.column + 1 if self.text else 0
+        head = f"ERROR: {self.description}:{issue.line}:{column}: {issue.message}"
         if self._lines is None:
             self._lines = self.text.split("\n")
         if not self.text or not 1 <= issue.line <= len(self._lines):

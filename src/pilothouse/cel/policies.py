@@ -76,6 +76,9 @@ _TYPES: dict[str, StructType] = {
     )
 }  # fmt: skip
 _MUTATIONS = MutationTypes()
+_PLAIN_KINDS = frozenset(
+    {"any", "bool", "bytes", "double", "duration", "int", "null", "string", "timestamp", "uint"}
+)
 VARIABLES_TYPE = struct("kubernetes.variables")
 
 
@@ -119,7 +122,15 @@ def policy_environment(
     if variables is not None:
         declared["variables"] = VARIABLES_TYPE
     chosen = (*libraries(version), PATCH_LIBRARY) if patches else libraries(version)
-    return Environment(declared, chosen, PolicyTypes(variables or {}, patches))
+    fields = {name: _as_field(kind) for name, kind in (variables or {}).items()}
+    return Environment(declared, chosen, PolicyTypes(fields, patches))
+
+
+def _as_field(kind: Type) -> Type:
+    """What is known of a variable's type: of anything but plain values, lists and maps nothing."""
+    if kind.kind in ("list", "map"):
+        return Type(kind.kind, kind.name, tuple(map(_as_field, kind.parameters)))
+    return kind if kind.kind in _PLAIN_KINDS else DYN
 
 
 def typed_environment(

@@ -87,7 +87,7 @@ def fault(text: str) -> str:
     ("text", "wanted"),
     [
         ("a >", f"ERROR: <input>:1:4: Syntax error: mismatched input '<EOF>' expecting {START}\n | a >\n | ...^"),
-        ("", f"ERROR: <input>:1:1: Syntax error: mismatched input '<EOF>' expecting {START}"),
+        ("", f"ERROR: <input>:1:0: Syntax error: mismatched input '<EOF>' expecting {START}"),
         ("a.", "ERROR: <input>:1:3: Syntax error: no viable alternative at input '.'\n | a.\n | ..^"),
         ("[A{b: 'c']", "ERROR: <input>:1:10: Syntax error: mismatched input ']' expecting {'}', ','}"
                        "\n | [A{b: 'c']\n | .........^"),

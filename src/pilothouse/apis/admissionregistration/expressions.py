@@ -28,6 +28,8 @@ class Expression(NamedTuple):
     has_authorizer: bool = True
     variables: tuple[tuple[str, str], ...] = ()
     """Names and expressions of the variables declared before it."""
+    composed: bool = False
+    """Whether it may speak of variables at all."""
     stored: bool = False
     """Whether the stored object already holds it: then everything ever allowed is allowed."""
 
@@ -52,27 +54,21 @@ def _fault(expression: Expression) -> FieldError | None:
 
 def _environment(expression: Expression) -> Environment:
     from pilothouse.cel.policies import PolicyError, compile_expression, policy_environment
+    from pilothouse.cel.types import DYN
     from pilothouse.cel.types import Type as CelType
 
     declared: dict[str, CelType] = {}
-    patches = expression.purpose in ("applyConfiguration", "jsonPatch", "variable")
     for name, text in expression.variables:
-        known = policy_environment(
-            params=expression.has_params,
-            authorizer=expression.has_authorizer,
-            variables=dict(declared),
-            patches=patches,
-        )
+        known = policy_environment(params=expression.has_params, authorizer=True, variables=dict(declared))
         try:
             declared[name] = compile_expression(known, text, ()).type
         except PolicyError:
-            continue  # reported where the variable itself stands
-    has_variables = expression.variables or expression.purpose == "variable"
+            declared[name] = DYN  # reported where the variable itself stands
     return policy_environment(
         params=expression.has_params,
         authorizer=expression.has_authorizer,
-        variables=declared if has_variables else None,
-        patches=patches,
+        variables=declared if expression.composed else None,
+        patches=expression.purpose in ("applyConfiguration", "jsonPatch"),
     )
 
 

@@ -52,8 +52,9 @@ def default_policy(obj: Object) -> None:
 class PolicyCheck:
     """One pass over a policy's spec; variables become known to the expressions after them."""
 
-    def __init__(self, obj: Object, old: Object | None) -> None:
+    def __init__(self, obj: Object, old: Object | None, *, mutating: bool) -> None:
         self.errs: list[FieldError] = []
+        self.mutating = mutating
         self.spec: Object = obj["spec"]
         self.name: str = obj["metadata"].get("name", "")
         self.old_spec: Object = old["spec"] if old is not None else {}
@@ -61,7 +62,7 @@ class PolicyCheck:
         self.has_params = self.spec.get("paramKind") is not None
         self.variables: tuple[tuple[str, str], ...] = ()
 
-    def check_head(self, *, mutating: bool) -> None:
+    def check_head(self) -> None:
         """What both kinds begin with."""
         spec, errs = self.spec, self.errs
         if spec.get("failurePolicy") is None:
@@ -77,7 +78,7 @@ class PolicyCheck:
             validate_match_resources(match, where, errs)
             if not match.get("resourceRules"):
                 errs.append(required(where.child("resourceRules")))
-            if mutating:
+            if self.mutating:
                 validate_mutating_operations(match, where, errs)
         if not self._keeps("paramKind", "matchConditions"):
             conditions = spec.get("matchConditions")
@@ -104,7 +105,8 @@ class PolicyCheck:
             self.variables += ((name, text),)
 
     def _compile(self, text: str, purpose: str, path: Path, stored: bool, *, authorizer: bool = True) -> None:
-        expression = Expression(text, purpose, path, self.has_params, authorizer, self.variables, stored)
+        composed = self.mutating or bool(self.spec.get("variables"))
+        expression = Expression(text, purpose, path, self.has_params, authorizer, self.variables, composed, stored)
         self.errs += compile_expressions([expression])
 
     def check_validations(self) -> None:
@@ -231,15 +233,15 @@ def _validate_param_kind(kind: Object, path: Path, errs: list[FieldError]) -> No
 
 def validate_validating_policy(obj: Object, old: Object | None = None) -> list[FieldError]:
     """Faults of a validating policy."""
-    check = PolicyCheck(obj, old)
-    check.check_head(mutating=False)
+    check = PolicyCheck(obj, old, mutating=False)
+    check.check_head()
     check.check_validations()
     return check.errs
 
 
 def validate_mutating_policy(obj: Object, old: Object | None = None) -> list[FieldError]:
     """Faults of a mutating policy."""
-    check = PolicyCheck(obj, old)
-    check.check_head(mutating=True)
+    check = PolicyCheck(obj, old, mutating=True)
+    check.check_head()
     check.check_mutations()
     return check.errs

@@ -45,7 +45,7 @@ def check_declared_driver(name: str, path: Path, errs: list[FieldError]) -> None
     if not name:
         errs.append(required(path))
         return
-    errs += (invalid(path, name, message) for message in names.check_dns1123_subdomain(name.lower()))
+    errs += (invalid(path, name, message) for message in names.check_dns1123_subdomain_caseless(name))
     if len(name) > DRIVER_LIMIT:
         errs.append(too_long_characters(path, name, DRIVER_LIMIT))
 
@@ -79,6 +79,11 @@ def check_declared_pool(name: str, path: Path, errs: list[FieldError]) -> None:
 def check_label(name: str, path: Path, errs: list[FieldError]) -> None:
     """A DNS label."""
     errs += (invalid(path, name, message) for message in names.check_dns1123_label(name))
+
+
+def check_declared_label(name: str, path: Path, errs: list[FieldError]) -> None:
+    """A DNS label, by declared rules."""
+    errs += (invalid(path, name, message) for message in names.check_dns1123_label(name, "bytes"))
 
 
 def check_uuid(text: str, path: Path, errs: list[FieldError]) -> None:
@@ -121,7 +126,7 @@ def check_declared_full_name(name: str, path: Path, errs: list[FieldError]) -> N
         else:
             if len(domain.encode()) > DRIVER_LIMIT:
                 errs.append(too_long(path, "", DRIVER_LIMIT))
-            errs += (invalid(path, domain, f"prefix: {message}") for message in names.check_dns1123_subdomain(domain))
+            errs += (invalid(path, domain, f"prefix: {why}") for why in names.check_dns1123_subdomain(domain, "bytes"))
         if not rest:
             errs.append(invalid(path, "", "name must not be empty"))
         else:

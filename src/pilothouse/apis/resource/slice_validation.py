@@ -14,6 +14,7 @@ from pilothouse.apis.resource.claim_validation import TAINT_EFFECTS
 from pilothouse.apis.resource.formats import (
     DRIVER_LIMIT,
     ID_LIMIT,
+    check_declared_label,
     check_driver,
     check_label,
     check_pool,
@@ -230,13 +231,13 @@ def _validate_counters(item: Object, key: str, path: Path, faults: Faults) -> No
     if not name:
         faults.declared.append(required(path.child(key)))
     else:
-        check_label(name, path.child(key), faults.declared)
+        check_declared_label(name, path.child(key), faults.declared)
     if len(counters) > _COUNTERS_LIMIT:
         faults.errors.append(too_many(where, len(counters), _COUNTERS_LIMIT))
     if not counters:
         faults.declared.append(required(where))
     for counter in counters:
-        check_label(counter, where, faults.declared)
+        check_declared_label(counter, where, faults.declared)
 
 
 def _validate_device_place(device: Object, per_device: bool, path: Path, errs: list[FieldError]) -> None:

@@ -133,6 +133,37 @@ def test_mutating_policies(spec: Object, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("variable", "expression", "expected"),
+    [
+        ("1", "variables.v == 1", []),
+        ("1", "variables.v == 'a'", ["spec.validations[0].expression"]),
+        # Nothing is known of a type that is no plain value, list or map, nor of a variable that is wrong itself.
+        ("quantity('1')", "variables.v == 1", []),
+        ("type(1)", "variables.v + 'a' == 'b'", []),
+        ("nothing", "variables.v == 1", ["spec.variables[0].expression"]),
+        ("", "variables.v == 1", ["spec.variables[0].expression", "spec.validations[0].expression"]),
+        # Patches are made in mutations only.
+        ("Object{}", "true", ["spec.variables[0].expression"]),
+    ],
+)
+def test_types_of_variables(variable: str, expression: str, expected: list[str]) -> None:
+    variables = [{"name": "v", "expression": variable}]
+    found = faults(
+        "validatingadmissionpolicies",
+        {**VALIDATING, "variables": variables, "validations": [{"expression": expression}]},
+    )
+    assert [fault.partition(": ")[0] for fault in found] == expected
+
+
+def test_mutations_may_always_speak_of_variables() -> None:
+    wrong = [{"patchType": "JSONPatch", "jsonPatch": {"expression": "variables.v"}}]
+    assert "undefined field 'v'" in faults("mutatingadmissionpolicies", {**MUTATING, "mutations": wrong})[0]
+    wrong = [{"expression": "variables.v"}]
+    found = faults("validatingadmissionpolicies", {**VALIDATING, "validations": wrong})
+    assert "undeclared reference to 'variables'" in found[0]
+
+
+@pytest.mark.parametrize(
     ("resource", "spec", "expected"),
     [
         ("validatingadmissionpolicybindings", {"policyName": "p", "validationActions": ["Deny"]}, []),
