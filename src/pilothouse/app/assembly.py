@@ -105,7 +105,7 @@ class Assembly:
         self.openapi = install_openapi(front)
         self.chain.custom.tell(CustomVersionDocuments(self.openapi))
         self.chain.custom.tell(definitions)
-        install_debugging_pages(front, options.shown)
+        install_debugging_pages(front, options.shown, gates)
         install_openid(front, self.authentication, options.authentication.service_account_jwks_uri, address)
         front.checks.install(front.routes)
         self.handler = build_filters(front.handle, self.filter_config())
@@ -128,6 +128,7 @@ class Assembly:
             auditing=self.auditing,
             authentication_metrics=self.authentication.metrics,
             authorization_metrics=self.authorization.metrics,
+            constrained_impersonation="ConstrainedImpersonation" in self.storage.gates,
         )
 
     def _instruments(self) -> list[Instrument]:

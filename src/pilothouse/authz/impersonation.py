@@ -86,7 +86,10 @@ def read_headers(request: Request) -> User | None:
 class Impersonation:
     """Decides who may act as whom."""
 
-    def __init__(self, authorizer: Authorizer, metrics: ImpersonationMetrics | None = None) -> None:
+    def __init__(
+        self, authorizer: Authorizer, metrics: ImpersonationMetrics | None = None, *, constrained: bool = True
+    ) -> None:
+        self._ways = WAYS if constrained else (_LEGACY,)
         self._authorizer = authorizer
         self._metrics = metrics or ImpersonationMetrics()
         self._last_way: dict[str, str] = {}
@@ -105,7 +108,7 @@ class Impersonation:
     async def _find_way(self, wanted: User, attributes: Attributes) -> tuple[str, Impersonated]:
         requestor = attributes.user.name
         last = self._last_way.get(requestor)
-        ways = WAYS if last is None else (last, *(way for way in WAYS if way != last))
+        ways = self._ways if last is None else (last, *(way for way in self._ways if way != last))
         refusal: errors.StatusError | None = None
         for way in ways:
             if not _applies(way, wanted, attributes.user):

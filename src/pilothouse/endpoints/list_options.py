@@ -43,7 +43,10 @@ def read_list_options(scope: ResourceScope, request: APIRequest) -> tuple[ListOp
         version=query.text("resourceVersion"),
         match=query.text("resourceVersionMatch"),
     )
-    errs = _watch_faults(options, watch) if request.info.verb == "watch" else _list_faults(options, watch)
+    if request.info.verb == "watch":
+        errs = _watch_faults(options, watch, streams_lists="WatchList" in scope.strategy.gates)
+    else:
+        errs = _list_faults(options, watch)
     if errs:
         raise errors.invalid(GroupKind("meta.k8s.io", "ListOptions"), "", errs)
     return options, watch
@@ -89,11 +92,14 @@ def _list_faults(options: ListOptions, watch: WatchOptions) -> list[FieldError]:
     return errs
 
 
-def _watch_faults(options: ListOptions, watch: WatchOptions) -> list[FieldError]:
+def _watch_faults(options: ListOptions, watch: WatchOptions, *, streams_lists: bool) -> list[FieldError]:
     errs: list[FieldError] = []
     match, path = options.match, Path("resourceVersionMatch")
     if watch.initial_events is not None and match != NOT_OLDER:
         errs.append(forbidden(path, f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER}"))
+    if watch.initial_events is not None and not streams_lists:
+        why = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+        errs.append(forbidden(Path("sendInitialEvents"), why))
     if match:
         if watch.initial_events is None:
             errs.append(

@@ -45,6 +45,7 @@ class ChainConfig:
     auditing: Auditing | None = None
     authentication_metrics: AuthenticationMetrics = field(default_factory=AuthenticationMetrics)
     authorization_metrics: AuthorizationMetrics = field(default_factory=AuthorizationMetrics)
+    constrained_impersonation: bool = True
 
 
 def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
@@ -78,7 +79,9 @@ def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
     chain += [
         (
             "impersonation",
-            lambda following: with_impersonation(following, config.authorizer, counted.impersonation),
+            lambda following: with_impersonation(
+                following, config.authorizer, counted.impersonation, constrained=config.constrained_impersonation
+            ),
         ),
         (
             "authorization",

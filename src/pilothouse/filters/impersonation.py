@@ -16,10 +16,10 @@ _PREFIX = b"impersonate-"
 
 
 def with_impersonation(
-    following: Handler, authorizer: Authorizer, metrics: ImpersonationMetrics | None = None
+    following: Handler, authorizer: Authorizer, metrics: ImpersonationMetrics | None = None, *, constrained: bool = True
 ) -> Handler:
     """Exchange ``request.user``; 400 for half an identity, 403 for one that may not be taken."""
-    impersonation = Impersonation(authorizer, metrics)
+    impersonation = Impersonation(authorizer, metrics, constrained=constrained)
 
     async def handle(request: APIRequest) -> Response:
         for name in request.headers:

@@ -40,15 +40,19 @@ Fields = Callable[[], dict[str, Any]]
 Text = Callable[[dict[str, Any]], str]
 
 
-def install_debugging_pages(server: GenericAPIServer, flags: Callable[[], dict[str, str]]) -> None:
-    """Add both pages to the first server of a chain. ``flags`` gives every flag's name and value as text."""
+def install_debugging_pages(
+    server: GenericAPIServer, flags: Callable[[], dict[str, str]], gates: frozenset[str]
+) -> None:
+    """Add the pages whose gates are on to a chain's first server. ``flags``: every flag's name and value as text."""
     started = time.time()
 
     def status() -> dict[str, Any]:
         return _status(started, server.paths())
 
-    server.routes.add("/flagz", _page("flagz", "Flagz", lambda: {"flags": flags()}, _flags_text))
-    server.routes.add("/statusz", _page("statusz", "Statusz", status, _status_text))
+    if "ComponentFlagz" in gates:
+        server.routes.add("/flagz", _page("flagz", "Flagz", lambda: {"flags": flags()}, _flags_text))
+    if "ComponentStatusz" in gates:
+        server.routes.add("/statusz", _page("statusz", "Statusz", status, _status_text))
 
 
 def _status(started: float, paths: list[str]) -> dict[str, Any]:

@@ -158,6 +158,13 @@ async def test_every_right_is_needed(wanted, rights, constraint):
             await Impersonation(Rights(*(set(rights) - {missing}))).impersonate(wanted, LIST_PODS)
 
 
+async def test_only_the_old_way_where_the_others_are_off():
+    rights = Rights("*")
+    found = await Impersonation(rights, constrained=False).impersonate(User("jane"), LIST_PODS)
+    assert found.constraint == ""
+    assert [asked[0] for asked in rights.asked] == ["impersonate"]
+
+
 async def test_groups_and_namespaces_of_the_questions():
     rights = Rights("*")
     await Impersonation(rights).impersonate(User("system:serviceaccount:ns:sa"), LIST_PODS)

@@ -23,7 +23,7 @@ from pilothouse.endpoints.subresources.kubelets import Kubelet, find_kubelet
 from pilothouse.endpoints.subresources.making import StoreOf, working_endpoint
 from pilothouse.endpoints.writing import attributes_of
 from pilothouse.machinery import errors, times
-from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid
+from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupKind, GroupResource
 from pilothouse.net.messages import Response
@@ -32,6 +32,8 @@ from pilothouse.registry.store.store import Store
 PODS: Final = GroupResource("", "pods")
 DIAL_SECONDS: Final = 30.0
 _NEEDS_CREATE: Final = "AuthorizePodWebsocketUpgradeCreatePermission"
+_ALL: Final = "All"
+_STREAMS: Final = (_ALL, "Stderr", "Stdout")
 _NOT_POSITIVE: Final = "must be greater than 0"
 _UNSUPPORTED: Final = "connections to kubelets are not supported"
 
@@ -147,7 +149,8 @@ def make_log_endpoint(resource: Resource, sub: Subresource | None, store_of: Sto
 
 async def _log(scope: ResourceScope, request: APIRequest, nodes: Store) -> Response:
     """A pod's log; nothing (204) while it has no node."""
-    parameters = read_log_parameters(request.info.name, request.options)
+    split = "PodLogsQuerySplitStreams" in scope.store.strategy.gates
+    parameters = read_log_parameters(request.info.name, request.options, split_streams=split)
     pod = await _pod(scope, request)
     container = choose_container(pod, request.options.text("container"))
     node = pod["spec"].get("nodeName")
@@ -161,7 +164,7 @@ async def _log(scope: ResourceScope, request: APIRequest, nodes: Store) -> Respo
     raise errors.unavailable(_UNSUPPORTED)
 
 
-def read_log_parameters(name: str, query: Query) -> dict[str, str]:
+def read_log_parameters(name: str, query: Query, *, split_streams: bool = False) -> dict[str, str]:
     """What to ask a kubelet for, as the client asked for it; 400 and 422 for what makes no sense."""
     numbers = {key: query.integer(key) for key in ("sinceSeconds", "tailLines", "limitBytes")}
     parameters = {key: "true" for key in ("follow", "previous", "timestamps") if query.boolean(key)}
@@ -171,14 +174,29 @@ def read_log_parameters(name: str, query: Query) -> dict[str, str]:
             parameters["sinceTime"] = times.format_time(times.parse_time(since))
         except times.TimeError as error:
             raise errors.bad_request(str(error)) from None
-    errs = _log_faults(numbers, since, query.first("stream"))
+    stream = query.first("stream")
+    errs = _log_faults(numbers, since)
+    if split_streams:
+        parameters["stream"] = stream = _ALL if stream is None else stream
+        errs += _stream_faults(stream, numbers["tailLines"])
+    elif stream is not None:
+        errs.append(forbidden(Path("stream"), "may not be specified"))
     if errs:
         raise errors.invalid(GroupKind("", "PodLogOptions"), name, errs)
     parameters.update((key, str(number)) for key, number in numbers.items() if number is not None)
     return parameters
 
 
-def _log_faults(numbers: dict[str, Any], since: str | None, stream: str | None) -> list[FieldError]:
+def _stream_faults(stream: str, lines: int | None) -> list[FieldError]:
+    errs: list[FieldError] = []
+    if stream not in _STREAMS:
+        errs.append(not_supported(Path("stream"), stream, _STREAMS))
+    if stream != _ALL and lines is not None:
+        errs.append(forbidden(Path("[]"), "`tailLines` and specific `stream` are mutually exclusive for now"))
+    return errs
+
+
+def _log_faults(numbers: dict[str, Any], since: str | None) -> list[FieldError]:
     errs: list[FieldError] = []
     seconds, lines, limit = numbers["sinceSeconds"], numbers["tailLines"], numbers["limitBytes"]
     if lines is not None and lines < 0:
@@ -189,6 +207,4 @@ def _log_faults(numbers: dict[str, Any], since: str | None, stream: str | None) 
         errs.append(forbidden(Path("[]"), "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     elif seconds is not None and seconds < 1:
         errs.append(invalid(Path("sinceSeconds"), seconds, _NOT_POSITIVE))
-    if stream is not None:
-        errs.append(forbidden(Path("stream"), "may not be specified"))
     return errs

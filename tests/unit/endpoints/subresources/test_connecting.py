@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request import Refusal
+from pilothouse.endpoints.subresources.connecting import read_log_parameters
 from pilothouse.endpoints.subresources.proxying import Reference, is_reachable_by_others
 from pilothouse.machinery import errors
 from pilothouse.machinery.errors import StatusError
@@ -52,6 +54,23 @@ async def test_logs_that_cannot_be_asked_for(server: Any, query: str, code: int,
     got, status = await server("GET", f"{POD}/log{query}")
     assert got == code
     assert message in status["message"]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("stream=Both", 'stream: Unsupported value: "Both": supported values: "All", "Stderr", "Stdout"'),
+        ("stream=Stdout&tailLines=1", "`tailLines` and specific `stream` are mutually exclusive for now"),
+    ],
+)
+async def test_logs_of_one_stream(server: Any, query: str, message: str) -> None:
+    await server.pod()
+    server.storage.store("", "v1", "pods").strategy.gates |= {"PodLogsQuerySplitStreams"}
+    code, status = await server("GET", f"{POD}/log?{query}")
+    assert code == 422
+    assert message in status["message"]
+    assert (await server("GET", f"{POD}/log?stream=Stderr"))[0] == 204
+    assert read_log_parameters("p", Query(""), split_streams=True) == {"stream": "All"}
 
 
 async def test_the_log_of_a_pod_without_a_node_is_empty(server: Any) -> None:
