@@ -53,7 +53,7 @@ class VerifiedCertificates:
 
         try:
             leaf = x509.load_der_x509_certificate(der)
-            between = [x509.load_der_x509_certificate(other) for other in sent_with(connection)[1:]]
+            between = [x509.load_der_x509_certificate(other) for other in connection.peer_chain[1:]]
         except ValueError:
             return float("inf"), None, "x509: malformed certificate"
         moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
@@ -141,21 +141,6 @@ def identify(certificate: x509.Certificate) -> str:
         pass
     skid, akid = subject_key.hex(":").upper(), authority_key.hex(":").upper()
     return f"SN={certificate.serial_number}, SKID={skid}, AKID={akid}"
-
-
-def sent_with(connection: Connection) -> list[bytes]:
-    """Everything the client sent, leaf first. Python before 3.13 offers it only on the inner object."""
-    tls = connection.tls
-    if tls is None:
-        return []
-    if hasattr(tls, "get_unverified_chain"):
-        return list(tls.get_unverified_chain() or ())
-    chain = tls._sslobj.get_unverified_chain()  # type: ignore[attr-defined]
-    return [certificate.public_bytes(_DER) for certificate in chain or ()]
-
-
-# _ssl.ENCODING_DER, which the ssl module does not re-export.
-_DER = 2
 
 
 def _der(certificate: x509.Certificate) -> bytes:

@@ -6,7 +6,7 @@ import pytest
 
 from pilothouse.authn.authenticator import InvalidCredentials
 from pilothouse.authn.certificate_chain import InvalidCertificate, parse_authorities, verify_chain
-from pilothouse.authn.client_certificate import ClientCertificate, VerifiedCertificates, sent_with
+from pilothouse.authn.client_certificate import ClientCertificate, VerifiedCertificates
 from pilothouse.authn.request_header import RequestHeader, unescape_key
 from pilothouse.authn.user import User
 from pilothouse.authn.watched_file import WatchedFile
@@ -222,7 +222,7 @@ def test_intermediates_come_from_the_handshake(new_authority, tmp_path):
             return server if name == "ssl_object" else None
 
     connection = Connection(Transport())
-    sent = [x509.load_der_x509_certificate(der) for der in sent_with(connection)]
+    sent = [x509.load_der_x509_certificate(der) for der in connection.peer_chain]
     assert sent == [middle.certificate, root.certificate]
     certificates = VerifiedCertificates(WatchedFile(ca_file, parse_authorities))
     assert certificates.verified(connection) == middle.certificate
