@@ -228,5 +228,3 @@ def _keep(obj: Object, old: Object, key: str) -> None:
         obj[key] = old[key]
     else:
         obj.pop(key, None)
-
-

@@ -76,9 +76,7 @@ _TYPES: dict[str, StructType] = {
     )
 }  # fmt: skip
 _MUTATIONS = MutationTypes()
-_PLAIN_KINDS = frozenset(
-    {"any", "bool", "bytes", "double", "duration", "int", "null", "string", "timestamp", "uint"}
-)
+_PLAIN_KINDS = frozenset({"any", "bool", "bytes", "double", "duration", "int", "null", "string", "timestamp", "uint"})
 VARIABLES_TYPE = struct("kubernetes.variables")
 
 

@@ -19,9 +19,7 @@ from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.net.messages import Response
 
 AGGREGATED: Final = b"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-AGGREGATED_PROTOBUF: Final = (
-    b"application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-)
+AGGREGATED_PROTOBUF: Final = b"application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 Document = dict[str, Any]
 
 

@@ -110,5 +110,3 @@ def _watch_faults(options: ListOptions, watch: WatchOptions, *, streams_lists: b
         if options.token:
             errs.append(forbidden(path, "resourceVersionMatch is forbidden when continue is provided"))
     return errs
-
-

@@ -30,6 +30,7 @@ class Continuation:
     start: str
     revision: int
 
+
 def encode_continue(start: str, prefix: str, revision: int) -> str:
     """Make a token for going on from a key below a prefix. Raises ValueError when the key is not below it."""
     if not prefix or not start.startswith(prefix):

@@ -1,8 +1,8 @@
 """Fixtures for tests of anything that talks to Kubernetes: ``pytest_plugins = ["pilothouse.testing.pytest_plugin"]``.
 
-    pilothouse_server      one real API server for the whole run, in a thread of the test process
-    pilothouse_namespace   a new namespace on it, with the service account that pods need
-    pilothouse_flags       override it (scope "session") to give the server flags
+pilothouse_server      one real API server for the whole run, in a thread of the test process
+pilothouse_namespace   a new namespace on it, with the service account that pods need
+pilothouse_flags       override it (scope "session") to give the server flags
 """
 
 from __future__ import annotations

@@ -134,8 +134,6 @@ def test_names(check: Any, good: list[str], bad: list[str]) -> None:
     assert [name for name in bad if not check(name, False)] == []
 
 
-@pytest.mark.parametrize(
-    "check", [name_is_dns_subdomain, name_is_dns_label, name_is_path_segment]
-)
+@pytest.mark.parametrize("check", [name_is_dns_subdomain, name_is_dns_label, name_is_path_segment])
 def test_prefixes_may_end_with_a_dash(check: Any) -> None:
     assert check("web-", True) == []

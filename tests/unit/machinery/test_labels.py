@@ -215,9 +215,7 @@ def test_new_requirement_counts_and_operators() -> None:
         '"exists", "!"'
     ]
     messages = [str(e) for e in labels.new_requirement("x", "=", ["bar", "foo"])[1]]
-    assert messages == [
-        'values: Invalid value: ["bar","foo"]: exact-match compatibility requires one single value'
-    ]
+    assert messages == ['values: Invalid value: ["bar","foo"]: exact-match compatibility requires one single value']
     messages = [str(e) for e in labels.new_requirement("x", "gt", [])[1]]
     assert messages == ["values: Invalid value: null: for 'Gt', 'Lt' operators, exactly one value is required"]
 

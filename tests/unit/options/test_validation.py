@@ -118,7 +118,7 @@ CASES = [
     ),
     (
         "--show-hidden-metrics-for-version=1.30",
-        'metrics.showHiddenMetricsForVersion: Invalid value: "1.30": must be omitted or have the value \'1.36\'; only '
+        "metrics.showHiddenMetricsForVersion: Invalid value: \"1.30\": must be omitted or have the value '1.36'; only "
         "the previous minor version is allowed",
     ),
     ("--egress-selector-config-file=/none", "egress-selector-config-file /none does not exist"),

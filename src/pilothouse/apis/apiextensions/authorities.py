@@ -21,4 +21,3 @@ def check_authorities(data: bytes) -> None:
     if found and data.rstrip(b"\r\n").endswith(b"-----"):
         raise AuthoritiesError("no valid certificate authority data seen")
     raise AuthoritiesError("unable to parse bytes as PEM block")
-

@@ -32,9 +32,7 @@ class EndpointsStrategy(Strategy):
     allow_create_on_update = True
     columns = (
         NAME,
-        Column(
-            "Endpoints", "string", lambda obj: show_endpoints(obj), description=Doc("core.v1.Endpoints", "subsets")
-        ),
+        Column("Endpoints", "string", lambda obj: show_endpoints(obj), description=Doc("core.v1.Endpoints", "subsets")),
         AGE,
     )
 

@@ -26,9 +26,7 @@ _SCOPES: Final = frozenset(
         "CrossNamespacePodAffinity",
     }
 )  # fmt: skip
-_COMPUTE: Final = frozenset(
-    {"pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"}
-)
+_COMPUTE: Final = frozenset({"pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"})
 _SCOPED: Final = {
     **dict.fromkeys(("Terminating", "NotTerminating", "NotBestEffort", "PriorityClass"), _COMPUTE),
     "CrossNamespacePodAffinity": _COMPUTE,

@@ -115,7 +115,7 @@ class IngressStrategy(Strategy):
             return []
         if _spec(obj).get("ingressClassName") is not None:
             return []
-        return [f'annotation "{CLASS_ANNOTATION}" is deprecated, please use \'spec.ingressClassName\' instead']
+        return [f"annotation \"{CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"]
 
 
 def _class_name_cell(obj: Object) -> str:

@@ -53,9 +53,7 @@ def _validate_values(
         errs.append(invalid(path, default, "default value is not valid according to the requestPolicy"))
 
 
-def _validate_range(
-    default: str, most: str, span: Object, path: Path, errs: list[FieldError], fractions: bool
-) -> None:
+def _validate_range(default: str, most: str, span: Object, path: Path, errs: list[FieldError], fractions: bool) -> None:
     least, top, step = span.get("min"), span.get("max"), span.get("step")
     if least is None:
         errs.append(required(path.child("min"), "required when validRange is defined"))

@@ -147,9 +147,7 @@ class PortSet:
         """Take this port. Raises ``RangeError`` when that cannot be."""
         if port not in self.range:
             self.refused[False] += 1
-            raise RangeError(
-                f"provided port is not in the valid range. The range of valid ports is {self.range}"
-            )
+            raise RangeError(f"provided port is not in the valid range. The range of valid ports is {self.range}")
         if port in self:
             self.refused[False] += 1
             raise RangeError("provided port is already allocated")

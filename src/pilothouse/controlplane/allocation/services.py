@@ -180,4 +180,3 @@ class ServiceAllocations:
             await self._take_ip(ctx, service, spec, allocation, 1, families[1])
         elif len(old_families) == 2 and len(families) == 1:
             allocation.released_ips += [ip for ip in old_ips if is_ipv6(ip) == (old_families[1] == "IPv6")]
-

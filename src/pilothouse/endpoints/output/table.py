@@ -105,4 +105,3 @@ def row_of(
     else:
         row["object"] = None
     return row
-

@@ -64,9 +64,7 @@ async def watch(scope: ResourceScope, request: APIRequest) -> Response:
 
         messages = message_framing(media.format)
         return switch_to_websocket(request, watcher, lambda socket: stream(socket, messages))
-    return Response(
-        200, content_type=stream_content_type(media), stream=lambda writer: stream(writer, writer.framing)
-    )
+    return Response(200, content_type=stream_content_type(media), stream=lambda writer: stream(writer, writer.framing))
 
 
 def _expired(media: Media, error: errors.StatusError) -> Response:
@@ -90,9 +88,7 @@ def watch_seconds(request: APIRequest, extra: WatchOptions) -> float:
     return request.watch_seconds * (1 + random.random())
 
 
-async def open_watch(
-    scope: ResourceScope, request: APIRequest, options: ListOptions, extra: WatchOptions
-) -> Watcher:
+async def open_watch(scope: ResourceScope, request: APIRequest, options: ListOptions, extra: WatchOptions) -> Watcher:
     """Subscribe from where the client asks: now, a version, or the present state first."""
     store, info = scope.store, request.info
     cache = store.cache

@@ -103,9 +103,7 @@ def _bookmark_entry(scope: ResourceScope, event: WatchEvent) -> Entry:
     return Entry("", orjson.dumps(bookmark_object(scope, event)), event.revision)
 
 
-def _object_maker(
-    scope: ResourceScope, request: APIRequest, media: Media
-) -> Callable[[WatchEvent], dict[str, Any]]:
+def _object_maker(scope: ResourceScope, request: APIRequest, media: Media) -> Callable[[WatchEvent], dict[str, Any]]:
     """What the event's object looks like as a Table or without all but its metadata."""
     version = f"meta.k8s.io/{media.version}"
     first = True

@@ -1,10 +1,10 @@
 """What happens to a new object before it is stored.
 
-    1. the namespace of object and request agree
-    2. system metadata is set: uid, creationTimestamp, no deletion marks
-    3. strategy.prepare_for_create drops what creators may not set
-    4. metadata, then strategy.validate; every fault in one 422
-    5. strategy.warnings_on_create, strategy.canonicalize
+1. the namespace of object and request agree
+2. system metadata is set: uid, creationTimestamp, no deletion marks
+3. strategy.prepare_for_create drops what creators may not set
+4. metadata, then strategy.validate; every fault in one 422
+5. strategy.warnings_on_create, strategy.canonicalize
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What happens to a changed object before it replaces the stored one.
 
-    1. the namespace of object and request agree; generation is the old one
-    2. strategy.prepare_for_update puts back what updaters may not change (and may count the generation up)
-    3. system metadata is kept: uid, creationTimestamp, deletion marks
-    4. metadata, then strategy.validate_update; every fault in one 422
-    5. strategy.warnings_on_update, strategy.canonicalize
+1. the namespace of object and request agree; generation is the old one
+2. strategy.prepare_for_update puts back what updaters may not change (and may count the generation up)
+3. system metadata is kept: uid, creationTimestamp, deletion marks
+4. metadata, then strategy.validate_update; every fault in one 422
+5. strategy.warnings_on_update, strategy.canonicalize
 """
 
 from __future__ import annotations

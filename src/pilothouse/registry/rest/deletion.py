@@ -35,8 +35,15 @@ class DeleteOptions:
     propagation_policy: str | None = None
     precondition_uid: str | None = None
     precondition_version: str | None = None
+    names_preconditions: bool = False
+    """Whether the client wrote out preconditions, be it none."""
     dry_run: list[str] = field(default_factory=list)
     ignore_store_read_error: bool = False
+
+    @property
+    def has_preconditions(self) -> bool:
+        """Whether there are preconditions, or the place for them at least."""
+        return self.names_preconditions or self.precondition_uid is not None or self.precondition_version is not None
 
     @property
     def has_policy(self) -> bool:
@@ -78,12 +85,11 @@ def validate_delete_options(options: DeleteOptions) -> None:
     if options.dry_run and any(value != "All" for value in options.dry_run):
         errs.append(not_supported(Path("dryRun"), options.dry_run, ("All",)))
     if options.ignore_store_read_error:
-        preconditions = options.precondition_uid is not None or options.precondition_version is not None
         together = {
             "propagationPolicy": policy is not None,
             "orphanDependents": options.orphan_dependents is not None,
             "gracePeriodSeconds": options.grace_period_seconds is not None,
-            "preconditions": preconditions,
+            "preconditions": options.has_preconditions,
         }
         errs += (invalid(IGNORING, True, f"cannot be set together with .{name}") for name in together if together[name])
     if errs:
@@ -119,9 +125,7 @@ def _check_namespace(metadata: dict[str, Any], uid: str | None, version: str | N
             raise errors.conflict(_NAMESPACES, metadata["name"], why)
 
 
-def plan_deletion(
-    resource: Resource, strategy: Strategy, ctx: Context, stored: Object, options: DeleteOptions
-) -> Plan:
+def plan_deletion(resource: Resource, strategy: Strategy, ctx: Context, stored: Object, options: DeleteOptions) -> Plan:
     """Decide. ``stored`` is not changed; a marked object is a copy with new metadata."""
     check_preconditions(resource, stored["metadata"], options)
     obj = {**stored, "metadata": dict(stored["metadata"])}
@@ -169,9 +173,7 @@ def _stated_finalizers(metadata: dict[str, Any], options: DeleteOptions) -> list
     return others + wanted.get(options.propagation_policy, [])
 
 
-def _graceful(
-    strategy: Strategy, ctx: Context, obj: Object, grace: int | None
-) -> tuple[bool, bool, int | None]:
+def _graceful(strategy: Strategy, ctx: Context, obj: Object, grace: int | None) -> tuple[bool, bool, int | None]:
     """(graceful, already pending, the period)."""
     metadata = obj["metadata"]
     if metadata.get("deletionTimestamp"):

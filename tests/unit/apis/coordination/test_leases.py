@@ -36,9 +36,7 @@ def test_leases(kind: Any) -> None:
         ),
         (
             {"emulationVersion": ""},
-            [
-                "spec.emulationVersion: Required value: must be specified when `strategy` is 'OldestEmulationVersion'"
-            ],
+            ["spec.emulationVersion: Required value: must be specified when `strategy` is 'OldestEmulationVersion'"],
         ),
     ],
 )

@@ -91,9 +91,7 @@ class World:
 def world() -> Any:
     """``world(blocks, ports, families)``."""
 
-    def make(
-        *blocks: str, ports: str = "30000-32767", families: Sequence[str] = ("IPv4",)
-    ) -> World:
+    def make(*blocks: str, ports: str = "30000-32767", families: Sequence[str] = ("IPv4",)) -> World:
         return World(blocks or ("10.0.0.0/24",), ports, families)
 
     return make

@@ -80,6 +80,7 @@ async def test_gates_and_dry_runs(server: Any) -> None:
 async def test_paths(server: Any, method: str, path: str, code: int) -> None:
     assert (await server(method, path, binding() if method == "POST" else None))[0] == code
 
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [("", "Name parameter required."), ("a/b", "Name parameter invalid: \"a/b\": may not contain '/'")],

@@ -109,9 +109,7 @@ def validate_container_security(
         validate_app_armor(context["appArmorProfile"], path.child("appArmorProfile"), errs)
 
 
-def _validate_no_escalation(
-    context: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions
-) -> None:
+def _validate_no_escalation(context: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     if context.get("privileged"):
         why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
         errs.append(invalid(path, _shown(context), why))
