@@ -78,10 +78,11 @@ class Expected:
             raise mismatch(gvk, self)
         return gvk
 
-    def decode(self, value: Any, *, owned: bool = False) -> tuple[dict[str, Any], Faults | None]:
+    def decode(self, value: Any, *, owned: bool = False, applied: bool = False) -> tuple[dict[str, Any], Faults | None]:
         """The object by its schema, and what a strict decoder would say about it. Raises ``DecodeError``.
 
-        ``owned`` allows the object to be made of the value's own parts.
+        ``owned`` allows the object to be made of the value's own parts. What an apply gives is no body: custom
+        resources keep its nulls.
         """
         obj, unknown = decode(self.struct, value)
         return obj, (lambda: strict_faults(self, value)) if unknown else None
@@ -145,7 +146,8 @@ async def _read(request: APIRequest, expected: Expected, data: bytes, format: st
         elif (reading := await offload(partial(read_repeating, expected.struct), data)) is not None:
             (value, faults), told = reading, True
     obj, unknown = _decode(value, expected, data)
-    keep_reset(value, obj, expected.explicit)
+    if not custom:
+        keep_reset(value, obj, expected.explicit)
     if unknown is not None and not told and validation != "Ignore":
         faults += unknown() if format == JSON or custom else strict_faults(expected, in_key_order(value))
     report(request, validation, expected, faults)
@@ -153,7 +155,10 @@ async def _read(request: APIRequest, expected: Expected, data: bytes, format: st
 
 
 def keep_reset(value: Any, obj: dict[str, Any], explicit: Places) -> None:
-    """An explicitly empty ``managedFields`` asks for all ownership to be forgotten; decoding alone would lose that."""
+    """An explicitly empty ``managedFields`` asks for all ownership to be forgotten; decoding alone would lose that.
+
+    Of custom resources it is lost in the original as well.
+    """
     metadata = value.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") == []:
         obj["metadata"]["managedFields"] = []

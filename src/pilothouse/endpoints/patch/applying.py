@@ -60,7 +60,7 @@ def _leaves_alone(merged: dict[str, Any], live: dict[str, Any]) -> bool:
 def _decode(scope: ResourceScope, patch: Object, merged: Object) -> tuple[Object, Faults | None]:
     expected = scope.expected
     try:
-        return expected.decode(merged)
+        return expected.decode(merged, applied=True)
     except DecodeError as error:
         fault = error
     if not scope.keeps_type:

@@ -160,9 +160,10 @@ class _Application(NamedTuple):
         obj, unknown = self._decode(result)
         self._report(unknown)
         check_identity(scope, request, obj)
-        keep_reset(result, obj, scope.expected.explicit)
         version = obj.get("apiVersion")
-        if scope.keeps_type and not version:
+        if not scope.keeps_type:
+            keep_reset(result, obj, scope.expected.explicit)
+        elif not version:
             raise errors.internal_error("Object 'apiVersion' is missing in 'object has no apiVersion field'")
         obj = scope.hub_object(obj)
         if version and version != scope.api_version:

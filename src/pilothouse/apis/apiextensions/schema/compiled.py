@@ -49,11 +49,11 @@ class ObjectSchema:
     def _status_check(self) -> Check:
         return accept if self._status_source is None else compile_check(self._status_source)
 
-    def clean(self, obj: Object) -> list[str]:
+    def clean(self, obj: Object, *, keep_nulls: bool = False) -> list[str]:
         """Drop what the schema does not know, but for metadata; gives the paths. Raises ``DecodeError``."""
         node = self.node
         dropped = [] if self.keeps_unknown else prune(obj, node)
-        if not self.keeps_unknown:
+        if not self.keeps_unknown and not keep_nulls:
             drop_nulls(obj, node)
         if node.has_embedded:
             faults: list[str] = []
