@@ -27,6 +27,10 @@ from pilothouse.machinery.schema.raw import Writing
 Object = dict[str, Any]
 
 
+NamespaceLabels = Callable[[str], Mapping[str, str] | None]
+"""The labels of a namespace by its name; None for one that is not there."""
+
+
 @dataclass(slots=True)
 class Context:
     """What a hook may know of the request it serves."""
@@ -108,6 +112,8 @@ class Strategy:
     def __init__(self, gates: frozenset[str] | None = None) -> None:
         self.gates = default_gates() if gates is None else gates
         """The feature gates that are on: one set, shared by all strategies of a server."""
+        self.labels_of: NamespaceLabels | None = None
+        """For rules that depend on the namespace; None where nothing is stored."""
 
     @property
     def strict_addresses(self) -> bool:
@@ -116,7 +122,9 @@ class Strategy:
 
     def subresource(self, name: str) -> Strategy:
         """The strategy for writing the same object through a subresource."""
-        return self.subresources[name](self.gates)
+        strategy = self.subresources[name](self.gates)
+        strategy.labels_of = self.labels_of
+        return strategy
 
     def default(self, obj: Object) -> None:
         """Fill in what the user left open. Must be idempotent."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from pilothouse.apis import types
 from pilothouse.apis.gates import default_gates
@@ -40,12 +40,22 @@ class StorageFactory:
             hub = hub_resource(resource)
             store = self._share(resource, self.store_for(hub)) if foreign else self._make(hub)
             store.is_stale, store.gates = self.is_stale, self.gates
+            store.strategy.labels_of = self.namespace_labels
             self._stores[name] = store
         return store
 
     def store(self, group: str, version: str, name: str) -> Store:
         """The store of a resource by its coordinates."""
         return self.store_for(find_resource(GroupVersion(group, version), name))
+
+    def namespace_labels(self, name: str) -> Mapping[str, str] | None:
+        """The labels of a namespace, for strategies whose rules depend on them."""
+        namespaces = self.store("", "v1", "namespaces")
+        entry = namespaces.cache.get(namespaces.key("", name))
+        if entry is None:
+            return None
+        labels: Mapping[str, str] = namespaces.decode(entry)["metadata"].get("labels") or {}
+        return labels
 
     def _share(self, resource: Resource, kept: Store) -> Store:
         return Store(resource, strategy_for(resource, self.gates), kept.cache, kept.codec, self._root, self._event_ttl)

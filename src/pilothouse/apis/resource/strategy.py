@@ -1,7 +1,6 @@
 """Device classes, resource claims and their templates, resource slices and taint rules.
 
-Whether a namespace may use devices as an administrator, and who may write which part of a claim's status, is decided by
-authorization, not here.
+Who may write which part of a claim's status is decided by authorization, not here.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from pilothouse.apis.core.pod_spec.claims import validate_template_metadata
 from pilothouse.apis.faults import Faults, declare_name
 from pilothouse.apis.metadata import IMMUTABLE
 from pilothouse.apis.object_names import name_is_declared
+from pilothouse.apis.resource.admin_access import check_requests, check_results
 from pilothouse.apis.resource.claim_validation import validate_claim_spec, validate_configuration, validate_selectors
 from pilothouse.apis.resource.formats import (
     check_declared_extended_name,
@@ -75,7 +75,8 @@ class ClaimStatusStrategy(ResettingStatusStrategy):
             status.pop("devices", None)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return validate_claim_status(obj, old)
+        status, before = obj.get("status") or {}, old.get("status") or {}
+        return check_results(status, before, ctx.namespace, self.labels_of) + validate_claim_status(obj, old)
 
 
 def _results(status: Object) -> list[Object]:
@@ -116,7 +117,7 @@ class ClaimStrategy(StatusKeeper):
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         faults = Faults()
         validate_claim_spec(obj["spec"], _SPEC, faults, self.gates)
-        return faults.listed()
+        return check_requests(obj["spec"], ctx.namespace, self.labels_of) + faults.listed()
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         faults = Faults()
@@ -136,7 +137,7 @@ class ClaimTemplateStrategy(Strategy):
         default_claim(obj["spec"]["spec"])
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return self._faults(obj).listed()
+        return check_requests(obj["spec"]["spec"], ctx.namespace, self.labels_of) + self._faults(obj).listed()
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         faults = self._faults(obj)

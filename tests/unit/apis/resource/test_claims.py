@@ -146,6 +146,41 @@ def test_a_changed_template_is_checked_as_a_new_one() -> None:
     assert templates.validate_update(Context(), template(), template()) == []
 
 
+@pytest.mark.parametrize(
+    ("namespace", "expected"),
+    [
+        ("open", []),
+        (
+            "closed",
+            [
+                "spec.devices.requests[1].adminAccess: Forbidden: admin access to devices requires the "
+                "`resource.kubernetes.io/admin-access: true` label on the containing namespace"
+            ],
+        ),
+        (
+            "gone",
+            [
+                "spec.devices.requests[1].adminAccess: Internal error: could not retrieve namespace to verify admin "
+                'access: namespaces "gone" not found'
+            ],
+        ),
+    ],
+)
+def test_looking_into_devices_of_others_takes_a_labelled_namespace(namespace: str, expected: list[str]) -> None:
+    labels = {"open": {"resource.kubernetes.io/admin-access": "true"}, "closed": {}}
+    guarded, ctx = STRATEGIES["resourceclaims"](), Context(namespace=namespace)
+    guarded.labels_of = labels.get
+    claim = made({"requests": [EXACT, {"name": "b", "exactly": {"deviceClassName": "c", "adminAccess": True}}]})
+    assert [str(error) for error in guarded.validate(ctx, claim)] == expected
+
+    granted = made({"requests": [EXACT]}, {"allocation": {"devices": {"results": [{**RESULT, "adminAccess": True}]}}})
+    status = guarded.subresource("status")
+    faults = status.validate_update(ctx, granted, made({"requests": [EXACT]}))
+    found = [str(error).partition(":")[0] for error in faults]
+    assert found == (["status.allocation.devices.results[0].adminAccess"] if expected else [])
+    assert status.validate_update(ctx, granted, granted) == []
+
+
 RESULT = {"request": "a", "driver": "d", "pool": "p", "device": "x"}
 ALLOCATED = {"allocation": {"devices": {"results": [RESULT]}}}
 
