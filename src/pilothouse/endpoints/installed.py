@@ -14,7 +14,7 @@ from pilothouse.endpoints.responding import error_response
 from pilothouse.endpoints.scope import Endpoint
 from pilothouse.machinery import errors
 from pilothouse.machinery.addressing import check_looked_up
-from pilothouse.net.messages import Response
+from pilothouse.net.messages import MalformedBody, Response
 
 
 class InstalledVersion:
@@ -43,6 +43,8 @@ class InstalledVersion:
             response = await verb(scope, request)
         except errors.StatusError as error:
             return error_response(request, error)
+        except MalformedBody as error:
+            return error_response(request, errors.generic(str(error)))
         return await compress(response) if is_worth_compressing(request, response) else response
 
 

@@ -354,7 +354,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._give_up_keep_alive()
         if self._keep_alive:
             return b"\r\n" if request.http_minor else b"Connection: keep-alive\r\n\r\n"
-        return b"Connection: close\r\n\r\n"
+        # Older clients do not expect anything else.
+        return b"Connection: close\r\n\r\n" if request.http_minor else b"\r\n"
 
     def _give_up_keep_alive(self) -> None:
         decoder = self._decoder

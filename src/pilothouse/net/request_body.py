@@ -12,6 +12,7 @@ from typing import Protocol
 HIGH_WATER = 256 * 1024
 _MAX_LINE = 4096
 _MAX_EXCESS = 16 * 1024
+_MAX_DIGITS = 16
 
 
 class BodyTooLarge(Exception):
@@ -114,10 +115,9 @@ class ChunkedDecoder:
         return False
 
     def _begin_chunk(self, line: bytes) -> None:
-        digits = line[:-2].partition(b";")[0].rstrip(b" \t")
-        if b"\r" in line[:-2] or not 1 <= len(digits) <= 16 or digits.strip(b"0123456789abcdefABCDEF"):
-            raise MalformedBody("invalid byte in chunk length")
-        size = int(digits, 16)
+        if b"\r" in line[:-2]:
+            raise MalformedBody("invalid CR in chunked line")
+        size = _chunk_size(line.rstrip().partition(b";")[0])
         # A sender of tiny chunks with long extensions makes us work for nothing; Go draws the same line.
         self._excess = max(0, self._excess + len(line) - 16 - 2 * size)
         if self._excess > _MAX_EXCESS:
@@ -126,6 +126,16 @@ class ChunkedDecoder:
             self._remaining = size + 2
         else:
             self._in_trailer = True
+
+
+def _chunk_size(digits: bytes) -> int:
+    if not digits:
+        raise MalformedBody("empty hex number for chunk length")
+    if digits[: _MAX_DIGITS + 1].strip(b"0123456789abcdefABCDEF"):
+        raise MalformedBody("invalid byte in chunk length")
+    if len(digits) > _MAX_DIGITS:
+        raise MalformedBody("http chunk length too large")
+    return int(digits, 16)
 
 
 class BodySource(Protocol):

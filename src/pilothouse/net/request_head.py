@@ -9,7 +9,7 @@ parsed into a `HeaderBlock` that the connection may keep and reuse; nothing here
 import re
 from urllib.parse import unquote_to_bytes
 
-MAX_HEADERS = 10_000
+MAX_HEADERS = 500
 
 _METHOD = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 _VERSION = re.compile(rb"HTTP/([0-9])\.([0-9])").fullmatch

@@ -229,7 +229,7 @@ def _undated(stream: bytes) -> list[bytes]:
 @pytest.mark.parametrize(
     ("head", "status_line", "connection"),
     [
-        (b"GET / HTTP/1.0\r\n\r\n", b"HTTP/1.0 200 OK", b"close"),
+        (b"GET / HTTP/1.0\r\n\r\n", b"HTTP/1.0 200 OK", None),
         (b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", b"HTTP/1.0 200 OK", b"keep-alive"),
         (b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Close\r\n\r\n", b"HTTP/1.1 200 OK", b"close"),
         (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"HTTP/1.1 200 OK", None),
@@ -241,7 +241,7 @@ async def test_keep_alive(serve: Any, head: bytes, status_line: bytes, connectio
     lines = (await client.answer())[0].split(b"\r\n")
     assert lines[0] == status_line
     assert [line[12:] for line in lines if line.startswith(b"Connection: ")] == ([connection] if connection else [])
-    if connection == b"close":
+    if connection == b"close" or (connection is None and head.startswith(b"GET / HTTP/1.0")):
         assert await client.rest() == b""
     else:
         client.send(head)

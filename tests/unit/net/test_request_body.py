@@ -76,6 +76,25 @@ def test_length_survives_any_split(body: bytes, cuts: list[int], after: bytes) -
     assert decode(LengthDecoder(len(body)), split(body + after, cuts)) == (body, after)
 
 
+@pytest.mark.parametrize(
+    ("wire", "why"),
+    [
+        (b"\r\n", "empty hex number for chunk length"),
+        (b";a\r\n", "empty hex number for chunk length"),
+        (b"0x1\r\n", "invalid byte in chunk length"),
+        (b"1 ;a\r\n", "invalid byte in chunk length"),
+        (b"1" * 17 + b"\r\n", "http chunk length too large"),
+        (b"1" * 16 + b"z\r\n", "invalid byte in chunk length"),
+        (b"1;a\rb\r\n", "invalid CR in chunked line"),
+        (b"1\n", "chunked line ends with bare LF"),
+        (b"1\r\nxy\r\n", "malformed chunked encoding"),
+    ],
+)
+def test_what_is_wrong_with_a_chunk(wire: bytes, why: str) -> None:
+    with pytest.raises(MalformedBody, match=f"^{why}$"):
+        ChunkedDecoder().feed(wire)
+
+
 @given(st.binary(max_size=80))
 def test_arbitrary_bytes_are_either_decoded_or_malformed(data: bytes) -> None:
     with contextlib.suppress(MalformedBody):
