@@ -60,59 +60,74 @@ class Assembly:
     def __init__(self, options: ServerOptions) -> None:
         self.options = options
         self.lifecycle = Lifecycle()
+        self.outgoing = OutgoingCalls()
+        self.metrics = RequestMetrics()
+        identity = server_identity(socket.gethostname())
+        self._make_storage(identity)
+        self._make_deciders(identity)
+        self._make_servers()
+        self.handler = build_filters(self.chain.aggregator.handle, self.filter_config())
+        self.http: HttpServer | None = None
+        self._listener: Listener | None = None
+        self._tls: ServerTls | None = None
+        self._upkeep: asyncio.Task[None] | None = None
+
+    def _make_storage(self, identity: str) -> None:
+        """What keeps objects: backend → encryption → cache → stores, and the addresses of services in them."""
+        options = self.options
         path = str(Path(options.own.data_dir) / "store.db")
         self.backend = SQLiteBackend(path, retention=Retention(seconds=options.etcd.etcd_compaction_interval or 300.0))
-        identity = server_identity(socket.gethostname())
         self.encryption_metrics = EncryptionMetrics(identity)
         self.encryption: Encryption | None = None
         if options.etcd.encryption_provider_config:
             self.encryption = Encryption(options, self.backend, self.encryption_metrics, identity)
         self.cacher = Cacher(self.backend if self.encryption is None else self.encryption.backend)
         self.storage = StorageFactory(self.cacher, options.etcd.etcd_prefix, int(options.control_plane.event_ttl))
-        self.storage.gates = gates = enabled_gates(read_gates(options.generic.feature_gates))
+        self.storage.gates = enabled_gates(read_gates(options.generic.feature_gates))
         if self.encryption is not None:
             self.storage.is_stale = self.encryption.backend.is_stale
         allow_privileged(options.control_plane.allow_privileged)
         self.node_ports = install_allocation(options, self.storage, self.backend)
-        address = f"{options.generic.external_hostname}:{options.secure_serving.secure_port}"
-        self.outgoing = OutgoingCalls()
+
+    def _make_deciders(self, identity: str) -> None:
+        """Who asks, whether they may, what objects must be like, and what is written down of it."""
+        options = self.options
         self.audit_metrics = AuditMetrics()
         self.auditing = build_auditing(options, self.outgoing, self.audit_metrics)
         self.authentication = Authentication(options, self.storage, self.outgoing, identity)
         self.authorization = Authorization(options, self.storage, self.outgoing, identity)
-        enabled = enabled_versions(dict(options.api_enablement.runtime_config), gates)
-        definitions = CustomDefinitions()
-        served = ServedVersions({each.group_version for each in enabled}, definitions)
-        self.admission = build_admission(options, self.storage, self.authorization.authorizer, served)
+        self._enabled = enabled_versions(dict(options.api_enablement.runtime_config), self.storage.gates)
+        self._definitions = CustomDefinitions()
+        self._served = ServedVersions({each.group_version for each in self._enabled}, self._definitions)
+        self.admission = build_admission(options, self.storage, self.authorization.authorizer, self._served)
+
+    def _make_servers(self) -> None:
+        """The chain of servers, with its checks, hooks and routes beside resources."""
+        options = self.options
+        address = f"{options.generic.external_hostname}:{options.secure_serving.secure_port}"
         self.chain: Chain = build_chain(
             self.storage,
-            enabled,
+            self._enabled,
             address,
             self.admission,
             review_verbs(self.authentication, self.authorization.authorizer),
             guard_roles(self.admission, self.authorization),
         )
-        self.metrics = RequestMetrics()
+        front = self.chain.aggregator
         self._install_checks()
-        self.chain.aggregator.hooks.livez_grace_seconds = options.generic.livez_grace_period
+        front.hooks.livez_grace_seconds = options.generic.livez_grace_period
         self.hooks = ServerHooks(options, self.chain, self.storage, self.cacher, self.lifecycle, self.node_ports)
         self.hooks.install()
         if options.own.check_policy_types:
-            self.hooks.check_policy_types(served)
-        self.chain.aggregator.checks.add("shutdown", self._stopping_fault, ("readyz",))
-        front = self.chain.aggregator
+            self.hooks.check_policy_types(self._served)
+        front.checks.add("shutdown", self._stopping_fault, ("readyz",))
         install_standard_routes(front, self._instruments())
         self.openapi = install_openapi(front)
         self.chain.custom.tell(CustomVersionDocuments(self.openapi))
-        self.chain.custom.tell(definitions)
-        install_debugging_pages(front, options.shown, gates)
+        self.chain.custom.tell(self._definitions)
+        install_debugging_pages(front, options.shown, self.storage.gates)
         install_openid(front, self.authentication, options.authentication.service_account_jwks_uri, address)
         front.checks.install(front.routes)
-        self.handler = build_filters(front.handle, self.filter_config())
-        self.http: HttpServer | None = None
-        self._listener: Listener | None = None
-        self._tls: ServerTls | None = None
-        self._upkeep: asyncio.Task[None] | None = None
 
     def filter_config(self) -> ChainConfig:
         """What the filters of this server are made of."""

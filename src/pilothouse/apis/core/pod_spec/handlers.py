@@ -17,9 +17,9 @@ _GRPC_MODES: Final = ("Plaintext", "TLS")
 _COUNTS: Final = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _LINUX_SIGNALS: Final = [
-    "ABRT", "ALRM", "BUS", "CHLD", "CLD", "CONT", "FPE", "HUP", "ILL", "INT", "IO", "IOT", "KILL", "PIPE", "POLL", "PROF",
-    "PWR", "QUIT", "SEGV", "STKFLT", "STOP", "SYS", "TERM", "TRAP", "TSTP", "TTIN", "TTOU", "URG", "USR1", "USR2", "VTALRM",
-    "WINCH", "XCPU", "XFSZ", "RTMIN", "RTMAX",
+    "ABRT", "ALRM", "BUS", "CHLD", "CLD", "CONT", "FPE", "HUP", "ILL", "INT", "IO", "IOT", "KILL", "PIPE", "POLL",
+    "PROF", "PWR", "QUIT", "SEGV", "STKFLT", "STOP", "SYS", "TERM", "TRAP", "TSTP", "TTIN", "TTOU", "URG", "USR1",
+    "USR2", "VTALRM", "WINCH", "XCPU", "XFSZ", "RTMIN", "RTMAX",
 ]  # fmt: skip
 _REAL_TIME_SIGNALS: Final = [f"RTMIN+{n}" for n in range(1, 16)] + [f"RTMAX-{n}" for n in range(1, 15)]
 _SIGNALS: Final = {
