@@ -205,7 +205,7 @@ def test_a_failing_webhook_is_an_error_or_a_denial_as_configured(launch, secured
     server = launch(data, *flags[:2], f"--authorization-config={path}")
     assert server.call("GET", "/version", headers=as_user("jane"))[0] == 200
     code, _, answer = server.call("GET", "/api/v1/pods", headers=as_user("jane"))
-    assert (code, answer["reason"]) == (500, "InternalError")
+    assert (code, answer.startswith(b'Internal Server Error: "/api/v1/pods": ')) == (500, True)
     assert server.call("GET", "/api/v1/pods", headers=as_user("skipped"))[0] == 403
     document["authorizers"][0]["webhook"]["failurePolicy"] = "Deny"
     path.write_bytes(orjson.dumps(document))
