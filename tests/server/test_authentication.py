@@ -19,6 +19,13 @@ WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 REVIEW = "/apis/authentication.k8s.io/v1/tokenreviews"
 
 
+def put(path, content):
+    """Replace a file at once: whoever reads it meanwhile sees the old content or the new."""
+    fresh = path.with_name("fresh")
+    fresh.write_bytes(content)
+    fresh.replace(path)
+
+
 def ask(server, token="", headers=None, method="POST", path=WHO):
     """A request without a client certificate."""
     context = create_default_context(cafile=str(server.data / "pki" / "ca.crt"))
@@ -283,13 +290,13 @@ def test_structured_configuration_with_several_issuers_and_anonymous_paths(
     assert ask(server, second.token(sub="jane", org="other"))[0] == 401
     assert ask(server, method="GET", path="/version")[0] == 401
     # A new content takes the place of the old at once, but not about who need not authenticate.
-    path.write_bytes(orjson.dumps({**document, "jwt": entries[:1], "anonymous": {"enabled": True}}))
+    put(path, orjson.dumps({**document, "jwt": entries[:1], "anonymous": {"enabled": True}}))
     wait_for(lambda: "anonymous: Forbidden: changed from initial configuration file" in server.log.read_text())
     assert ask(server, method="GET", path="/version")[0] == 401
     assert ask(server, second.token(sub="joe", org="acme"))[0] == 201
-    path.write_bytes(b"nonsense")
+    put(path, b"nonsense")
     wait_for(lambda: "couldn't get version/kind" in server.log.read_text())
-    path.write_bytes(orjson.dumps({**document, "jwt": entries[:1]}))
+    put(path, orjson.dumps({**document, "jwt": entries[:1]}))
     wait_for(lambda: ask(server, second.token(sub="jim", org="acme"))[0] == 401)
     page = server.call("GET", "/metrics")[2].decode()
     reloads = re.findall(r'authentication_config_controller_automatic_reloads_total{status="(\w+)",.*} (\d+)', page)
