@@ -235,7 +235,7 @@ def _validate_attestations(attestations: Mapping[str, Any], path: Path) -> list[
         return [invalid(path, attestations, detail)]
     ((key, values),) = attestations.items()
     if key != _ATTESTATION:
-        return [not_supported(path.key(key), key, [_ATTESTATION])]
+        return [not_supported(path.key(key), key, [_ATTESTATION], plain=True)]
     if len(values) != 1:
         return [invalid(path.key(key), values, "must specify a single value")]
     where, group = path.key(key).index(0), values[0]

@@ -44,7 +44,7 @@ def read_write_options(request: APIRequest, *, applied: bool = False) -> WriteOp
         errs.append(not_supported(Path("dryRun"), dry_run, ("All",)))
     validation = query.text("fieldValidation")
     if validation not in _VALIDATIONS:
-        errs.append(not_supported(Path("fieldValidation"), validation, _VALIDATIONS))
+        errs.append(not_supported(Path("fieldValidation"), validation, _VALIDATIONS, plain=True))
     if errs:
         raise errors.invalid(GroupKind("meta.k8s.io", _KINDS[request.method]), "", errs)
     return WriteOptions(bool(dry_run), manager, validation or "Warn", applied)

@@ -96,6 +96,16 @@ class Path:
         return f"Path({str(self)!r})"
 
 
+WHOLE: Final = Path("[]")
+"""Where faults of an object as a whole are, for rules whose path has one step without a name."""
+
+
+class Named(str):
+    """A text that has a type of its own in the original, and so shows as JSON: ``\\u003c``, not ``<``."""
+
+    __slots__ = ()
+
+
 class FieldError:
     """One fault at one field. ``value`` is what was refused, shown as Go would show it."""
 
@@ -134,7 +144,7 @@ class FieldError:
 
 def show_value(value: Any) -> str:
     """Text of a refused value: scalars as Go prints them, everything else as JSON."""
-    if isinstance(value, str):
+    if isinstance(value, str) and not isinstance(value, Named):
         return quote(value)
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -175,9 +185,14 @@ def not_found(path: Path | None, value: Any) -> FieldError:
     return FieldError(NOT_FOUND, path, value, "")
 
 
-def not_supported(path: Path | None, value: Any, supported: Iterable[str]) -> FieldError:
-    """A value outside an enumeration; the supported ones are listed in the given order."""
+def not_supported(path: Path | None, value: Any, supported: Iterable[str], *, plain: bool = False) -> FieldError:
+    """A value outside an enumeration; the supported ones are listed in the given order.
+
+    Enumerations are named types; ``plain`` is for the few fields that take any text as far as their type goes.
+    """
     listed = ", ".join(quote(v) for v in supported)
+    if isinstance(value, str) and not plain:
+        value = Named(value)
     return FieldError(NOT_SUPPORTED, path, value, f"supported values: {listed}" if listed else "")
 
 

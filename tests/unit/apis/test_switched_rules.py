@@ -156,7 +156,7 @@ def test_resizing_pods_with_resources_of_their_own(kind: Any) -> None:
     stored = off.create(pod({"resources": {"limits": {"cpu": "2"}}}))
     faults = off.faults({"spec": {"resources": {"limits": {"cpu": "3"}}}}, stored, "resize")
     assert faults == [
-        ": Forbidden: resize of pods with pod-level resources is forbidden when "
+        "[]: Forbidden: resize of pods with pod-level resources is forbidden when "
         "InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled"
     ]
 

@@ -210,7 +210,7 @@ def _validate_items(
 def _check_supported(schema: Schema, path: Path, place: _Place, options: SchemaOptions, errs: list[FieldError]) -> None:
     kind = schema.get("type", "")
     if options.valid_types and kind and kind not in TYPES:
-        errs.append(not_supported(path.child("type"), kind, TYPES))
+        errs.append(not_supported(path.child("type"), kind, TYPES, plain=True))
     if schema.get("default") is not None and place.defaults_forbidden is not None:
         errs.append(forbidden(path.child("default"), f"must not be set {place.defaults_forbidden}"))
     if schema.get("id"):
@@ -242,7 +242,7 @@ def _check_map_type(schema: Schema, path: Path, errs: list[FieldError]) -> None:
         return
     _check_declared_type(schema, path, "object", "x-kubernetes-map-type", errs)
     if declared not in ("atomic", "granular"):
-        errs.append(not_supported(path.child("x-kubernetes-map-type"), declared, ("atomic", "granular")))
+        errs.append(not_supported(path.child("x-kubernetes-map-type"), declared, ("atomic", "granular"), plain=True))
 
 
 def _check_list_type(schema: Schema, path: Path, options: SchemaOptions, errs: list[FieldError]) -> None:
@@ -254,7 +254,8 @@ def _check_list_type(schema: Schema, path: Path, options: SchemaOptions, errs: l
         elif options.atomic_sets and declared == "set" and isinstance(items, dict):
             _check_set_items(items, path.child("items"), errs)
         if declared not in ("atomic", "set", "map"):
-            errs.append(not_supported(path.child("x-kubernetes-list-type"), declared, ("atomic", "set", "map")))
+            where = path.child("x-kubernetes-list-type")
+            errs.append(not_supported(where, declared, ("atomic", "set", "map"), plain=True))
     if keys and declared != "map":
         where, why = path.child("x-kubernetes-list-type"), "must be map if x-kubernetes-list-map-keys is non-empty"
         errs.append(required(where, why) if declared is None else invalid(where, declared, why))

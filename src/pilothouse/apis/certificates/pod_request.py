@@ -121,7 +121,7 @@ def _validate_outcomes(conditions: Any, errs: list[FieldError]) -> None:
         path = _STATUS.child("conditions", f"[{position}]")
         named, value = condition.get("type", ""), condition.get("status", "")
         if named not in _OUTCOMES:
-            errs.append(not_supported(path.child("type"), named, _OUTCOMES))
+            errs.append(not_supported(path.child("type"), named, _OUTCOMES, plain=True))
             continue
         known += 1
         if known > 1:

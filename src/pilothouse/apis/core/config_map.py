@@ -8,7 +8,7 @@ from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.checks import refusals
 from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
 from pilothouse.machinery import names
-from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, too_long
+from pilothouse.machinery.field_errors import WHOLE, FieldError, Path, forbidden, invalid, too_long
 
 SIZE_LIMIT: Final = 1024 * 1024
 FROZEN: Final = "field is immutable when `immutable` is set"
@@ -49,7 +49,7 @@ class ConfigMapStrategy(Strategy):
             errs += refusals(_BINARY.key(key), key, names.check_config_map_key(key))
             size += decoded_size(value or "")
         if size > SIZE_LIMIT:
-            errs.append(too_long(Path(""), "", SIZE_LIMIT))
+            errs.append(too_long(WHOLE, "", SIZE_LIMIT))
         return errs
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:

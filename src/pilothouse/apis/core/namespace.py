@@ -17,7 +17,7 @@ from pilothouse.apis.metadata import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 from pilothouse.apis.object_names import name_is_dns_label
 from pilothouse.apis.strategy import Column, Context, Object, StatusStrategy, Strategy
 from pilothouse.machinery import names
-from pilothouse.machinery.field_errors import FieldError, Path, invalid
+from pilothouse.machinery.field_errors import FieldError, Named, Path, invalid
 
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 FINALIZER: Final = "kubernetes"
@@ -104,9 +104,9 @@ class NamespaceStatusStrategy(StatusStrategy):
         phase = _phase(obj)
         if obj["metadata"].get("deletionTimestamp"):
             if phase != TERMINATING:
-                return [invalid(_PHASE, phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")]
+                return [invalid(_PHASE, Named(phase), "may only be 'Terminating' if `deletionTimestamp` is not empty")]
         elif phase != ACTIVE:
-            return [invalid(_PHASE, phase, "may only be 'Active' if `deletionTimestamp` is empty")]
+            return [invalid(_PHASE, Named(phase), "may only be 'Active' if `deletionTimestamp` is empty")]
         return []
 
     def canonicalize(self, obj: Object) -> None:

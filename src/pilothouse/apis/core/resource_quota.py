@@ -16,7 +16,7 @@ from pilothouse.apis.core.resource_names import (
 from pilothouse.apis.metadata import IMMUTABLE
 from pilothouse.apis.strategy import Column, Context, Object, StatusStrategy, Strategy
 from pilothouse.machinery import quantity
-from pilothouse.machinery.field_errors import FieldError, Path, invalid, required
+from pilothouse.machinery.field_errors import FieldError, Named, Path, invalid, required
 
 _SPEC: Final = Path("spec")
 _STATUS: Final = Path("status")
@@ -167,7 +167,7 @@ def _check_selector(spec: dict[str, Any], selector: dict[str, Any]) -> list[Fiel
         scope, operator, values = term.get("scopeName", ""), term.get("operator", ""), term.get("values") or []
         scopes.add(scope)
         if scope not in _SCOPES:
-            errs.append(invalid(path.child("scopeName"), scope, "unsupported scope"))
+            errs.append(invalid(path.child("scopeName"), Named(scope), "unsupported scope"))
         shown = internal_form("core.v1.ScopeSelector", selector)
         errs += [invalid(path, shown, "unsupported scope applied to resource")] * _unfit_count(scope, spec)
         if scope in _BARE_SCOPES and operator != "Exists":

@@ -227,7 +227,7 @@ def _check_traffic(spec: Spec) -> list[FieldError]:
         errs.append(not_supported(path, internal, _POLICIES))
     distribution = spec.get("trafficDistribution")
     if distribution is not None and distribution not in _DISTRIBUTIONS:
-        errs.append(not_supported(_SPEC.child("trafficDistribution"), distribution, _DISTRIBUTIONS))
+        errs.append(not_supported(_SPEC.child("trafficDistribution"), distribution, _DISTRIBUTIONS, plain=True))
     return errs
 
 

@@ -186,7 +186,7 @@ def _check_parameters(path: Path, reference: dict[str, Any]) -> list[FieldError]
     if scope is None:
         errs.append(required(path.child("scope"), ""))
     elif scope not in _SCOPES:
-        errs.append(not_supported(path.child("scope"), scope, _SCOPES))
+        errs.append(not_supported(path.child("scope"), scope, _SCOPES, plain=True))
     elif scope == "Namespace":
         why = "`parameters.scope` is set to 'Namespace'"
         errs += [required(where, why)] if namespace is None else check_dns_label(where, namespace)

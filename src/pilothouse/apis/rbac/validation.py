@@ -90,9 +90,9 @@ def _validate_role_ref(ref: Object, kinds: tuple[str, ...], faults: Faults, *, c
     group, kind, name = ref.get("apiGroup", ""), ref.get("kind", ""), ref.get("name", "")
     errs: list[FieldError] = []
     if group != GROUP:
-        errs.append(not_supported(_ROLE_REF.child("apiGroup"), group, (GROUP,)))
+        errs.append(not_supported(_ROLE_REF.child("apiGroup"), group, (GROUP,), plain=True))
     if kind not in kinds:
-        errs.append(not_supported(_ROLE_REF.child("kind"), kind, kinds))
+        errs.append(not_supported(_ROLE_REF.child("kind"), kind, kinds, plain=True))
     if name:
         errs += (invalid(_ROLE_REF.child("name"), name, m) for m in names.check_path_segment_name(name))
     else:
@@ -110,11 +110,11 @@ def _validate_subject(subject: Object, namespaced: bool, path: Path, faults: Fau
         if name:
             faults.errors += (invalid(path.child("name"), name, m) for m in names.check_dns1123_subdomain(name))
         if group:
-            faults.errors.append(not_supported(path.child("apiGroup"), group, ("",)))
+            faults.errors.append(not_supported(path.child("apiGroup"), group, ("",), plain=True))
         if not namespaced and not subject.get("namespace"):
             faults.errors.append(required(path.child("namespace")))
     elif kind in ("User", "Group"):
         if group != GROUP:
-            faults.errors.append(not_supported(path.child("apiGroup"), group, (GROUP,)))
+            faults.errors.append(not_supported(path.child("apiGroup"), group, (GROUP,), plain=True))
     else:
-        faults.errors.append(not_supported(path.child("kind"), kind, ("ServiceAccount", "User", "Group")))
+        faults.errors.append(not_supported(path.child("kind"), kind, ("ServiceAccount", "User", "Group"), plain=True))

@@ -23,7 +23,7 @@ from pilothouse.endpoints.subresources.kubelets import Kubelet, find_kubelet
 from pilothouse.endpoints.subresources.making import StoreOf, working_endpoint
 from pilothouse.endpoints.writing import attributes_of
 from pilothouse.machinery import errors, times
-from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported
+from pilothouse.machinery.field_errors import WHOLE, FieldError, Path, forbidden, invalid, not_supported
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupKind, GroupResource
 from pilothouse.net.messages import Response
@@ -192,7 +192,7 @@ def _stream_faults(stream: str, lines: int | None) -> list[FieldError]:
     if stream not in _STREAMS:
         errs.append(not_supported(Path("stream"), stream, _STREAMS))
     if stream != _ALL and lines is not None:
-        errs.append(forbidden(Path("[]"), "`tailLines` and specific `stream` are mutually exclusive for now"))
+        errs.append(forbidden(WHOLE, "`tailLines` and specific `stream` are mutually exclusive for now"))
     return errs
 
 
@@ -204,7 +204,7 @@ def _log_faults(numbers: dict[str, Any], since: str | None) -> list[FieldError]:
     if limit is not None and limit < 1:
         errs.append(invalid(Path("limitBytes"), limit, _NOT_POSITIVE))
     if seconds is not None and since:
-        errs.append(forbidden(Path("[]"), "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+        errs.append(forbidden(WHOLE, "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     elif seconds is not None and seconds < 1:
         errs.append(invalid(Path("sinceSeconds"), seconds, _NOT_POSITIVE))
     return errs

@@ -177,12 +177,19 @@ class FieldManager:
         self, live: dict[str, Any], patch: dict[str, Any], managed: Managed, manager: str, *, force: bool, now: str
     ) -> dict[str, Any]:
         if not managed.managers:
-            self._track(self.blank, live, managed, BEFORE_FIRST_APPLY, now)
+            try:
+                self._track(self.blank, live, managed, BEFORE_FIRST_APPLY, now)
+            except (SchemaMismatch, StepError) as error:
+                what = "failed to create manager for existing fields: failed to convert new object"
+                raise self._mismatch(f"{what} ({named(live, self.gvk)}) to smd typed", live, error) from None
         self._validate_patch(patch)
         applier = Manager(manager or "unknown", APPLY, "", self.subresource)
         own, theirs = self._versioned(live), self._versioned(patch)
         try:
             merged, managers = self._ownership.apply(own, theirs, managed.managers, applier, force=force)
+        except (SchemaMismatch, StepError) as error:
+            what = f"failed to create typed live object ({named(live, self.gvk)})"
+            raise self._mismatch(what, live, error) from None
         except Conflicts as error:
             if manager != last_applied.KUBECTL:
                 raise
@@ -212,6 +219,14 @@ class FieldManager:
             validate(self._shape, patch)
         except SchemaMismatch as error:
             raise errors.generic(f"failed to create typed patch object ({named(patch, self.gvk)}): {error}") from None
+
+    def _mismatch(self, what: str, live: dict[str, Any], error: ValueError) -> StatusError:
+        """The refusal of a stored object that the schema of its kind does not fit."""
+        try:
+            validate(self._shape, live, allow_duplicates=True)
+        except SchemaMismatch as mismatch:
+            error = mismatch
+        return errors.generic(f"{what}: {error}")
 
     def _check_migration(self, live: dict[str, Any], error: Conflicts) -> None:
         """Conflicts over what kubectl applied from the client side are none."""

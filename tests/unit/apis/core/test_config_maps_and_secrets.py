@@ -20,7 +20,7 @@ def test_config_map_keys_and_sizes(kind: Any) -> None:
     assert maps.faults({"data": {"a/b": ""}})[0].startswith('data[a/b]: Invalid value: "a/b": ' + KEY_WORDS)
     duplicate = maps.faults({"data": {"a": "1"}, "binaryData": {"a": "MQ=="}})
     assert duplicate == ['data[a]: Invalid value: "a": duplicate of key present in binaryData']
-    assert maps.faults({"data": {"a": "x" * 1048577}}) == [": Too long: may not be more than 1048576 bytes"]
+    assert maps.faults({"data": {"a": "x" * 1048577}}) == ["[]: Too long: may not be more than 1048576 bytes"]
     assert maps.faults({"data": {"a": "x" * 1048576}}) == []
     assert maps.row(maps.create({"data": {"a": ""}, "binaryData": {"b": ""}}))[:2] == ["a", 2]
 

@@ -385,3 +385,29 @@ def test_a_failing_conversion_fails_no_write() -> None:
     entry = {"manager": "x", "operation": "Update", "apiVersion": "g/v2", "fieldsType": "FieldsV1", "fieldsV1": {}}
     live = {"metadata": {"uid": "u", "managedFields": [entry]}, "spec": {"a": 1}}
     assert free.update(live, {**live, "spec": {"a": 2}}, "me", ONE)["metadata"] == live["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("managed", "what"),
+    [
+        (
+            False,
+            "failed to create manager for existing fields: failed to convert new object (n/a; /v1, Kind=ServiceAccount)"
+            " to smd typed",
+        ),
+        (True, "failed to create typed live object (n/a; /v1, Kind=ServiceAccount)"),
+    ],
+)
+def test_stored_objects_that_cannot_be_followed_refuse_an_apply(managed: bool, what: str) -> None:
+    accounts = FieldManager(types.struct("core.v1.ServiceAccount"), GroupVersionKind("", "v1", "ServiceAccount"))
+    metadata: dict[str, Any] = {"name": "a", "namespace": "n"}
+    patch = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata, "secrets": [{"name": "s"}]}
+    entries = accounts.apply(None, patch, "m", force=False, now=ONE)["metadata"]["managedFields"]
+    live = {**patch, "metadata": {**metadata, "managedFields": entries if managed else []}, "secrets": [{}]}
+    with pytest.raises(StatusError) as refused:
+        accounts.apply(live, patch, "m", force=False, now=TWO)
+    why = (
+        'associative list with keys has an element that omits all key fields ["name"]'
+        " (and doesn't have default values for any key fields)"
+    )
+    assert (refused.value.code, refused.value.message) == (500, f"{what}: .secrets: element 0: {why}")

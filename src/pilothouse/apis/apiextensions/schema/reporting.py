@@ -36,7 +36,7 @@ def _field_error(path: Path | None, fault: Fault) -> FieldError:
             return required(where)
         case values.ENUM:
             allowed = (each if isinstance(each, str) else orjson.dumps(each).decode() for each in fault.limit)
-            return not_supported(where, fault.value, allowed)
+            return not_supported(where, fault.value, allowed, plain=True)
         case values.TOO_LONG:
             return too_long(where, "", fault.limit)
         case values.TOO_MANY:

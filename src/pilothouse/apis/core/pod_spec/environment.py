@@ -89,7 +89,7 @@ def validate_field_selector(selector: Struct, allowed: tuple[str, ...], path: Pa
     else:
         field = "spec.nodeName" if field == "spec.host" else field
         if field not in allowed:
-            errs.append(not_supported(path.child("fieldPath"), field, allowed))
+            errs.append(not_supported(path.child("fieldPath"), field, allowed, plain=True))
 
 
 def _split_subscript(field: str) -> tuple[str, str | None]:
@@ -121,7 +121,7 @@ def validate_resource_selector(selector: Struct, path: Path, errs: list[FieldErr
     elif not name:
         errs.append(required(path.child("resource"), ""))
     elif name not in _RESOURCES and not name.startswith(_HUGE_PAGES):
-        errs.append(not_supported(path.child("resource"), name, _RESOURCES))
+        errs.append(not_supported(path.child("resource"), name, _RESOURCES, plain=True))
     divisor = selector.get("divisor", "0")
     if not divisor or amount(divisor).is_zero:
         return

@@ -102,7 +102,7 @@ def _validate_bind_options(options: list[str], path: Path, errs: list[FieldError
     seen: set[str] = set()
     for position, option in enumerate(options):
         if option not in _OPTIONS:
-            errs.append(not_supported(path.index(position), option, _OPTIONS))
+            errs.append(not_supported(path.index(position), option, _OPTIONS, plain=True))
         if option in seen:
             errs.append(duplicate(path.index(position), option))
         seen.add(option)

@@ -186,7 +186,7 @@ def _validate_certificate(source: Struct, path: Path, errs: list[FieldError], wr
         in_range(source["user"], 0, 2**31 - 1, path, "user", errs)
     key_type = source.get("keyType", "")
     if key_type not in _KEY_TYPES:
-        errs.append(not_supported(path.child("keyType"), key_type, _KEY_TYPES))
+        errs.append(not_supported(path.child("keyType"), key_type, _KEY_TYPES, plain=True))
     expiry = source.get("maxExpirationSeconds")
     if expiry is not None:
         longest = _LONGEST_OF_KUBERNETES if is_kubernetes_signer(signer) else _LONGEST

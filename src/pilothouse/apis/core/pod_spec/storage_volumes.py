@@ -220,9 +220,9 @@ def validate_azure_disk(source: Struct, path: Path, errs: list[FieldError]) -> N
         return
     one_of(kind, _DISK_KINDS, path, "kind", errs)
     if kind == "Managed" and not uri.startswith("/subscriptions/"):
-        errs.append(not_supported(path.child("diskURI"), uri, _MANAGED_URI))
+        errs.append(not_supported(path.child("diskURI"), uri, _MANAGED_URI, plain=True))
     if kind != "Managed" and not uri.startswith("https://"):
-        errs.append(not_supported(path.child("diskURI"), uri, _BLOB_URI))
+        errs.append(not_supported(path.child("diskURI"), uri, _BLOB_URI, plain=True))
 
 
 def validate_vsphere(source: Struct, path: Path, errs: list[FieldError]) -> None:

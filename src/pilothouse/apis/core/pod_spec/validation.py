@@ -37,7 +37,7 @@ from pilothouse.apis.core.pod_spec.walking import containers_at
 from pilothouse.apis.core.pod_spec.windows import validate_host_process, validate_system
 from pilothouse.apis.metadata import validate_labels
 from pilothouse.apis.validating import in_range, one_of_required, well_formed
-from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, required
+from pilothouse.machinery.field_errors import WHOLE, FieldError, Path, duplicate, forbidden, invalid, required
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.names import check_dns1123_label, check_dns1123_subdomain, check_label_key
 
@@ -187,7 +187,7 @@ def _validate_scheduling_group(spec: Struct, path: Path, errs: list[FieldError])
 def _validate_claims(claims: Any, metadata: Struct | None, path: Path, errs: list[FieldError]) -> None:
     """The resource claims that containers may refer to; ``path`` is the list's."""
     if metadata and MIRROR in (metadata.get("annotations") or ()):
-        errs.append(forbidden(Path(""), "static pods do not support resource claims"))
+        errs.append(forbidden(WHOLE, "static pods do not support resource claims"))
         return
     seen: set[str] = set()
     for position, claim in enumerate(claims):

@@ -10,7 +10,7 @@ from pilothouse.apis.core.pods.comparing import same
 from pilothouse.apis.core.pods.quality import compute_quality, quality_of
 from pilothouse.apis.core.pods.validation import SPEC, validate_pod
 from pilothouse.apis.core.pods.volume_resizes import validate_volume_resizes
-from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid
+from pilothouse.machinery.field_errors import WHOLE, FieldError, forbidden, invalid
 
 Struct = dict[str, Any]
 
@@ -60,11 +60,11 @@ def _merge_containers(containers: list[Struct], old: list[Struct]) -> list[Struc
 def validate_resize(pod: Struct, old: Struct, errs: list[FieldError], options: PodValidationOptions) -> None:
     """Faults of a resize."""
     if MIRROR in (old["metadata"].get("annotations") or ()):
-        errs.append(forbidden(Path(""), "static pods cannot be resized"))
+        errs.append(forbidden(WHOLE, "static pods cannot be resized"))
         return
     spec, before = pod["spec"], old["spec"]
     if (before.get("os") or {}).get("name") == "windows":
-        errs.append(forbidden(Path(""), "windows pods cannot be resized"))
+        errs.append(forbidden(WHOLE, "windows pods cannot be resized"))
         return
     validate_pod(pod, errs, options)
     if quality_of(old, options.gates) != compute_quality(spec, options.gates):
@@ -75,7 +75,7 @@ def validate_resize(pod: Struct, old: Struct, errs: list[FieldError], options: P
     munged = dict(spec)
     if _has_amounts(spec.get("resources")) or _has_amounts(before.get("resources")):
         if "InPlacePodLevelResourcesVerticalScaling" not in options.gates:
-            errs.append(forbidden(Path(""), _NO_POD_LEVEL))
+            errs.append(forbidden(WHOLE, _NO_POD_LEVEL))
             return
         _validate_pod_level(spec, before, munged, errs)
     if not _validate_order(spec, before, errs):

@@ -18,7 +18,7 @@ from pilothouse.apis.core.pod_spec.tolerations import validate_added_tolerations
 from pilothouse.apis.core.pod_spec.validation import validate_pod_spec
 from pilothouse.apis.core.pods.comparing import same
 from pilothouse.apis.validating import NEGATIVE
-from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
+from pilothouse.machinery.field_errors import WHOLE, FieldError, Path, forbidden, invalid, not_supported, required
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.names import check_dns1123_subdomain
 
@@ -232,7 +232,7 @@ def _show_term(term: Struct) -> Struct:
 def validate_ephemeral_update(pod: Struct, old: Struct, errs: list[FieldError], options: PodValidationOptions) -> None:
     """Faults of an update of the ephemeral containers: they may be added, never changed or removed."""
     if MIRROR in (old["metadata"].get("annotations") or ()):
-        errs.append(forbidden(Path(""), "static pods do not support ephemeral containers"))
+        errs.append(forbidden(WHOLE, "static pods do not support ephemeral containers"))
         return
     validate_pod(pod, errs, options)
     validate_annotations_of_update(pod, old, errs, options)
@@ -254,7 +254,7 @@ def validate_binding(binding: Struct) -> list[FieldError]:
     target, where = binding.get("target") or {}, Path("target")
     kind, name = target.get("kind", ""), target.get("name", "")
     if kind not in ("", "Node"):
-        errs.append(not_supported(where.child("kind"), kind, ("Node", "<empty>")))
+        errs.append(not_supported(where.child("kind"), kind, ("Node", "<empty>"), plain=True))
     if not name:
         errs.append(required(where.child("name"), ""))
     elif kind in ("", "Node"):
