@@ -380,7 +380,7 @@ def _holder_decoder(holds: Callable[[], Struct], simple: Decoder) -> FieldDecode
 
 
 def _decode_held_list(decoder: StructDecoder, value: list[Any]) -> Any:
-    return [decoder({} if item is None else item, _Seen()) for item in value] or None
+    return [decoder({} if item is None else item, _Seen()) for item in value] or DROP
 
 
 def _decode_bool_form(value: Any) -> Any:
@@ -398,8 +398,9 @@ def _decode_names_form(value: Any) -> Any:
     return [item or "" for item in value] or None
 
 
-def _decode_no_form(value: Any) -> None:
+def _decode_no_form(value: Any) -> Any:
     """Anything else counts as nothing."""
+    return DROP
 
 
 SPECIAL_DECODERS: Final[dict[str, Decoder]] = {

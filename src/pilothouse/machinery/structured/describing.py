@@ -165,7 +165,7 @@ def _map_description(shape: MapShape) -> Description:
 
     def describe_map(value: Any) -> FieldSet:
         nonlocal learnt
-        if not value:
+        if not value or value.__class__ is not dict:
             return {}
         if not learnt:
             learn()
@@ -188,7 +188,7 @@ def _list_description(items: ListShape) -> Description:
         return _leaf
 
     def describe_list(value: Any) -> FieldSet:
-        if not value:
+        if not value or value.__class__ is not list:
             return {}
         described = description(items.item)
         found: FieldSet = {}

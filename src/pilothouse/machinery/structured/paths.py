@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from pilothouse.machinery.go_json import with_whole_numbers
 from pilothouse.machinery.go_quote import format_float, quote
 
 Path = tuple[str, ...]
@@ -35,7 +36,7 @@ class PathError(ValueError):
 
 def write_json(value: Any) -> str:
     """JSON as Go writes it into a path step."""
-    text = orjson.dumps(value).decode()
+    text = orjson.dumps(with_whole_numbers(value) if value.__class__ is float else value).decode()
     if _needs_escape.search(text):
         text = _needs_escape.sub(lambda match: _ESCAPED[match[0]], text)
     return text

@@ -81,6 +81,14 @@ TOP = "spec.validation.openAPIV3Schema"
         (definition(version(schema=None)), ["spec.versions[0].schema.openAPIV3Schema: Required value"]),
         (definition(version(), version("v1", storage=False)), ["must contain unique version names"]),
         (
+            definition(version(), version()),
+            [
+                "must contain unique version names",
+                "must have exactly one version marked as storage version",
+                'status.storedVersions: Invalid value: ["v1"]: must have the storage version v1',
+            ],
+        ),
+        (
             definition(version(storage=False)),
             [
                 "must have exactly one version marked as storage version",

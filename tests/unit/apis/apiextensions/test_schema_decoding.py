@@ -15,8 +15,8 @@ SCHEMA = struct("apiextensions.v1.JSONSchemaProps")
     [
         ({"items": {"type": "string", "unheard": 1}}, {"items": {"type": "string"}}),
         ({"items": [{"unheard": 1}, None]}, {"items": [{}, {}]}),
-        ({"items": 5}, {"items": None}),
-        ({"items": []}, {"items": None}),
+        ({"items": 5}, {}),
+        ({"items": []}, {}),
         ({"additionalProperties": False}, {"additionalProperties": False}),
         ({"additionalProperties": {"maximum": 2.0}}, {"additionalProperties": {"maximum": 2}}),
         ({"dependencies": {"a": ["b"], "c": {"unheard": 1}}}, {"dependencies": {"a": ["b"], "c": {}}}),

@@ -37,6 +37,7 @@ def test_unknown_kinds_are_for_later_versions() -> None:
 
 
 def test_strings_are_escaped_as_go_does() -> None:
+    assert paths.value_step(1.0) == "v:1"
     assert paths.value_step("a<b>&\N{LINE SEPARATOR}") == 'v:"a\\u003cb\\u003e\\u0026\\u2028"'
     assert paths.show_step(paths.value_step("a<b")) == '[="a<b"]'
 

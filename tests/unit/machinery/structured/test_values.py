@@ -283,3 +283,12 @@ def test_any_value_fits_or_is_refused(thing: Shape, value: Any) -> None:
         validate(thing, value)
     except SchemaMismatch as error:
         assert error.errors
+
+
+@pytest.mark.parametrize(
+    "value", [{"labels": 5}, {"set": "a"}, {"items": {"a": 1}}, {"items": [{"name": "a", "ports": 7}]}]
+)
+def test_values_of_a_wrong_type_are_leaves(thing: Shape, value: Any) -> None:
+    field = next(iter(value))
+    described = describe(thing, value)[f"f:{field}"]
+    assert described in ({}, {".": {}, 'k:{"name":"a"}': {".": {}, "f:name": {}, "f:ports": {}}})

@@ -2,7 +2,7 @@
 
 set, map, atomic lists      as declared; atomic without a declaration
 granular and atomic maps    as declared; granular without a declaration
-int-or-string               any scalar
+int-or-string               any scalar, and so are strings with a format
 preserve-unknown-fields     what the schema does not name is merged as it looks
 """
 
@@ -54,6 +54,8 @@ def node_shape(node: Node) -> Shape:
         return Shape(items=_list_shape(node))
     if node.type == "object" or node.properties or node.additional is not None:
         return Shape(map=_map_shape(node, lambda: _fields(node)))
+    if node.type == "string" and node.source.get("format", "") not in ("", "byte"):
+        return _ANY_SCALAR
     return _SCALARS.get(node.type, DEDUCED)
 
 

@@ -16,6 +16,8 @@ def shape_of(**properties):
 def test_scalars_lists_and_maps():
     fields = shape_of(
         s={"type": "string"},
+        day={"type": "string", "format": "date"},
+        bytes={"type": "string", "format": "byte"},
         n={"type": "integer"},
         p={"x-kubernetes-int-or-string": True},
         atomic={"type": "array", "items": {"type": "string"}},
@@ -30,6 +32,7 @@ def test_scalars_lists_and_maps():
         free={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     )
     assert (fields["s"].scalar, fields["n"].scalar, fields["p"].scalar) == ("string", "numeric", "untyped")
+    assert (fields["day"].scalar, fields["bytes"].scalar) == ("untyped", "string")
     assert fields["atomic"].items.atomic
     assert not fields["set"].items.atomic and fields["set"].items.keys == ()
     assert fields["map"].items.key_fields == (("k", "x"),)
