@@ -10,7 +10,7 @@ is made only when there is something to say, so a valid object costs one compari
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final
 
 from pilothouse.machinery import quantity
@@ -22,6 +22,17 @@ IMMUTABLE: Final = "field is immutable"
 _FINALIZERS: Final = ("kubernetes", "orphan", "foregroundDeletion")
 
 Check = Callable[[str], list[str]]
+
+
+def repeats(values: Iterable[Hashable]) -> set[int]:
+    """The positions of values that stood before, found in one pass: lists may be as long as a request."""
+    seen: set[Hashable] = set()
+    found: set[int] = set()
+    for position, value in enumerate(values):
+        if value in seen:
+            found.add(position)
+        seen.add(value)
+    return found
 
 
 def non_negative(value: int, path: Path, name: str, errs: list[FieldError]) -> None:

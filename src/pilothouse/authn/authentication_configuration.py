@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from pilothouse.apis.validating import repeats
 from pilothouse.authn.certificate_chain import parse_authorities
 from pilothouse.authn.claim_expressions import (
     BadExpression,
@@ -298,10 +299,11 @@ def _audience_faults(issuer: Mapping[str, Any], path: Path) -> list[FieldError]:
     if not audiences:
         return [required(where, f"at least one {where} is required")]
     faults: list[FieldError] = []
+    twice = repeats(audiences)
     for index, audience in enumerate(audiences):
         if not audience:
             faults.append(required(where.index(index), ""))
-        if audience in audiences[:index]:
+        if index in twice:
             faults.append(duplicate(where.index(index), audience))
     if len(audiences) > 1 and policy != "MatchAny":
         detail = "audienceMatchPolicy must be MatchAny for multiple audiences"

@@ -43,6 +43,7 @@ _TITLES: Final = {
 }
 _ESCAPED: Final = re.compile("[<>&\u2028\u2029]")
 """What Go escapes in JSON, so that it may stand in a web page."""
+_EXPONENT_FROM: Final = 1e21
 _TEXT_LIMIT: Final = 4 << 20
 _WITHOUT_VALUE: Final = frozenset({REQUIRED, FORBIDDEN, TOO_LONG, INTERNAL})
 
@@ -152,7 +153,18 @@ def show_value(value: Any) -> str:
         return format_float(value)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", orjson.dumps(value).decode())
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", orjson.dumps(_with_go_numbers(value)).decode())
+
+
+def _with_go_numbers(value: Any) -> Any:
+    """A JSON value whose floats are written as Go does: whole ones without a fraction, exponents with a sign."""
+    if isinstance(value, dict):
+        return {key: _with_go_numbers(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_go_numbers(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return orjson.Fragment(str(int(value)) if abs(value) < _EXPONENT_FROM else repr(value))
+    return value
 
 
 def invalid(path: Path | None, value: Any, detail: str) -> FieldError:

@@ -58,3 +58,15 @@ def test_finalizers() -> None:
     errs: list[FieldError] = []
     validating.standard_finalizers({"finalizers": ["kubernetes", "a.b/c", "mine"]}, errs)
     assert [error.field for error in errs] == ["metadata.finalizers[2]"]
+
+
+@pytest.mark.parametrize(
+    ("values", "positions"),
+    [([], set()), (["a", "b"], set()), (["a", "a", "b", "a"], {1, 3}), (["", ""], {1})],
+)
+def test_positions_of_what_stood_before(values: list[str], positions: set[int]) -> None:
+    assert validating.repeats(values) == positions
+
+
+def test_long_lists_take_one_pass() -> None:
+    assert len(validating.repeats(["x"] * 1_000_000)) == 999_999

@@ -173,3 +173,14 @@ def test_aggregate() -> None:
     assert aggregate(["a"]) == "a"
     assert aggregate(["a", "b", "a"]) == "[a, b]"
     assert aggregate(["a", "a"]) == "a"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"a": 10.0, "b": [1.5, -2.0]}, '{"a":10,"b":[1.5,-2]}'),
+        ([1e20, 1e21, 0.0], "[100000000000000000000,1e+21,0]"),
+    ],
+)
+def test_whole_numbers_inside_of_values_have_no_fraction(value: Any, text: str) -> None:
+    assert show_value(value) == text

@@ -7,6 +7,7 @@ from typing import Any, Final
 from pilothouse.apis.admissionregistration.rules import validate_match_resources, validate_mutating_operations
 from pilothouse.apis.conditions import validate_conditions
 from pilothouse.apis.faults import Faults
+from pilothouse.apis.validating import repeats
 from pilothouse.machinery import labels, names
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 
@@ -24,10 +25,11 @@ def validate_validating_binding(obj: Object) -> list[FieldError]:
     _validate_common(spec, faults.errors)
     actions = spec.get("validationActions") or []
     path = _SPEC.child("validationActions")
+    twice = repeats(actions)
     for position, action in enumerate(actions):
         if action not in _ACTIONS:
             faults.errors.append(not_supported(path.index(position), action, _ACTIONS))
-        if action in actions[:position]:
+        if position in twice:
             faults.errors.append(duplicate(path.index(position), action))
     if "Deny" in actions and "Warn" in actions:
         why = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.apis.admissionregistration.expressions import Expression, compile_expressions
-from pilothouse.apis.validating import one_of
+from pilothouse.apis.validating import one_of, repeats
 from pilothouse.machinery import labels, names
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, invalid, not_supported, required, too_many
 
@@ -95,9 +95,10 @@ def validate_match_resources(match: Object | None, path: Path, errs: list[FieldE
 
 
 def _validate_names(values: Any, path: Path, errs: list[FieldError]) -> None:
+    twice = repeats(values)
     for position, name in enumerate(values):
         errs += (invalid(path.index(position), name, message) for message in names.check_path_segment_name(name))
-        if name in values[:position]:
+        if position in twice:
             errs.append(duplicate(path.index(position), name))
 
 

@@ -15,7 +15,7 @@ from pilothouse.apis.admissionregistration.rules import (
     validate_match_conditions,
     validate_rule,
 )
-from pilothouse.apis.validating import one_of
+from pilothouse.apis.validating import one_of, repeats
 from pilothouse.machinery import labels, names
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, invalid, required
 
@@ -130,8 +130,9 @@ def _validate_reviews(versions: list[str], path: Path, rules: _Rules, errs: list
     if not versions:
         errs.append(required(path, f"must specify one of {', '.join(_REVIEWS)}"))
         return
+    twice = repeats(versions)
     for position, version in enumerate(versions):
-        if version in versions[:position]:
+        if position in twice:
             errs.append(invalid(path.index(position), version, "duplicate version"))
         else:
             errs += (invalid(path.index(position), version, m) for m in names.check_dns1035_label(version))

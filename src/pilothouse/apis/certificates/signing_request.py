@@ -18,6 +18,7 @@ from pilothouse.apis.core.pod_spec.signers import validate_signer_name
 from pilothouse.apis.faults import Faults
 from pilothouse.apis.status import clear_status, keep
 from pilothouse.apis.strategy import Column, Context, Object, Strategy
+from pilothouse.apis.validating import repeats
 from pilothouse.machinery import times
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 
@@ -88,12 +89,13 @@ def _validate_usages(usages: list[str], old: Object | None, errs: list[FieldErro
     if all(usage in USAGES for usage in before):
         errs += (not_supported(path.index(at), usage, USAGES) for at, usage in enumerate(usages) if usage not in USAGES)
     if len(set(before)) == len(before):
-        errs += (duplicate(path.index(at), usage) for at, usage in enumerate(usages) if usage in usages[:at])
+        errs += (duplicate(path.index(at), usages[at]) for at in sorted(repeats(usages)))
 
 
 def _validate_conditions(conditions: list[Object], before: list[Object], faults: Faults) -> None:
     had = [condition.get("type", "") for condition in before]
     types = [condition.get("type", "") for condition in conditions]
+    twice = repeats(types) if len(set(had)) == len(had) else ()
     for at, condition in enumerate(conditions):
         path, status = _CONDITIONS.index(at), condition.get("status", "")
         if not types[at] and "" not in had:
@@ -103,7 +105,7 @@ def _validate_conditions(conditions: list[Object], before: list[Object], faults:
             faults.errors.append(required(path.child("status")))
         elif status not in allowed:
             faults.errors.append(not_supported(path.child("status"), status, allowed))
-        if types[at] in types[:at] and len(set(had)) == len(had):
+        if at in twice:
             faults.errors.append(duplicate(path.child("type"), types[at]))
     if {"Approved", "Denied"} <= set(types) and not {"Approved", "Denied"} <= set(had):
         members = [f'conditions[{{"type": "{name}"}}]' for name in ("Approved", "Denied")]

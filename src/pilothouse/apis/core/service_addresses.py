@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pilothouse.apis.core.checks import check_dual_stack, check_old_ip, is_ipv6
 from pilothouse.apis.core.service_fields import HEADLESS, Spec, is_headless, needs_cluster_ip
+from pilothouse.apis.validating import repeats
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, invalid, not_supported, required
 
 IP_FAMILIES: Final = ("IPv4", "IPv6")
@@ -54,10 +55,11 @@ def _check_single(single: str, ips: list[str]) -> list[FieldError]:
 
 def _check_families(families: list[str]) -> list[FieldError]:
     errs: list[FieldError] = []
+    twice = repeats(families)
     for at, family in enumerate(families):
         if family not in IP_FAMILIES:
             errs.append(not_supported(_FAMILIES.index(at), family, IP_FAMILIES))
-        if family in families[:at]:
+        if at in twice:
             errs.append(duplicate(_FAMILIES.index(at), family))
     return errs
 

@@ -26,6 +26,7 @@ from pilothouse.apis.resource.formats import (
     declare_limit,
     declare_unique,
 )
+from pilothouse.apis.validating import repeats
 from pilothouse.machinery import addresses, names
 from pilothouse.machinery.field_errors import (
     FieldError,
@@ -139,12 +140,13 @@ def validate_binding(device: Object, path: Path, faults: Faults) -> None:
                 place = path.child(name).index(at)
                 faults.errors += (invalid(place, item, message) for message in names.check_label_key(item))
     where = path.child("bindingConditions")
-    faults.errors += (duplicate(where.index(at), item) for at, item in enumerate(wanted) if item in wanted[:at])
+    faults.errors += (duplicate(where.index(at), wanted[at]) for at in sorted(repeats(wanted)))
     where = path.child("bindingFailureConditions")
+    twice, both = repeats(feared), set(wanted)
     for at, item in enumerate(feared):
-        if item in feared[:at]:
+        if at in twice:
             faults.errors.append(duplicate(where.index(at), item))
-        if item in wanted:
+        if item in both:
             why = "bindingFailureConditions must not overlap with bindingConditions"
             faults.errors.append(invalid(where.index(at), item, why))
     if not wanted and feared:

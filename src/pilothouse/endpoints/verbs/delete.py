@@ -7,7 +7,7 @@ from typing import Any, Final
 from pilothouse.apis import types
 from pilothouse.apis.strategy import Context, Object
 from pilothouse.endpoints.admission import DELETE
-from pilothouse.endpoints.input import content_format, parse_json, read_body
+from pilothouse.endpoints.input import TYPE_META, content_format, parse_json, read_body
 from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PROTOBUF, negotiate
 from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.output.objects import entry_response, served_object
@@ -16,6 +16,7 @@ from pilothouse.endpoints.responding import object_response
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.writing import attributes_of
 from pilothouse.machinery import errors
+from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.net.messages import Response
 from pilothouse.registry.rest.deletion import DeleteOptions, validate_delete_options
@@ -100,10 +101,11 @@ def deletion_admission(
 
 def options_object(options: DeleteOptions) -> Object:
     """The options as an API object, without what was left open."""
-    preconditions = {"uid": options.precondition_uid, "resourceVersion": options.precondition_version}
+    conditions = {"uid": options.precondition_uid, "resourceVersion": options.precondition_version}
+    named = {key: value for key, value in conditions.items() if value is not None}
     fields = {
         "gracePeriodSeconds": options.grace_period_seconds,
-        "preconditions": {key: value for key, value in preconditions.items() if value is not None} or None,
+        "preconditions": named if options.has_preconditions else None,
         "orphanDependents": options.orphan_dependents,
         "propagationPolicy": options.propagation_policy,
         "dryRun": options.dry_run or None,
@@ -153,9 +155,12 @@ async def _from_body(request: APIRequest, body: bytes) -> DeleteOptions:
             raise errors.bad_request(str(error)) from None
     if value is None:
         value = {}
-    kind = value.get("kind") if isinstance(value, dict) else ""
+    if not isinstance(value, dict):
+        why = f"json: cannot unmarshal {json_type(value)} into Go value of type {TYPE_META}"
+        raise errors.bad_request(f"couldn't get version/kind; json parse error: {why}")
+    kind = value.get("kind")
     if kind and kind != "DeleteOptions":
-        at = value.get("apiVersion", "")
+        at = value.get("apiVersion") or "meta.k8s.io/v1"
         raise errors.bad_request(f'no kind "{kind}" is registered for version "{at}" in scheme "{_OPTIONS_SCHEME}"')
     try:
         obj, _ = decode(struct, value)
@@ -175,6 +180,7 @@ def options_from(obj: Object) -> DeleteOptions:
         propagation_policy=obj.get("propagationPolicy"),
         precondition_uid=preconditions.get("uid"),
         precondition_version=preconditions.get("resourceVersion"),
+        names_preconditions="preconditions" in obj,
         dry_run=obj.get("dryRun") or [],
         ignore_store_read_error=bool(obj.get("ignoreStoreReadErrorWithClusterBreakingPotential")),
     )

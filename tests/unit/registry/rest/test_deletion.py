@@ -147,6 +147,10 @@ def test_preconditions(options: DeleteOptions, message: str) -> None:
         (DeleteOptions(propagation_policy="Never"), 'propagationPolicy: Unsupported value: "Never"'),
         (DeleteOptions(propagation_policy="Orphan", orphan_dependents=True), "cannot be both set"),
         (DeleteOptions(dry_run=["Some"]), 'dryRun: Unsupported value: ["Some"]: supported values: "All"'),
+        (
+            DeleteOptions(ignore_store_read_error=True, names_preconditions=True),
+            "Invalid value: true: cannot be set together with .preconditions",
+        ),
     ],
 )
 def test_options_that_make_no_sense(options: DeleteOptions, message: str) -> None:

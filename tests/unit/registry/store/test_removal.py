@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pilothouse.apis.strategy import Context
+from pilothouse.endpoints.verbs.delete import options_from, options_object
 from pilothouse.registry.rest.deletion import DeleteOptions
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.store.removal import delete
@@ -73,3 +74,8 @@ async def test_finalizers_ask_every_time(storage: StorageFactory) -> None:
     await store.create(context(), {"metadata": {"name": "a", "finalizers": ["example.com/hold"]}})
     asked = Asked(store)
     assert [await asked.delete(), await asked.delete()] == [[None], [0]]
+
+
+def test_admission_is_shown_preconditions_that_ask_for_nothing() -> None:
+    assert options_object(options_from({"preconditions": {}}))["preconditions"] == {}
+    assert "preconditions" not in options_object(options_from({}))
