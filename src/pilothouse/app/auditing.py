@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pilothouse.audit.log import LogSink, StandardOutput, Writer
 from pilothouse.audit.metrics import AuditMetrics
@@ -53,46 +53,32 @@ def _log(flags: AuditOptions, lose: Lose) -> Sink:
         writer = RotatingFile(
             flags.log_path, flags.log_maxsize, flags.log_maxbackup, flags.log_maxage, compress=flags.log_compress
         )
-    sink: Sink = LogSink(writer, flags.log_format, threaded=flags.log_mode == "batch", lose=lose)
-    if flags.log_mode == "batch":
-        throttle = None
-        if flags.log_batch_throttle_enable:
-            throttle = Throttle(flags.log_batch_throttle_qps, flags.log_batch_throttle_burst, time.monotonic)
-        sink = Batching(
-            sink,
-            flags.log_batch_buffer_size,
-            flags.log_batch_max_size,
-            flags.log_batch_max_wait,
-            throttle,
-            lose=lose,
-        )
-    elif flags.log_mode == "blocking":
-        sink = Forgiving(sink)
-    if flags.log_truncate_enabled:
-        sink = Truncating(sink, flags.log_truncate_max_event_size, flags.log_truncate_max_batch_size, lose)
-    return sink
+    sink = LogSink(writer, flags.log_format, threaded=flags.log_mode == "batch", lose=lose)
+    return _buffered(sink, flags, "log", lose)
 
 
 def _webhook(flags: AuditOptions, outgoing: OutgoingCalls, lose: Lose) -> Sink:
     send = _sender(flags.webhook_config_file, outgoing)
-    sink: Sink = WebhookSink(send, flags.webhook_initial_backoff, lose=lose)
-    if flags.webhook_mode == "batch":
+    sink = WebhookSink(send, flags.webhook_initial_backoff, lose=lose)
+    return _buffered(sink, flags, "webhook", lose, concurrent=True)
+
+
+def _buffered(sink: Sink, flags: AuditOptions, family: str, lose: Lose, *, concurrent: bool = False) -> Sink:
+    """What stands before a sink; the flags ``audit-log-…`` and ``audit-webhook-…`` say it in the same words."""
+
+    def given(name: str) -> Any:
+        return getattr(flags, f"{family}_{name}")
+
+    if given("mode") == "batch":
         throttle = None
-        if flags.webhook_batch_throttle_enable:
-            throttle = Throttle(flags.webhook_batch_throttle_qps, flags.webhook_batch_throttle_burst, time.monotonic)
-        sink = Batching(
-            sink,
-            flags.webhook_batch_buffer_size,
-            flags.webhook_batch_max_size,
-            flags.webhook_batch_max_wait,
-            throttle,
-            concurrent=True,
-            lose=lose,
-        )
-    elif flags.webhook_mode == "blocking":
+        if given("batch_throttle_enable"):
+            throttle = Throttle(given("batch_throttle_qps"), given("batch_throttle_burst"), time.monotonic)
+        size, most, wait = given("batch_buffer_size"), given("batch_max_size"), given("batch_max_wait")
+        sink = Batching(sink, size, most, wait, throttle, concurrent=concurrent, lose=lose)
+    elif given("mode") == "blocking":
         sink = Forgiving(sink)
-    if flags.webhook_truncate_enabled:
-        sink = Truncating(sink, flags.webhook_truncate_max_event_size, flags.webhook_truncate_max_batch_size, lose)
+    if given("truncate_enabled"):
+        sink = Truncating(sink, given("truncate_max_event_size"), given("truncate_max_batch_size"), lose)
     return sink
 
 
