@@ -53,7 +53,7 @@ async def bind(scope: ResourceScope, request: APIRequest) -> Response:
         refusal = why_not(pod)
         if refusal:
             raise errors.conflict(_BINDING, name, refusal)
-        return assigned(pod, binding, submission.ctx.now)
+        return assigned(pod, binding, submission.ctx.now, scope.store.strategy.gates)
 
     await scope.store.update(submission.ctx, name, change, strategy=Strategy(), create=False)
     return submission.succeed()
@@ -78,11 +78,12 @@ def why_not(pod: Object) -> str:
     return f"pod {name} has non-empty .spec.schedulingGates" if spec.get("schedulingGates") else ""
 
 
-def assigned(pod: Object, binding: Object, now: str) -> Object:
+def assigned(pod: Object, binding: Object, now: str, gates: frozenset[str]) -> Object:
     """The pod with its node, and with the binding's annotations and labels."""
     metadata, status = dict(pod["metadata"]), dict(pod.get("status") or {})
-    status.pop("nominatedNodeName", None)
-    for field in ("annotations", "labels"):
+    if "ClearingNominatedNodeNameAfterBinding" in gates:
+        status.pop("nominatedNodeName", None)
+    for field in ("annotations", "labels") if "PodTopologyLabelsAdmission" in gates else ("annotations",):
         if binding["metadata"].get(field):
             metadata[field] = {**(metadata.get(field) or {}), **binding["metadata"][field]}
     drop_legacy_annotations(metadata)

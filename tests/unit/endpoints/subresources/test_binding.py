@@ -88,3 +88,15 @@ async def test_paths(server: Any, method: str, path: str, code: int) -> None:
 async def test_names_that_no_pod_can_have_are_refused(server: Any, name: str, message: str) -> None:
     code, status = await server("POST", "/api/v1/namespaces/n/bindings", binding(name))
     assert (code, status["reason"], status["message"]) == (400, "BadRequest", message)
+
+
+async def test_what_a_binding_does_follows_the_gates(server: Any) -> None:
+    pods = server.storage.store("", "v1", "pods")
+    pods.strategy.gates -= {"ClearingNominatedNodeNameAfterBinding", "PodTopologyLabelsAdmission"}
+    await server.pod(status={"nominatedNodeName": "other"})
+    metadata = {"name": "p", "labels": {"zone": "z"}, "annotations": {"k": "v"}}
+    code, _ = await server("POST", f"{POD}/binding", {"metadata": metadata, "target": {"name": "m"}})
+    assert code == 201
+    _, pod = await server("GET", POD)
+    assert pod["status"]["nominatedNodeName"] == "other"
+    assert (pod["metadata"]["labels"], pod["metadata"]["annotations"]) == ({"app": "a"}, {"k": "v"})
