@@ -83,3 +83,8 @@ class Follower:
                         self._on_put(self._store.decode(event.entry))
         finally:
             watcher.stop()
+
+
+def follow_object(store: Store, namespace: str, name: str, on_change: Callable[[], None]) -> Follower:
+    """A follower of one object, which calls back whenever it came, changed or went."""
+    return Follower(store, lambda obj: on_change(), lambda *gone: on_change(), store.key(namespace, name))

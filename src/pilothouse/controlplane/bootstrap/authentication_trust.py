@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pilothouse.controllers.following import Follower
+from pilothouse.controllers.following import follow_object
 from pilothouse.controllers.own_objects import create, existing, remove, update
 from pilothouse.controllers.running import Controller, Periodic
 from pilothouse.machinery import errors
@@ -63,12 +63,7 @@ class AuthenticationTrust:
         self._clock = clock
         self.controller: Controller[str] = Controller("cluster authentication trust", self.reconcile, wait_for=ready)
         self._periodic = Periodic("cluster authentication trust", self._ask, INTERVAL_SECONDS, wait_for=ready)
-        self._follower = Follower(
-            config_maps,
-            lambda obj: self.controller.queue.add(NAME),
-            lambda namespace, name: self.controller.queue.add(NAME),
-            config_maps.key(NAMESPACE, NAME),
-        )
+        self._follower = follow_object(config_maps, NAMESPACE, NAME, lambda: self.controller.queue.add(NAME))
 
     async def start(self) -> None:
         """Put the config map right once ready, after every change and every minute."""

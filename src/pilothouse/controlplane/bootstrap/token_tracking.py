@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
-from pilothouse.controllers.following import Follower
+from pilothouse.controllers.following import follow_object
 from pilothouse.controllers.own_objects import create, existing, update
 from pilothouse.controllers.running import Controller
 from pilothouse.registry.store.store import Store
@@ -34,12 +34,7 @@ class TokenTracking:
         self._clock = clock
         self._next_creation = 0.0
         self.controller: Controller[str] = Controller("legacy token tracking", self.reconcile)
-        self._follower = Follower(
-            config_maps,
-            lambda obj: self.controller.queue.add(NAME),
-            lambda namespace, name: self.controller.queue.add(NAME),
-            config_maps.key(NAMESPACE, NAME),
-        )
+        self._follower = follow_object(config_maps, NAMESPACE, NAME, lambda: self.controller.queue.add(NAME))
 
     async def start(self) -> None:
         """Put the config map right now and after every change."""
