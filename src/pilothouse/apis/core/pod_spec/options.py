@@ -7,8 +7,9 @@ old spec the options are those of new objects, made once for each set of gates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from pilothouse.apis.core.pod_spec.affinity import has_invalid_node_value, has_invalid_term_value
@@ -57,6 +58,9 @@ class PodValidationOptions:
     old_responders: list[Struct] = field(default_factory=list)
 
 
+_values_of = attrgetter(*(each.name for each in fields(PodValidationOptions)))
+
+
 @lru_cache(maxsize=16)
 def new_options(gates: frozenset[str], *, is_pod: bool = False) -> PodValidationOptions:
     """The options to judge a new spec by."""
@@ -83,7 +87,7 @@ def options_for(
     gates: frozenset[str], old_spec: Struct, old_metadata: Struct, *, is_pod: bool = False
 ) -> PodValidationOptions:
     """The options to judge a spec by that replaces this one."""
-    options = replace(new_options(gates, is_pod=is_pod))
+    options = PodValidationOptions(*_values_of(new_options(gates, is_pod=is_pod)))
     if not options.allow_invalid_deletion_cost:
         options.allow_invalid_deletion_cost = not has_valid_deletion_cost(old_metadata.get("annotations") or {})
     containers = list(containers_of(old_spec))
