@@ -1,8 +1,9 @@
-"""Requests that no socket has seen."""
+"""Requests that no socket has seen, and stores over a database of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,9 @@ from pilothouse.authn.user import User
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.request_info import resolve
+from pilothouse.registry.storage import StorageFactory
+from pilothouse.storage.backends.sqlite import SQLiteBackend
+from pilothouse.storage.cacher import Cacher
 
 Ask = Callable[..., APIRequest]
 
@@ -42,3 +46,21 @@ def ask() -> Ask:
         return Asked(method, target, body, {name.replace("_", "-"): value for name, value in headers.items()})
 
     return make
+
+
+@pytest.fixture
+async def cacher(tmp_path: Path) -> AsyncIterator[Cacher]:
+    """A cache over a fresh database; it does nothing by the clock."""
+    backend = SQLiteBackend(str(tmp_path / "store.db"))
+    await backend.open()
+    cacher = Cacher(backend, tick_seconds=0)
+    await cacher.open()
+    yield cacher
+    await cacher.close()
+    await backend.close()
+
+
+@pytest.fixture
+async def storage(cacher: Cacher) -> StorageFactory:
+    """Makes stores of any resource."""
+    return StorageFactory(cacher)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
 
@@ -17,8 +16,7 @@ from pilothouse.endpoints.admission import CREATE, Attributes
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.gvk import GroupVersionKind, GroupVersionResource
 from pilothouse.registry.storage import StorageFactory
-from pilothouse.storage.backends.sqlite import SQLiteBackend
-from pilothouse.storage.cacher import Cacher, Entry
+from pilothouse.storage.cacher import Entry
 
 NOW = "2026-01-02T03:04:05Z"
 Object = dict[str, Any]
@@ -36,17 +34,6 @@ class FakeAuthorizer:
         question = (attributes.verb, attributes.resource, attributes.name)
         self.questions.append(question)
         return (Decision.ALLOW if question in self.allowed else Decision.NO_OPINION), "no rule"
-
-
-@pytest.fixture
-async def storage(tmp_path: Path) -> AsyncIterator[StorageFactory]:
-    backend = SQLiteBackend(str(tmp_path / "store.db"))
-    await backend.open()
-    cacher = Cacher(backend)
-    await cacher.open()
-    yield StorageFactory(cacher)
-    await cacher.close()
-    await backend.close()
 
 
 @pytest.fixture

@@ -1,6 +1,3 @@
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from pilothouse.controlplane.allocation.cluster_ips import ClusterIPs
@@ -9,19 +6,7 @@ from pilothouse.controlplane.allocation.ranges import PortRange
 from pilothouse.controlplane.allocation.services import ServiceAllocations
 from pilothouse.controlplane.allocation.stored_addresses import StoredAddresses
 from pilothouse.registry.storage import StorageFactory
-from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.storage.cacher import Cacher
-
-
-@pytest.fixture
-async def cacher(tmp_path: Path) -> AsyncIterator[Cacher]:
-    backend = SQLiteBackend(str(tmp_path / "store.db"))
-    await backend.open()
-    cacher = Cacher(backend, tick_seconds=0)
-    await cacher.open()
-    yield cacher
-    await cacher.close()
-    await backend.close()
 
 
 @pytest.fixture
