@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from pilothouse.cel.environment import Environment
 
 
+_MAX_FAULTS = 1000
+"""More than is ever shown."""
+
+
 def check(root: Node, environment: Environment) -> tuple[list[tuple[int, str]], set[str]]:
     """Write types into the tree; return the faults found and the names of the variables used."""
     checker = _Checker(environment)
@@ -63,16 +67,22 @@ class _Checker:
         self.faults: list[tuple[int, str]] = []
         self.names: set[str] = set()
         self.visited: dict[int, Node] = {}
+        self.spans: dict[int, tuple[int, int]] = {}
         self.fresh = 0
 
     def fault(self, offset: int, message: str) -> None:
         self.faults.append((offset, message))
 
     def visit(self, node: Node) -> None:
-        if id(node) in self.visited:
-            return  # macros may use one argument twice
+        if id(node) in self.visited:  # macros may use one argument twice, and its faults are told as often
+            if self.faults and len(self.faults) < _MAX_FAULTS:
+                start, end = self.spans[id(node)]
+                self.faults += self.faults[start:end]
+            return
+        start = len(self.faults)
         _VISITORS[node.__class__](self, node)
         self.visited[id(node)] = node
+        self.spans[id(node)] = start, len(self.faults)
 
     def _assign(self, wanted: Type, given: Type) -> bool:
         return self.known.assign((wanted,), (given,))

@@ -89,6 +89,12 @@ def test_all_faults_are_told_in_order_of_place() -> None:
     )
 
 
+def test_faults_of_what_a_macro_uses_twice_are_told_twice() -> None:
+    with pytest.raises(CompileError) as caught:
+        ENVIRONMENT.compile("x.optMap(y, y).hasValue()")
+    assert [issue.message for issue in caught.value.issues] == ["undeclared reference to 'x' (in container '')"] * 2
+
+
 def test_stored_expressions_may_use_what_is_new() -> None:
     environment = base_environment(CURRENT).extend({"l": list_of(STRING)})
     assert environment.compile("l.includes('a')").evaluate({"l": ["a"]}).value is True

@@ -132,6 +132,7 @@ class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
         this_round: Round[_Key] = begin_round(attributes, self.name)
         namespace = await find_namespace(attributes, self.namespaces)
         checks = AccessChecks(self.environment.authorizer, attributes.user)
+        mutated = False
         for invocation in invocations:
             inputs = await self._inputs(invocation, attributes, namespace, checks)
             if not await self._meets(invocation, inputs, attributes, checks, faults):
@@ -139,11 +140,14 @@ class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
             if this_round.skips(invocation.key):
                 continue
             before = attributes.object
-            await self._apply(invocation, inputs, attributes, checks, faults)
+            mutated |= await self._apply(invocation, inputs, attributes, checks, faults)
             if attributes.object != before:
                 this_round.changed()
             if invocation.definition.reinvoked:
                 this_round.note(invocation.key)
+        if mutated:
+            # The last policy's own mutation makes it due again too, even one that left the object as it was.
+            this_round.changed()
         this_round.end(attributes.object)
 
     async def _inputs(
@@ -171,15 +175,17 @@ class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
 
     async def _apply(
         self, invocation: _Invocation, inputs: Inputs, attributes: Attributes, checks: AccessChecks, faults: _Faults
-    ) -> None:
-        """Apply all mutations of a policy."""
+    ) -> bool:
+        """Apply all mutations of a policy; tell whether any could be applied."""
+        applied = False
         for mutation in invocation.definition.compiled.mutations:
             if inputs.obj is None:
-                return
+                break
             started = time.perf_counter()
             why = NO_ERROR
             try:
                 await self._mutate(invocation, mutation, inputs, attributes, checks)
+                applied = True
             except MutationFault as error:
                 why = error_type(str(error))
                 faults.add(invocation.definition, invocation.binding, str(error), "Invalid")
@@ -190,6 +196,7 @@ class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
                 self.environment.metrics.mutations.checked(
                     time.perf_counter() - started, invocation.definition.name, invocation.binding.name, why
                 )
+        return applied
 
     async def _mutate(
         self, invocation: _Invocation, mutation: Mutation, inputs: Inputs, attributes: Attributes, checks: AccessChecks

@@ -181,6 +181,17 @@ async def test_a_second_run(world: World, again: str, count: str) -> None:
     assert attributes.object["metadata"]["labels"] == {"n": count, "later": "x"}
 
 
+@pytest.mark.parametrize(("again", "count"), [("IfNeeded", "2"), ("Never", "1")])
+async def test_a_policy_is_due_again_after_its_own_change(world: World, again: str, count: str) -> None:
+    counted = "string(int(object.metadata.?labels.?n.orValue('0')) + 1)"
+    await world.policy(applying(LABEL % ("n", counted)), reinvocationPolicy=again)
+    attributes = world.request()
+    plugins: list[Plugin] = [world.plugin]
+    await Chain(plugins).admit(attributes)
+    assert attributes.object is not None
+    assert attributes.object["metadata"]["labels"] == {"n": count}
+
+
 async def test_nothing_to_change(world: World, environment: Environment) -> None:
     await world.policy(applying(LABEL % ("a", "'b'")))
     attributes = world.request(operation="DELETE")
