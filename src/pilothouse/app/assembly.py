@@ -17,8 +17,10 @@ from pilothouse.app.authentication import Authentication
 from pilothouse.app.authorization import Authorization
 from pilothouse.app.chain import Chain, build_chain, enabled_versions
 from pilothouse.app.custom_versions import CustomDefinitions, CustomVersionDocuments
+from pilothouse.app.device_access import GROUP as DEVICES_GROUP
+from pilothouse.app.device_access import DeviceGuard
 from pilothouse.app.encryption import Encryption
-from pilothouse.app.escalation import guard_roles
+from pilothouse.app.escalation import EscalationGuard
 from pilothouse.app.gates import read_gates
 from pilothouse.app.hooks import ServerHooks
 from pilothouse.app.openid import install_openid
@@ -26,6 +28,7 @@ from pilothouse.app.reviews import review_verbs
 from pilothouse.app.services import install_allocation
 from pilothouse.audit.metrics import AuditMetrics
 from pilothouse.authn.outgoing import OutgoingCalls
+from pilothouse.authz.rbac.escalation import GROUP as RBAC_GROUP
 from pilothouse.cel.metrics import instruments as expression_instruments
 from pilothouse.controlplane.bootstrap.identity_lease import server_identity
 from pilothouse.endpoints.request import APIRequest
@@ -111,7 +114,10 @@ class Assembly:
             address,
             self.admission,
             review_verbs(self.authentication, self.authorization.authorizer),
-            guard_roles(self.admission, self.authorization),
+            {
+                RBAC_GROUP: EscalationGuard(self.admission, self.authorization),
+                DEVICES_GROUP: DeviceGuard(self.admission, self.storage),
+            },
         )
         front = self.chain.aggregator
         self._install_checks()
