@@ -14,7 +14,7 @@ from pilothouse.apis.core.resource_names import (
 )
 from pilothouse.apis.strategy import Context, Object, Strategy
 from pilothouse.machinery import names, quantity
-from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, required
+from pilothouse.machinery.field_errors import FieldError, Named, Path, duplicate, forbidden, invalid, required
 from pilothouse.machinery.quantity import Quantity
 
 _LIMITS: Final = Path("spec", "limits")
@@ -55,7 +55,7 @@ class LimitRangeStrategy(Strategy):
             type_ = limit.get("type", "")
             errs += _check_type(path.child("type"), type_)
             if type_ in seen:
-                errs.append(duplicate(path.child("type"), type_))
+                errs.append(duplicate(path.child("type"), Named(type_)))
             seen.add(type_)
             errs += _check_limit(path, limit, type_)
         return errs
@@ -75,9 +75,9 @@ def _default_container(limit: dict[str, Any]) -> None:
 
 
 def _check_type(path: Path, type_: str) -> list[FieldError]:
-    errs = refusals(path, type_, names.check_label_key(type_))
+    errs = refusals(path, Named(type_), names.check_label_key(type_))
     if not errs and "/" not in type_ and type_ not in _TYPES:
-        return [invalid(path, type_, "must be a standard limit type or fully qualified")]
+        return [invalid(path, Named(type_), "must be a standard limit type or fully qualified")]
     return errs
 
 

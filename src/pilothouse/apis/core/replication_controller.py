@@ -63,8 +63,27 @@ def _validate_template(
         errs.append(forbidden(_TEMPLATE.child("spec", "activeDeadlineSeconds"), why))
 
 
+def default_replication_controller(obj: Object) -> None:
+    """One replica; the labels of the pods are those of the controller and select them."""
+    spec = obj["spec"]
+    template = spec.get("template")
+    given = template["metadata"].get("labels") if template else None
+    if given:
+        if not spec.get("selector"):
+            spec["selector"] = dict(given)
+        if not obj["metadata"].get("labels"):
+            obj["metadata"]["labels"] = dict(given)
+    if spec.get("replicas") is None:
+        spec["replicas"] = 1
+    if template:
+        default_pod_template(template)
+
+
 class ReplicationControllerStatusStrategy(StatusStrategy):
     """Writes through ``/status``."""
+
+    def default(self, obj: Object) -> None:
+        default_replication_controller(obj)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
@@ -138,18 +157,7 @@ class ReplicationControllerStrategy(PlainStrategy):
     )
 
     def default(self, obj: Object) -> None:
-        spec = obj["spec"]
-        template = spec.get("template")
-        given = template["metadata"].get("labels") if template else None
-        if given:
-            if not spec.get("selector"):
-                spec["selector"] = dict(given)
-            if not obj["metadata"].get("labels"):
-                obj["metadata"]["labels"] = dict(given)
-        if spec.get("replicas") is None:
-            spec["replicas"] = 1
-        if template:
-            default_pod_template(template)
+        default_replication_controller(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         obj["status"] = {"replicas": 0}

@@ -78,7 +78,9 @@ COLUMNS: Final = (
 
 
 class ServiceStatusStrategy(StatusStrategy):
-    """``/status``: what the load balancer reports."""
+    """``/status``: what the load balancer reports. A report about a service that is not there creates it."""
+
+    allow_create_on_update = True
 
     def default(self, obj: Object) -> None:
         default_service(obj)

@@ -47,8 +47,9 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
             raise errors.conflict(scope.resource.group_resource, request.info.name, why)
         return obj
 
+    create = options.applied and (not scope.subresource or scope.strategy.allow_create_on_update)
     try:
-        entry, created = await write.update(request.info.name, change, create=options.applied and not scope.subresource)
+        entry, created = await write.update(request.info.name, change, create=create)
     finally:
         write.warn()
     return entry_response(scope, request, media, entry, 201 if created else 200)

@@ -174,8 +174,11 @@ class Store:
         raise errors.generate_name_conflict(self.resource.group_resource, metadata["name"], 1)
 
     async def _create_once(self, ctx: Context, obj: Object, admit: Admit | None, *, checked: bool) -> Entry:
-        """Reserve what the object needs, check it unless that was done, write it; a failure leaves nothing reserved."""
-        if self.reservations is None:
+        """Reserve what the object needs, check it unless that was done, write it; a failure leaves nothing reserved.
+
+        What comes into being through a subresource gets nothing reserved, as in the original.
+        """
+        if self.reservations is None or ctx.subresource:
             if not checked:
                 await self._check_new(ctx, obj, admit)
             return await self._write_new(ctx, obj)

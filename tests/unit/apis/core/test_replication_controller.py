@@ -109,3 +109,10 @@ def test_pod_templates() -> None:
     errs = PodTemplateStrategy().validate(Context(), obj)
     assert [str(error) for error in errs] == ["template.spec.containers: Required value"]
     assert [column.cell(obj) for column in PodTemplateStrategy.columns] == ["t", "", "", "<none>"]
+
+
+def test_reports_without_labels_get_those_of_the_pods() -> None:
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    obj: dict[str, Any] = {"metadata": {"name": "a"}, "spec": {"template": template}, "status": {}}
+    ReplicationControllerStatusStrategy().default(obj)
+    assert obj["metadata"]["labels"] == {"app": "a"}

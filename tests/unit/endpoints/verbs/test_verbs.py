@@ -537,3 +537,14 @@ def test_namespaces_are_in_no_namespace_whatever_they_say(pilothouse_server: InP
     for method, headers in ("PUT", JSON), ("PATCH", MERGE):
         answer = pilothouse_server.call(method, f"{path}/in-none", body, headers)
         assert (answer.status, answer.json["metadata"].get("namespace")) == (200, None)
+
+
+def test_a_report_about_a_missing_service_creates_it_without_addresses(
+    pilothouse_server: InProcessServer, pilothouse_namespace: str
+) -> None:
+    path = f"/api/v1/namespaces/{pilothouse_namespace}/services/reported"
+    body = {"metadata": {"name": "reported"}, "spec": {"ports": [{"port": 80}]}, "status": {}}
+    answer = pilothouse_server.call("PUT", f"{path}/status", body, JSON)
+    assert (answer.status, answer.json["spec"].get("clusterIP")) == (201, None)
+    assert pilothouse_server.call("PATCH", f"{path}-2/status", {"status": {}}, MERGE).status == 404
+    assert pilothouse_server.call("DELETE", path).status == 200
