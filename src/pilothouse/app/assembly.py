@@ -116,7 +116,7 @@ class Assembly:
             review_verbs(self.authentication, self.authorization.authorizer),
             {
                 RBAC_GROUP: EscalationGuard(self.admission, self.authorization),
-                DEVICES_GROUP: DeviceGuard(self.admission, self.storage),
+                DEVICES_GROUP: DeviceGuard(self.admission, self.storage, self.authorization.authorizer),
             },
         )
         front = self.chain.aggregator

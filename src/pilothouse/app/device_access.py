@@ -1,11 +1,17 @@
-"""Devices as an administrator: claims may ask for that, and be given it, in namespaces with a label that says so."""
+"""What claims of devices need beyond the right to write them.
+
+Devices as an administrator can be asked for, and be given, in namespaces with a label that says so; each part of a
+claim's status has a right of its own (``claim_statuses``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
 
+from pilothouse.app.claim_statuses import status_faults
 from pilothouse.app.guarding import Guard
+from pilothouse.authz.authorizer import Authorizer
 from pilothouse.controllers.own_objects import existing
 from pilothouse.endpoints.admission import CREATE, Admission, Attributes
 from pilothouse.machinery import errors
@@ -21,17 +27,20 @@ _RESULTS: Final = Path("status", "allocation", "devices", "results")
 class DeviceGuard(Guard):
     """Admission for resource claims and their templates."""
 
-    def __init__(self, admission: Admission | None, storage: StorageFactory) -> None:
+    def __init__(self, admission: Admission | None, storage: StorageFactory, authorizer: Authorizer) -> None:
         super().__init__(admission)
         self._namespaces = storage.store("", "v1", "namespaces")
+        self._authorizer = authorizer
+        self._divides = "DRAResourceClaimGranularStatusAuthorization" in storage.gates
 
     async def check(self, attributes: Attributes) -> None:
         where = _asked_at(attributes)
-        if where is None:
-            return
-        fault = await self._fault(attributes.namespace, where)
-        if fault is not None:
-            raise errors.invalid(attributes.kind.group_kind, attributes.name, [fault])
+        fault = None if where is None else await self._fault(attributes.namespace, where)
+        faults = [] if fault is None else [fault]
+        if self._divides and attributes.resource.resource == "resourceclaims" and attributes.subresource == "status":
+            faults += await status_faults(attributes, self._authorizer)
+        if faults:
+            raise errors.invalid(attributes.kind.group_kind, attributes.name, faults)
 
     async def _fault(self, namespace: str, path: Path) -> FieldError | None:
         found = await existing(self._namespaces, "", namespace)

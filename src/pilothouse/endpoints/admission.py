@@ -39,6 +39,8 @@ class Attributes:
     """Audit annotations."""
     request_annotations: dict[str, str] = field(default_factory=dict)
     """Those that only events with the request in them have."""
+    verb: str = ""
+    """That of the request, as authorizers know it."""
     times: dict[str, float] = field(default_factory=dict)
     """What calls to others took, in seconds, for the audit log."""
     path_name: str = ""

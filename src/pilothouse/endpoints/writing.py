@@ -214,6 +214,7 @@ def attributes_of(
         warnings=ctx.warnings,
         annotations={} if audit is None else audit.annotations,
         request_annotations={} if audit is None or not audit.wants_request else audit.annotations,
+        verb=request.info.verb,
         times={} if audit is None else audit.times,
         path_name=request.info.name,
         scope=scope,
