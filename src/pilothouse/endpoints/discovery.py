@@ -141,9 +141,9 @@ class KeptDocument:
         """Answer with it. Who takes no form of it is refused in the router's words, or (not ``routed``) plainly."""
         if media is None:
             try:
-                media = negotiate(request, ALL_FORMATS)
+                media = negotiate(request, ALL_FORMATS, routed=routed)
             except errors.StatusError as error:
-                return error_response(request, error if routed else errors.not_acceptable(ALL_FORMATS))
+                return error_response(request, error)
         key = (media.format, media.pretty)
         body = self._encoded.get(key)
         if body is None:

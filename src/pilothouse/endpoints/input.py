@@ -38,7 +38,7 @@ BODY_LIMIT: Final = 3 * 1024 * 1024
 _SHOWN: Final = 30
 _PARAMETER: Final = rb"[ \t]*[\w!#$%&'*+.^`|~-]+[ \t]*=[ \t]*(?:[\w!#$%&'*+.^`|~-]+|\"(?:[^\"\\\\]|\\\\.)*+\")[ \t]*"
 _PARAMETERS: Final = re.compile(rb"(?:%b(?:;%b)*+)?;?[ \t]*" % (_PARAMETER, _PARAMETER))
-_TYPE_META: Final = (
+TYPE_META: Final = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
 SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
@@ -215,7 +215,7 @@ def interpret(value: Any, expected: Expected, data: bytes) -> GroupVersionKind:
     if not isinstance(value, dict):
         if value is None:
             return expected.gvk
-        why = f"json: cannot unmarshal {json_type(value)} into Go value of type {_TYPE_META}"
+        why = f"json: cannot unmarshal {json_type(value)} into Go value of type {TYPE_META}"
         raise unrecognized(expected, f"couldn't get version/kind; json parse error: {why}", data)
     kind, version = value.get("kind"), value.get("apiVersion")
     for name, given in (("apiVersion", version), ("kind", kind)):

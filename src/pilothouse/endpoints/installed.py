@@ -30,7 +30,7 @@ class InstalledVersion:
         """Serve a resource request, or refuse it with the Status that fits."""
         info = request.info
         scope = self.scopes.get((info.resource, info.subresource))
-        if scope is None or not _fits(scope, request):
+        if scope is None or info.verb == "proxy" or not _fits(scope, request):
             return error_response(request, errors.not_found_anything())
         verb = scope.verbs.get(info.verb)
         if verb is None or not _allowed(scope, request):
@@ -70,7 +70,7 @@ def _fits(scope: Endpoint, request: APIRequest) -> bool:
         return depth == 1 and bool(info.namespace) == scope.resource.namespaced
     if scope.resource.namespaced:
         return bool(info.namespace) or depth == 1
-    return not info.namespace or scope.resource.name == "namespaces"
+    return not info.namespace or (scope.resource.name == "namespaces" and info.name == info.namespace)
 
 
 def _allowed(scope: Endpoint, request: APIRequest) -> bool:

@@ -26,7 +26,11 @@ _NOTHING = ListOptions()
 
 
 def read_list_options(scope: ResourceScope, request: APIRequest) -> tuple[ListOptions, WatchOptions]:
-    """Both, or a 400 for what cannot be read and a 422 for what does not go together."""
+    """Both, or a 400 for what cannot be read and a 422 for what does not go together.
+
+    Refusals come in the original's order: numbers, selectors, what does not go together, fields that cannot be
+    selected by. The old paths of watches are held to the rules of lists.
+    """
     if not request.query:
         return _NOTHING, WatchOptions()
     query = request.options
@@ -36,19 +40,24 @@ def read_list_options(scope: ResourceScope, request: APIRequest) -> tuple[ListOp
         query.integer("timeoutSeconds"),
     )
     options = ListOptions(
-        labels=_labels(query),
-        fields=_fields(scope, query),
         limit=query.integer("limit") or 0,
         token=query.text("continue"),
         version=query.text("resourceVersion"),
         match=query.text("resourceVersionMatch"),
+        labels=_labels(query),
+        fields=_fields(query),
     )
-    if request.info.verb == "watch":
+    if query.boolean("watch"):
         errs = _watch_faults(options, watch, streams_lists="WatchList" in scope.strategy.gates)
     else:
         errs = _list_faults(options, watch)
     if errs:
         raise errors.invalid(GroupKind("meta.k8s.io", "ListOptions"), "", errs)
+    if options.fields is not None:
+        try:
+            options.fields = options.fields.transform(scope.strategy.convert_field)
+        except ValueError as error:
+            raise errors.bad_request(str(error)) from None
     return options, watch
 
 
@@ -63,13 +72,12 @@ def _labels(query: Query) -> labels.Selector | None:
     return None if selector.empty else selector
 
 
-def _fields(scope: ResourceScope, query: Query) -> fields.Selector | None:
+def _fields(query: Query) -> fields.Selector | None:
     text = query.text("fieldSelector")
     if not text:
         return None
     try:
         selector = fields.parse(text)
-        selector = selector.transform(scope.strategy.convert_field)
     except ValueError as error:
         raise errors.bad_request(str(error)) from None
     return None if selector.empty else selector
@@ -107,6 +115,11 @@ def _watch_faults(options: ListOptions, watch: WatchOptions, *, streams_lists: b
             )
         if match != NOT_OLDER:
             errs.append(not_supported(path, match, (NOT_OLDER,)))
-        if options.token:
-            errs.append(forbidden(path, "resourceVersionMatch is forbidden when continue is provided"))
+    if options.token and (match or (streams_lists and _begins_anew(options, watch))):
+        errs.append(forbidden(path, "resourceVersionMatch is forbidden when continue is provided"))
     return errs
+
+
+def _begins_anew(options: ListOptions, watch: WatchOptions) -> bool:
+    """A watch from no version in particular counts as one that asks for the present state first."""
+    return watch.initial_events is None and options.version in ("", "0")

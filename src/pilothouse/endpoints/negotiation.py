@@ -43,24 +43,28 @@ class Media:
 
 
 PLAIN_JSON: Final = Media()
-_readings: dict[tuple[bytes, tuple[str, ...], bool], Media | None] = {}
+INDENTED_JSON: Final = Media(pretty=True)
+"""What a client gets to read that takes none of the known forms."""
+_readings: dict[tuple[bytes, tuple[str, ...], bool, bool], Media | None] = {}
 _STREAMS: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 
-def negotiate(request: APIRequest, formats: tuple[str, ...] = ALL_FORMATS, *, transforms: bool = False) -> Media:
-    """The form for this request, or the 406 Status."""
+def negotiate(
+    request: APIRequest, formats: tuple[str, ...] = ALL_FORMATS, *, transforms: bool = False, routed: bool = True
+) -> Media:
+    """The form for this request, or the 406 Status. What is not ``routed`` as resources are is less strict."""
     accept = request.headers.get(b"accept", b"")
-    key = (accept, formats, transforms)
+    key = (accept, formats, transforms, routed)
     try:
         media = _readings[key]
     except KeyError:
-        media = _read(accept.decode("latin-1"), formats, transforms)
+        media = _read(accept.decode("latin-1"), formats, transforms, routed)
         if len(accept) <= _KEPT_LENGTH:
             if len(_readings) >= _KEPT_READINGS:
                 _readings.clear()
             _readings[key] = media
     if media is None:
-        raise _not_acceptable(request, accept.decode("latin-1"), formats)
+        raise _not_acceptable(request, accept.decode("latin-1"), formats) if routed else errors.not_acceptable(formats)
     if wants_pretty(request):
         return Media(media.format, media.transform, media.version, True)
     return media
@@ -91,12 +95,13 @@ def wants_pretty(request: APIRequest) -> bool:
     return agent.startswith((b"curl", b"Wget", b"Mozilla/5.0"))
 
 
-def _read(accept: str, formats: tuple[str, ...], transforms: bool) -> Media | None:
+def _read(accept: str, formats: tuple[str, ...], transforms: bool, routed: bool) -> Media | None:
     if not accept:
         return Media(formats[0])
-    if formats is ALL_FORMATS and not any(_media_type(clause) in (*formats, "*/*") for clause in accept.split(",")):
+    texts = accept.split(",")
+    if routed and formats is ALL_FORMATS and not any(_media_type(text) in (*formats, "*/*") for text in texts):
         return None  # the router of built-in resources knows no partial wildcards
-    clauses = (_clause(text) for text in accept.split(","))
+    clauses = map(_clause, texts)
     for clause in _by_preference([clause for clause in clauses if clause is not None]):
         for format in ALL_FORMATS:
             if clause.covers(format):

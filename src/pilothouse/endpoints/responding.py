@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.apis import types
-from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PLAIN_JSON, YAML, Media, negotiate
+from pilothouse.endpoints.negotiation import ALL_FORMATS, INDENTED_JSON, JSON, PLAIN_JSON, YAML, Media, negotiate
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.go_json import escape_html
@@ -59,7 +59,7 @@ def error_response(request: APIRequest | None, error: StatusError) -> Response:
         try:
             media = negotiate(request, ALL_FORMATS)
         except StatusError:
-            media = PLAIN_JSON
+            media = INDENTED_JSON
     headers: list[tuple[bytes, bytes]] = []
     if error.retry_after:
         headers.append((b"retry-after", b"%d" % error.retry_after))

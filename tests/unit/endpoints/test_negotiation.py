@@ -89,6 +89,13 @@ def test_custom_resources_know_wildcards(ask: Ask, accept: str) -> None:
     assert negotiate(ask(accept=accept), NO_PROTOBUF, transforms=True) == Media()
 
 
+@pytest.mark.parametrize("accept", ["application/*", "*"])
+def test_what_is_not_routed_knows_wildcards(ask: Ask, accept: str) -> None:
+    assert negotiate(ask(accept=accept), ALL_FORMATS, routed=False) == Media()
+    with pytest.raises(StatusError, match=r"^only the following media types are accepted: application/json, "):
+        negotiate(ask(accept="text/html"), ALL_FORMATS, routed=False)
+
+
 def test_a_transform_that_is_not_offered(ask: Ask) -> None:
     with pytest.raises(StatusError):
         negotiate(ask(accept=f"application/json;{TABLE}"), ALL_FORMATS)
@@ -115,10 +122,10 @@ def test_readings_are_kept_within_bounds(ask: Ask) -> None:
         negotiate(ask(accept=f"application/json;x={number}"))
     negotiate(ask(accept="application/json;x=" + "y" * 100_000))
     assert len(negotiation._readings) <= 512
-    assert max(len(accept) for accept, _, _ in negotiation._readings) <= 1024
+    assert max(len(accept) for accept, *_ in negotiation._readings) <= 1024
 
 
-@given(st.text(alphabet='aplictonjsy/*;,=q."v1 ', max_size=60))
-def test_any_header_is_read(accept: str) -> None:
-    media = negotiation._read(accept, ALL_FORMATS, True)
+@given(st.text(alphabet='aplictonjsy/*;,=q."v1 ', max_size=60), st.booleans())
+def test_any_header_is_read(accept: str, routed: bool) -> None:
+    media = negotiation._read(accept, ALL_FORMATS, True, routed)
     assert media is None or media.format in ALL_FORMATS

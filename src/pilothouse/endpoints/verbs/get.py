@@ -6,6 +6,7 @@ from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.output.objects import entry_response
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.machinery import errors
 from pilothouse.net.messages import Response
 
 
@@ -13,6 +14,8 @@ async def get(scope: ResourceScope, request: APIRequest) -> Response:
     """Serve the object from the cache, at least as fresh as the client asks."""
     media = negotiate(request, scope.formats, transforms=True)
     info = request.info
+    if request.query and request.options.boolean("export"):
+        raise errors.bad_request("the export parameter, deprecated since v1.14, is no longer supported")
     version = request.options.text("resourceVersion") if request.query else ""
     entry = await scope.store.get(info.namespace, info.name, version)
     return entry_response(scope, request, media, entry)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pilothouse.endpoints.list_options import WatchOptions, read_list_options
 from pilothouse.endpoints.negotiation import JSON, METADATA_LIST, PROTOBUF, TABLE, YAML, Media, negotiate
@@ -23,8 +22,8 @@ from pilothouse.machinery import errors
 from pilothouse.net.messages import BodyWriter, ClientDisconnected, Response
 from pilothouse.net.writing import WriteGate
 from pilothouse.registry.store.listing import ListOptions, predicate_of
-from pilothouse.registry.store.versions import parse_version, too_large_version
-from pilothouse.storage.backends.contract import Compacted, FutureRevision
+from pilothouse.registry.store.versions import parse_version
+from pilothouse.storage.backends.contract import Compacted
 from pilothouse.storage.cacher import BOOKMARK, Outgoing, Watcher, WatchEvent
 
 if TYPE_CHECKING:
@@ -38,17 +37,18 @@ PATIENCE: Final = 5.0
 async def watch(scope: ResourceScope, request: APIRequest) -> Response:
     """Open the watch first, so that a refusal is still an ordinary answer, then stream."""
     media = negotiate(request, scope.formats, transforms=True)
-    if media.format == YAML:
-        raise errors.not_acceptable(_STREAM_TYPES)
     options, extra = read_list_options(scope, request)
     if media.transform == TABLE:
         include_object(request)
     try:
         watcher = await open_watch(scope, request, options, extra)
     except errors.StatusError as error:
-        if error.reason != "Expired" or request.asks_for_websocket:
+        if error.reason not in ("Expired", "Timeout") or request.asks_for_websocket:
             raise
-        return _expired(media, error)
+        return _told_in_stream(media, error)
+    if media.format == YAML:
+        watcher.stop()
+        raise errors.not_acceptable(_STREAM_TYPES)
     request.on_disconnect(watcher.stop)  # the client may go before the stream begins
     seconds, marked = watch_seconds(request, extra), extra.initial_events is True
 
@@ -67,8 +67,8 @@ async def watch(scope: ResourceScope, request: APIRequest) -> Response:
     return Response(200, content_type=stream_content_type(media), stream=lambda writer: stream(writer, writer.framing))
 
 
-def _expired(media: Media, error: errors.StatusError) -> Response:
-    """What is too old is told in the stream, so that clients list again instead of giving up."""
+def _told_in_stream(media: Media, error: errors.StatusError) -> Response:
+    """What is too old or not there yet is told in the stream, so that clients list again instead of giving up."""
 
     async def stream(writer: BodyWriter) -> None:
         writer.write_frames(error_encoder(media, writer.framing)(error.status))
@@ -89,7 +89,7 @@ def watch_seconds(request: APIRequest, extra: WatchOptions) -> float:
 
 
 async def open_watch(scope: ResourceScope, request: APIRequest, options: ListOptions, extra: WatchOptions) -> Watcher:
-    """Subscribe from where the client asks: now, a version, or the present state first."""
+    """Subscribe from where the client asks: now, a version (which may be yet to come), or the present state first."""
     store, info = scope.store, request.info
     cache = store.cache
     version = _parse(options.version)
@@ -111,8 +111,6 @@ async def open_watch(scope: ResourceScope, request: APIRequest, options: ListOpt
         initial, after = False, version
         if version < store.oldest_watch:
             raise errors.expired(f"too old resource version: {version} ({store.oldest_watch})")
-        if version > cache.revision:
-            await _reach(cache.wait_for, version)
     try:
         return await cache.watch(
             prefix,
@@ -124,13 +122,6 @@ async def open_watch(scope: ResourceScope, request: APIRequest, options: ListOpt
         )
     except Compacted as gone:
         raise errors.expired(f"too old resource version: {gone.requested} ({gone.compacted})") from None
-
-
-async def _reach(wait_for: Callable[..., Any], version: int) -> None:
-    try:
-        await wait_for(version, 3.0)
-    except FutureRevision as late:
-        raise too_large_version(version, late.current) from None
 
 
 def _parse(version: str) -> int:

@@ -191,7 +191,7 @@ async def _at(
             return _single(await cache.get_at(only, revision), revision, options)
         page = await cache.entries_at(revision, prefix, start, 0 if options.selects else options.limit)
     except FutureRevision as late:
-        raise too_large_version(revision, late.current) from None
+        raise too_large_version(revision, late.current, seconds=0) from None
     except Compacted:
         raise errors.expired("The resourceVersion for the provided list is too old.") from None
     entries = select(page.items, options.labels, options.fields)

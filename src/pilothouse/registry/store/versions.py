@@ -32,10 +32,8 @@ def names_version(text: str) -> bool:
 
 
 def too_large_version(requested: int, current: int, seconds: int = 1) -> errors.StatusError:
-    """The 504 for a version that has not been reached in time; the client is told to come back."""
+    """The 504 for a version that has not been reached in time; the client is told when to come back, if at all."""
     error = errors.timeout(f"Too large resource version: {requested}, current: {current}", seconds)
-    error.details = {
-        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
-        "retryAfterSeconds": seconds,
-    }
+    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    error.details = {"causes": causes, "retryAfterSeconds": seconds} if seconds else {"causes": causes}
     return error
