@@ -18,7 +18,7 @@ _HEADERS = (
 
 def with_cors(following: Handler, origins: Sequence[str]) -> Handler:
     """Answer preflight requests and mark answers to allowed origins."""
-    patterns = [re2.compile(f"(?i){origin}") for origin in origins]
+    patterns = [re2.compile(origin) for origin in origins]
 
     async def handle(request: APIRequest) -> Response:
         origin = request.headers.get(b"origin")
@@ -32,7 +32,7 @@ def with_cors(following: Handler, origins: Sequence[str]) -> Handler:
             (b"access-control-allow-credentials", b"true"),
         ]
         if request.method == "OPTIONS":
-            return Response(204, headers=headers)
+            return Response(204, b"", b"", headers)
         response = await following(request)
         response.headers += headers
         return response
