@@ -292,10 +292,12 @@ class Rules:
         budget: int = COST_BUDGET,
         *,
         warnings: list[str] | None = None,
+        ratcheting: bool = True,
     ) -> list[FieldError]:
         """Return the faults of an object; what an update may keep is added to `warnings`."""
         run = _Run(budget)
-        ratchet = _Ratchet(Correlation(obj, old, self._schema), None) if old is not None else _NO_RATCHET
+        keeps = ratcheting and old is not None
+        ratchet = _Ratchet(Correlation(obj, old, self._schema), None) if keeps else _NO_RATCHET
         root = self._root
         seen: Any = UNSET
         try:

@@ -64,4 +64,4 @@ def default_rule_faults(node: Node, value: Any, where: Path, *, resource: bool) 
     rules = prepare_rules(node.source, resource=resource)
     if rules is None:
         return []
-    return rules.validate(value, value, where) or rules.validate(value, None, where)
+    return rules.validate(value, value, where, ratcheting=False) or rules.validate(value, None, where)

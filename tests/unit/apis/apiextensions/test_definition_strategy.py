@@ -126,6 +126,30 @@ TOP = "spec.validation.openAPIV3Schema"
             ["must be a valid regular expression, but isn't: error parsing regexp: missing closing ): `(`"],
         ),
         (
+            definition(
+                version(
+                    schema={
+                        "type": "object",
+                        "properties": {
+                            "a": {
+                                "type": "string",
+                                "default": "x",
+                                "maxLength": 9,
+                                "x-kubernetes-validations": [
+                                    {"rule": "quantity(self).isInteger()"},
+                                    {"rule": "self < 'b'"},
+                                ],
+                            }
+                        },
+                    }
+                )
+            ),
+            [
+                f'{TOP}.properties[a].default: Invalid value: "string": quantities must match the regular expression',
+                f"{TOP}.properties[a].default: Invalid value: \"x\": failed rule: self < 'b'",
+            ],
+        ),
+        (
             definition(version(schema={"type": "object", "properties": {"a": {"type": "integer", "default": "x"}}})),
             [f'{TOP}.properties[a].default: Invalid value: "string"'],
         ),
