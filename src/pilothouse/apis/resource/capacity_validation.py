@@ -71,14 +71,20 @@ def _validate_range(default: str, most: str, span: Object, path: Path, errs: lis
             errs.append(invalid(path.child("default"), default, f"default is more than max: {top}"))
     named = {"default": default, "min": least, "max": top, "step": step}
     amounts = {name: parse(text) for name, text in named.items() if text is not None}
-    fractional = fractions and any(amount.as_decimal() % 1 for amount in amounts.values())
+    fractional = fractions and not all(_is_whole(amount) for amount in amounts.values())
     if fractional:
-        bad = [name for name, amount in amounts.items() if amount.as_decimal() * 1000 % 1]
+        bad = [name for name, amount in amounts.items() if not _is_whole(amount, 1000)]
         errs += (invalid(path.child(n), named[n], "value cannot be represented as a milli value") for n in bad)
         if bad:
             return
     if step is not None:
         _validate_step(amounts, named, most, fractional, path, errs)
+
+
+def _is_whole(amount: Quantity, parts: int = 1) -> bool:
+    """Whether the amount is a whole number of parts of one; exact for any size."""
+    numerator, denominator = amount.as_decimal().as_integer_ratio()
+    return numerator * parts % denominator == 0
 
 
 def _validate_step(

@@ -10,7 +10,7 @@ from pilothouse.apis.conditions import validate_conditions
 from pilothouse.apis.core.internal_form import internal_form
 from pilothouse.apis.faults import Faults
 from pilothouse.apis.metadata import IMMUTABLE
-from pilothouse.apis.resource.formats import check_declared_pool, declare_limit
+from pilothouse.apis.resource.formats import check_declared_full_name, check_declared_pool, declare_limit
 from pilothouse.apis.status import ResettingStatusStrategy, StatusKeeper
 from pilothouse.apis.strategy import Column, Context, Object, Strategy
 from pilothouse.machinery import names
@@ -42,6 +42,9 @@ def validate_request(spec: Object) -> list[FieldError]:
         errs.append(invalid(_SPEC.child("limit"), limit, f"must be less than or equal to {_MOST}"))
     elif limit < 1:
         errs.append(invalid(_SPEC.child("limit"), limit, "must be greater than or equal to 1"))
+    attribute = spec.get("defaultPartitionTypeAttribute")
+    if attribute is not None:
+        check_declared_full_name(attribute, _SPEC.child("defaultPartitionTypeAttribute"), errs)
     return errs
 
 
@@ -49,7 +52,7 @@ def _check_driver(name: str, path: Path, errs: list[FieldError]) -> None:
     if not name:
         errs.append(required(path))
     else:
-        errs += (invalid(path, name, message) for message in names.check_dns1123_subdomain(name.lower()))
+        errs += (invalid(path, name, message) for message in names.check_dns1123_subdomain_caseless(name))
 
 
 def validate_answer(status: Object | None, old: Object | None) -> list[FieldError]:
