@@ -91,7 +91,8 @@ class Path:
         while path is not None:
             steps.append(path._step)
             path = path._parent
-        return "".join(reversed(steps)).lstrip(".")
+        # A child without a name shows as an index without a number.
+        return "".join("[]" if step == "." else step for step in reversed(steps)).lstrip(".")
 
     def __repr__(self) -> str:
         return f"Path({str(self)!r})"

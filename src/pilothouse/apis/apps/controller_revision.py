@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+
+import orjson
 
 from pilothouse.apis.apps.columns import CONTROLLER_REVISION_COLUMNS
 from pilothouse.apis.strategy import Context, Object, Strategy
@@ -30,8 +32,14 @@ class ControllerRevisionStrategy(Strategy):
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs = _check_number(obj)
         if ctx.raw_changed or obj.get("data") != old.get("data"):
-            errs.append(invalid(_DATA, obj.get("data"), IMMUTABLE))
+            errs.append(invalid(_DATA, _as_written(ctx, obj), IMMUTABLE))
         return errs
+
+
+def _as_written(ctx: Context, obj: Object) -> Any:
+    """The data with its keys in the order in which they would be stored."""
+    text = None if ctx.raw is None else ctx.raw(obj, {}).get(("data",))
+    return obj.get("data") if text is None else orjson.loads(text)
 
 
 def _check_number(obj: Object) -> list[FieldError]:

@@ -13,6 +13,7 @@ from pilothouse.apis.apps.stateful_set import StatefulSetStatusStrategy, Statefu
 from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.schema.decoding import decode
+from pilothouse.machinery.schema.raw import written_anew
 
 Make = Callable[..., dict[str, Any]]
 CTX = Context()
@@ -274,3 +275,10 @@ def test_a_rolling_update_that_is_not_used_counts_nothing(make: Make) -> None:
 
 def test_what_the_controller_sees_as_metadata_has_no_template_generation() -> None:
     assert DaemonSetStatusStrategy.hidden_annotations == DaemonSetStrategy.hidden_annotations
+
+
+def test_refused_data_shows_as_it_would_be_written() -> None:
+    old = {"metadata": {}, "data": {"b": 1}}
+    ctx = Context(raw=written_anew((("data",),)))
+    errs = ControllerRevisionStrategy().validate_update(ctx, {"metadata": {}, "data": {"b": 1, "a": 2}}, old)
+    assert [str(error) for error in errs] == ['data: Invalid value: {"a":2,"b":1}: field is immutable']
