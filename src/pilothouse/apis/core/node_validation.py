@@ -180,7 +180,7 @@ def _check_resources(status: dict[str, Any]) -> list[FieldError]:
     errs: list[FieldError] = []
     for key in ("capacity", "allocatable"):
         for name, text in (status.get(key) or {}).items():
-            errs += check_quantity(Path("status", key, name), name, text)
+            errs += check_quantity(Path("status", key).child(name), name, text)
     return errs
 
 

@@ -44,6 +44,9 @@ async def delete(scope: ResourceScope, request: APIRequest) -> Response:
             request.warn(warning)
     if scope.prepare is not None:
         await scope.prepare([entry])
+    if gone and ctx.dry_run and served_object(scope, entry)["metadata"].get("finalizers"):
+        # Nothing is left to wait for, and nothing was written that could be read: the original shows an empty object.
+        return object_response(media, {"kind": scope.kind.kind, "apiVersion": scope.api_version, **scope.empty})
     if not gone or scope.strategy.returns_deleted:
         accepted = not gone and options.orphan_dependents is False
         return entry_response(scope, request, media, entry, 202 if accepted else 200)

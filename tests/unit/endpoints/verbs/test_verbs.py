@@ -548,3 +548,11 @@ def test_a_report_about_a_missing_service_creates_it_without_addresses(
     assert (answer.status, answer.json["spec"].get("clusterIP")) == (201, None)
     assert pilothouse_server.call("PATCH", f"{path}-2/status", {"status": {}}, MERGE).status == 404
     assert pilothouse_server.call("DELETE", path).status == 200
+
+
+def test_a_dry_run_that_takes_the_last_finalizer_away_shows_an_empty_object(maps: Maps) -> None:
+    maps.create("held", metadata={"finalizers": ["orphan"]})
+    answer = maps("DELETE", "/held?dryRun=All", {"propagationPolicy": "Background"}, JSON)
+    assert (answer.status, answer.json) == (200, {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}})
+    assert maps("DELETE", "/held?dryRun=All", {"propagationPolicy": "Orphan"}, JSON).json["metadata"]["name"] == "held"
+    assert maps("DELETE", "/held", {"propagationPolicy": "Background"}, JSON).json["kind"] == "Status"
