@@ -552,7 +552,8 @@ def test_a_report_about_a_missing_service_creates_it_without_addresses(
 
 def test_a_dry_run_that_takes_the_last_finalizer_away_shows_an_empty_object(maps: Maps) -> None:
     maps.create("held", metadata={"finalizers": ["orphan"]})
-    answer = maps("DELETE", "/held?dryRun=All", {"propagationPolicy": "Background"}, JSON)
+    answer = maps("DELETE", "/held", {"propagationPolicy": "Background", "dryRun": ["All"]}, JSON)
     assert (answer.status, answer.json) == (200, {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}})
-    assert maps("DELETE", "/held?dryRun=All", {"propagationPolicy": "Orphan"}, JSON).json["metadata"]["name"] == "held"
+    kept = maps("DELETE", "/held", {"propagationPolicy": "Orphan", "dryRun": ["All"]}, JSON)
+    assert kept.json["metadata"]["name"] == "held"
     assert maps("DELETE", "/held", {"propagationPolicy": "Background"}, JSON).json["kind"] == "Status"
