@@ -116,12 +116,13 @@ def _class_fits(kind: type, kinds: tuple[str, ...], format: str) -> bool:
 
 def _number_type(kinds: tuple[str, ...], format: str) -> Check:
     integer = "integer" in kinds and "number" not in kinds
+    exact = kinds == ("integer",)
     narrow = format == "int32"
     single = format == "float"
 
     def check(value: Any) -> bool:
         value = as_go_number(value)
-        if integer and value.__class__ is float and not is_whole(value):
+        if integer and value.__class__ is float and not (is_whole(value) and (not exact or value == int(value))):
             return False
         if narrow:
             return bool(-(1 << 31) <= value < 1 << 31)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pilothouse.apis.apiextensions.schema.checks import compile_check
@@ -213,6 +213,8 @@ SCHEMAS = st.recursive(
 
 
 @given(SCHEMAS, VALUES)
+@example({"type": "integer"}, 1.0000000001)
+@example({"x-kubernetes-int-or-string": True}, 5e-324)
 def test_check_and_explanation_agree(schema, value):
     before = copy.deepcopy(value)
     assert compile_check(schema)(value) is not bool(explain(schema, value, "x").errors)
