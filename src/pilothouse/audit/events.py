@@ -57,8 +57,8 @@ class Event:
 
     __slots__ = (
         "_agent", "_audit_id", "_constraint", "_impersonated", "_level", "_reference", "_request_object",
-        "_response_object", "_sources", "_started", "_target", "_user", "_verb", "annotations", "omits_managed_fields",
-        "omitted", "status", "times",
+        "_response_object", "_sources", "_started", "_target", "_unseen", "_user", "_verb", "annotations",
+        "omits_managed_fields", "omitted", "status", "times",
     )  # fmt: skip
 
     def __init__(self, request: APIRequest, verdict: Verdict, user: User | None) -> None:
@@ -87,6 +87,7 @@ class Event:
             }
         self._impersonated: User | None = None
         self._constraint = ""
+        self._unseen = False
         self._request_object: bytes | None = None
         self._response_object: bytes | None = None
         self.status: dict[str, Any] | None = None
@@ -132,10 +133,14 @@ class Event:
                 # Apply patches may be YAML.
                 self._request_object = orjson.dumps(patch.decode("utf-8", "replace"))
 
+    def overlook_answer(self) -> None:
+        """The answer is in a form that the client did not ask for: nothing of it is written down but its code."""
+        self._unseen = True
+
     def note_response(self, code: int, obj: Any) -> None:
         """The answer's code and, where it is wanted and known, its object."""
         # What has no kind is no object: the version, metadata for OpenID clients.
-        if isinstance(obj, dict) and "kind" in obj:
+        if isinstance(obj, dict) and "kind" in obj and not self._unseen:
             if obj["kind"] == "Status" and self.status is None:
                 self.status = obj
             if self._level >= REQUEST_RESPONSE:

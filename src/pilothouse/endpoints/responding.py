@@ -54,12 +54,16 @@ def error_response(request: APIRequest | None, error: StatusError) -> Response:
     """The Status of a failure, in the form the client asked for where that is possible."""
     media = PLAIN_JSON
     if request is not None:
-        if request.audit is not None:
-            request.audit.status = error.status
+        audit = request.audit
         try:
             media = negotiate(request, ALL_FORMATS)
         except StatusError:
             media = INDENTED_JSON
+            if audit is not None:
+                audit.overlook_answer()
+        else:
+            if audit is not None:
+                audit.status = error.status
     headers: list[tuple[bytes, bytes]] = []
     if error.retry_after:
         headers.append((b"retry-after", b"%d" % error.retry_after))

@@ -82,6 +82,15 @@ def test_a_status_becomes_the_response_status(make_request):
     }
 
 
+def test_an_answer_nobody_asked_for_in_this_form_leaves_its_code(make_request):
+    event = Event(make_request(), Verdict(REQUEST_RESPONSE), None)
+    event.overlook_answer()
+    event.note_response(406, {"kind": "Status", "status": "Failure", "message": "m", "code": 406})
+    found = decoded(event)
+    assert found["responseStatus"] == {"metadata": {}, "code": 406}
+    assert "responseObject" not in found
+
+
 def test_details_without_content_stay(make_request):
     event = Event(make_request(), Verdict(METADATA), None)
     event.status = {"kind": "Status", "status": "Failure", "reason": "Forbidden", "details": {}}
