@@ -159,7 +159,7 @@ class KeptDocument:
             self._etag = b'"' + hashlib.sha512(content).hexdigest().upper().encode() + b'"'
         headers = [(b"etag", self._etag), (b"vary", b"Accept"), (b"cache-control", b"public")]
         if request.headers.get(b"if-none-match") == self._etag:
-            return Response(304, b"", content_type, headers)
+            return Response(304, b"", b"", headers)
         response.headers = headers
         return response
 

@@ -83,6 +83,8 @@ class ChainDiscovery:
             routes.remove(f"{path}/")
             return
         handler = self._plain(path, lambda: self._group(group))
+        if path in _ROUTED:
+            handler = only_get(handler)
         routes.add(path, handler)
         routes.add(f"{path}/", handler, hidden=True)
 

@@ -13,7 +13,6 @@ from pilothouse.apis.columns import NAME
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Column, Object
 from pilothouse.endpoints.input import Expected, interpret
-from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.subresources.scale_store import ScaleStore, make_scale
 from pilothouse.endpoints.verbs.get import get
@@ -21,11 +20,10 @@ from pilothouse.endpoints.verbs.patch import patch
 from pilothouse.endpoints.verbs.update import update
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import INVALID, FieldError
-from pilothouse.machinery.field_manager import FieldManager
+from pilothouse.machinery.field_manager import FieldManager, named
 from pilothouse.machinery.field_manager.scale import ReplicasPaths
 from pilothouse.machinery.go_quote import quote, show
 from pilothouse.machinery.gvk import GroupVersionKind
-from pilothouse.net.messages import Response
 from pilothouse.registry.store.store import Store
 
 SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
@@ -170,14 +168,18 @@ class ScaleBody(Expected):
         return gvk
 
 
-async def _patch(scope: ResourceScope, request: APIRequest) -> Response:
-    """Patches work as anywhere; an apply never did: the original cannot convert scales of custom resources."""
-    kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip()
-    if kind != b"application/apply-patch+yaml":
-        return await patch(scope, request)
-    where = f"{request.info.namespace}/{request.info.name}; {SCALE}"
-    why = f"request to convert CR to an invalid group/version: {SCALE.group_version}"
-    raise errors.generic(f"failed to convert new object ({where}) to proper version: {why}")
+class ScaleFieldManager(FieldManager):
+    """The original cannot convert scales of custom resources: an apply works as long as it changes nothing."""
+
+    def apply(self, live: Object | None, patch: Object, manager: str, *, force: bool, now: str) -> Object:
+        why = f"to proper version: request to convert CR to an invalid group/version: {self.version}"
+        if live is None or not live["metadata"].get("managedFields"):
+            at = f"failed to convert live object (/; {self.gvk})"
+            raise errors.generic(f"failed to create manager for existing fields: {at} {why}")
+        applied = super().apply(live, patch, manager, force=force, now=now)
+        if applied.get("spec") != live.get("spec"):
+            raise errors.generic(f"failed to convert new object ({named(patch, self.gvk)}) {why}")
+        return applied
 
 
 def make_scale_scope(
@@ -196,12 +198,12 @@ def make_scale_scope(
         subresource="scale",
         kind=SCALE,
         expected=ScaleBody(SCALE, struct, "v1"),
-        verbs={"get": get, "update": update, "patch": _patch},
+        verbs={"get": get, "update": update, "patch": patch},
         deprecation=main.deprecation,
         store=store,
         strategy=store.strategy,
         columns=_COLUMNS,
-        make_field_manager=lambda: FieldManager(struct, SCALE, subresource="scale"),
+        make_field_manager=lambda: ScaleFieldManager(struct, SCALE, subresource="scale"),
         admission=main.admission,
         patch_types=main.patch_types,
     )

@@ -101,7 +101,7 @@ def _check_version(scope: ResourceScope, patch: dict[str, Any], live: dict[str, 
     """An apply that names a resourceVersion means that very state."""
     metadata = patch.get("metadata")
     given = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
-    if given and given != live["metadata"].get("resourceVersion"):
+    if given and isinstance(given, str) and given != live["metadata"].get("resourceVersion"):
         name = live["metadata"].get("name", "")
         why = "the object has been modified; please apply your changes to the latest version and try again"
         raise errors.conflict(scope.resource.group_resource, name, why)

@@ -272,6 +272,8 @@ def _literal(value: float) -> str:
 
 
 def _decode_bytes(value: Any, go: str) -> str:
+    if value.__class__ is list:
+        return _decode_octets(value)
     if value.__class__ is not str:
         return str(_refuse(value, go))
     try:
@@ -280,6 +282,16 @@ def _decode_bytes(value: Any, go: str) -> str:
     except (binascii.Error, ValueError):
         pass
     return canonical_base64(value)
+
+
+def _decode_octets(items: list[Any]) -> str:
+    """Go reads a list of small numbers as bytes, too."""
+    for item in items:
+        if item.__class__ in (int, float) and not (item.__class__ is int and 0 <= item < _LIMITS["uint8"]):
+            raise DecodeError(f"number {_literal(item)}", "uint8")
+        if item is not None and item.__class__ is not int:
+            _refuse(item, "uint8")
+    return base64.b64encode(bytes(item or 0 for item in items)).decode()
 
 
 _BASE64: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
