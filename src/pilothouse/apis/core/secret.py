@@ -12,7 +12,7 @@ from pilothouse.apis.core.checks import check_unchanged, refusals
 from pilothouse.apis.core.config_map import FROZEN, SIZE_LIMIT, decoded_size
 from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
 from pilothouse.machinery import names
-from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required, too_long
+from pilothouse.machinery.field_errors import FieldError, Named, Path, forbidden, invalid, required, too_long
 from pilothouse.machinery.go_json import explain, json_type
 
 OPAQUE: Final = "Opaque"
@@ -57,7 +57,7 @@ class SecretStrategy(Strategy):
         return errs + _check_contents(obj, data)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        errs = check_unchanged(Path("type"), obj.get("type", ""), old.get("type", ""))
+        errs = check_unchanged(Path("type"), Named(obj.get("type", "")), old.get("type", ""))
         if old.get("immutable"):
             if not obj.get("immutable"):
                 errs.append(forbidden(Path("immutable"), FROZEN))

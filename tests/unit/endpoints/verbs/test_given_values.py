@@ -110,3 +110,28 @@ def test_a_patch_may_name_an_older_version(
     answer = pilothouse_server.call("PATCH", f"{path}/d", {"apiVersion": version}, MERGE)
     assert (answer.status, answer.json["apiVersion"]) == (200, "apps/v1"), answer.body
     assert answer.json["metadata"].get("labels") == labels
+
+
+CLAIMLESS = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never", "resources": {"claims": []}}
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": CLAIMLESS}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "where"),
+    [
+        ("/api/v1/namespaces/{}/pods", {"spec": CLAIMLESS}, "spec"),
+        ("/api/v1/namespaces/{}/podtemplates", {"template": TEMPLATE}, "template.spec"),
+        ("/apis/batch/v1/namespaces/{}/jobs", {"spec": {"template": TEMPLATE}}, "spec.template.spec"),
+        (
+            "/apis/batch/v1/namespaces/{}/cronjobs",
+            {"spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": TEMPLATE}}}},
+            "spec.jobTemplate.spec.template.spec",
+        ),
+    ],
+)
+def test_pods_as_a_whole_have_no_claims_not_even_none(
+    pilothouse_server: InProcessServer, pilothouse_namespace: str, path: str, body: dict[str, Any], where: str
+) -> None:
+    answer = pilothouse_server.call("POST", path.format(pilothouse_namespace), {"metadata": {"name": "a"}, **body})
+    fault = f"{where}.resources.claims: Forbidden: claims may not be set for Resources at pod-level"
+    assert (answer.status, fault in answer.json["message"]) == (422, True)

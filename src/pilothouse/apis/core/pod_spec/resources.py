@@ -171,7 +171,7 @@ def validate_pod_resources(spec: Struct, path: Path, errs: list[FieldError], opt
     if (spec.get("os") or {}).get("name") == "windows":
         errs.append(forbidden(where, "may not be set for a windows pod"))
         return
-    if resources.get("claims"):
+    if "claims" in resources:
         errs.append(forbidden(where.child("claims"), "claims may not be set for Resources at pod-level"))
     _validate_resources(resources, _check_pod_resource_name, where, errs, options)
     if resources.get("claims"):

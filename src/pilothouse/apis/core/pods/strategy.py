@@ -139,7 +139,7 @@ class PodStrategy(_AnyPodStrategy):
 
     judges_prefix_on_update = True
     returns_deleted: ClassVar[bool] = True
-    explicit = (("spec", "overhead"),)
+    explicit = (("spec", "overhead"), ("spec", "resources", "claims"))
     columns: ClassVar[tuple[Column, ...]] = COLUMNS
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {
         "status": PodStatusStrategy,
