@@ -81,6 +81,8 @@ class Strategy:
     allow_unconditional_update: ClassVar[bool] = True
     generation: bool = False
     """Whether the server counts spec changes in metadata.generation."""
+    any_value: bool = False
+    """Whether a field may hold now a boolean, now a number."""
     default_orphans: ClassVar[bool] = False
     """Whether deleting without a policy orphans dependents (Job)."""
     standard_finalizers: ClassVar[bool] = True

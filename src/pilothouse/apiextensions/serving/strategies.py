@@ -40,6 +40,7 @@ class CustomStrategy(Strategy):
     standard_finalizers = False
     repeats_faults = True
     generation = True
+    any_value = True
     allow_unconditional_update = False
     status_field = ""
     keeps_status = False

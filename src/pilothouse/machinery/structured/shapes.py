@@ -108,16 +108,17 @@ DEDUCED: Final = Shape(UNTYPED, ListShape(_untyped_atomic), MapShape(element=_de
 """Anything, maps field by field, lists as a whole: how values without a schema are merged."""
 
 _FREE_OBJECT: Final = Shape(map=MapShape(element=_deduced))
-_INT_OR_STRING: Final = Shape(UNTYPED, ListShape(_untyped_atomic), MapShape(element=_deduced))
+INT_OR_STRING: Final = Shape(UNTYPED, ListShape(_untyped_atomic), MapShape(element=_deduced))
+"""Declared without a type, so that merging takes anything; validation comes later."""
 # Open by their schema, but what is stored there is not.
-_FREE_OBJECT.is_open = _INT_OR_STRING.is_open = False
+_FREE_OBJECT.is_open = INT_OR_STRING.is_open = False
 _SCALARS: Final = {
     "string": Shape(STRING), "bytes": Shape(STRING), "bool": Shape(BOOLEAN), "int32": Shape(NUMERIC),
     "int64": Shape(NUMERIC), "uint64": Shape(NUMERIC), "uint8": Shape(NUMERIC), "float64": Shape(NUMERIC),
 }  # fmt: skip
 _SPECIALS: Final = {
     "Quantity": Shape(UNTYPED), "Time": Shape(UNTYPED), "MicroTime": Shape(UNTYPED), "Duration": Shape(STRING),
-    "IntOrString": _INT_OR_STRING, "RawExtension": UNTYPED_ATOMIC, "FieldsV1": _FREE_OBJECT, "JSON": DEDUCED,
+    "IntOrString": INT_OR_STRING, "RawExtension": UNTYPED_ATOMIC, "FieldsV1": _FREE_OBJECT, "JSON": DEDUCED,
     "SchemaOrBool": DEDUCED, "SchemaOrArray": DEDUCED, "SchemaOrStringArray": DEDUCED,
 }  # fmt: skip
 

@@ -9,6 +9,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import orjson
+
 from pilothouse.apis.metadata import validate_metadata, validate_metadata_update, validate_prefix
 from pilothouse.apis.object_names import name_is_path_segment
 from pilothouse.apis.resources import Resource
@@ -30,7 +34,7 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
     metadata.pop("selfLink", None)
     strategy.prepare_for_update(ctx, obj, old)
     metadata = obj["metadata"]
-    if strategy.generation and (ctx.raw_changed or _desire_changed(obj, old, strategy.status_field)):
+    if strategy.generation and (ctx.raw_changed or _desire_changed(obj, old, strategy)):
         metadata["generation"] = old_metadata.get("generation", 0) + 1
     if not metadata.get("uid"):
         metadata["uid"] = old_metadata.get("uid", "")
@@ -54,7 +58,14 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
     strategy.canonicalize(obj)
 
 
-def _desire_changed(obj: Object, old: Object, status_field: str) -> bool:
+def _desire_changed(obj: Object, old: Object, strategy: Strategy) -> bool:
     """Whether anything but metadata and status differs."""
-    ignored = ("metadata", "kind", "apiVersion", status_field)
-    return any(obj.get(key) != old.get(key) for key in {*obj, *old} if key not in ignored)
+    keys = {*obj, *old}.difference(("metadata", "kind", "apiVersion", strategy.status_field))
+    if any(obj.get(key) != old.get(key) for key in keys):
+        return True
+    return strategy.any_value and any(_written(obj.get(key)) != _written(old.get(key)) for key in keys)
+
+
+def _written(value: Any) -> bytes:
+    """Tells apart what only Python takes for equal: true, 1 and 1.0."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)

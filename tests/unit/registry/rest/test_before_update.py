@@ -8,7 +8,7 @@ import pytest
 
 from pilothouse.apis.resources import table
 from pilothouse.apis.strategies import strategy_for
-from pilothouse.apis.strategy import Context
+from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.gvk import parse_group_version
 from pilothouse.registry.rest.before_update import before_update
@@ -67,3 +67,30 @@ def test_prefixes_of_names_are_judged_again_where_the_kind_says_so(
 ) -> None:
     found = causes(group_version, name, {"generateName": prefix})
     assert [fault.split(":")[0] for fault in found] == ["metadata.generateName"] * count
+
+
+class FreeStrategy(Strategy):
+    generation = True
+
+    def __init__(self, any_value: bool) -> None:
+        self.any_value = any_value
+
+
+@pytest.mark.parametrize(
+    ("any_value", "old", "new", "generation"),
+    [
+        (True, {"a": True}, {"a": 1}, 2),
+        (True, {"a": [0]}, {"a": [False]}, 2),
+        (True, {"a": 1}, {"a": 1.0}, 2),
+        (True, {"a": 1, "b": 2}, {"b": 2, "a": 1}, 1),
+        (True, {"a": 1}, {"a": 2}, 2),
+        (False, {"a": 1}, {"a": 2}, 2),
+        (False, {"a": 1}, {"a": 1}, 1),
+    ],
+)
+def test_generations_count_what_only_looks_equal(any_value: bool, old: Any, new: Any, generation: int) -> None:
+    resource = next(row for row in table()[parse_group_version("v1")].resources if row.name == "configmaps")
+    metadata = {"name": "a", "namespace": "n", "uid": "1", "resourceVersion": "1", "generation": 1}
+    obj = {"metadata": dict(metadata), "spec": new}
+    before_update(resource, FreeStrategy(any_value), Context(namespace="n"), obj, {"metadata": metadata, "spec": old})
+    assert obj["metadata"]["generation"] == generation

@@ -2,7 +2,8 @@
 
 set, map, atomic lists      as declared; atomic without a declaration
 granular and atomic maps    as declared; granular without a declaration
-int-or-string               any scalar, and so are strings with a format
+strings with a format       any scalar
+int-or-string               anything, as it looks
 preserve-unknown-fields     what the schema does not name is merged as it looks
 """
 
@@ -15,6 +16,7 @@ from pilothouse.apis.apiextensions.schema.nodes import NO_DEFAULT, Node
 from pilothouse.machinery.structured.shapes import (
     BOOLEAN,
     DEDUCED,
+    INT_OR_STRING,
     NUMERIC,
     STRING,
     UNTYPED,
@@ -45,7 +47,7 @@ def object_shape(node: Node) -> Shape:
 def node_shape(node: Node) -> Shape:
     """The shape of one place."""
     if node.int_or_string:
-        return _ANY_SCALAR
+        return INT_OR_STRING
     if node.embedded:
         return _embedded_shape(node)
     if node.preserves and not node.properties and node.type != "array":

@@ -32,6 +32,7 @@ def test_scalars_lists_and_maps():
         free={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     )
     assert (fields["s"].scalar, fields["n"].scalar, fields["p"].scalar) == ("string", "numeric", "untyped")
+    assert fields["p"].items is not None and fields["p"].map is not None
     assert (fields["day"].scalar, fields["bytes"].scalar) == ("untyped", "string")
     assert fields["atomic"].items.atomic
     assert not fields["set"].items.atomic and fields["set"].items.keys == ()
