@@ -239,9 +239,8 @@ def mismatch(gvk: GroupVersionKind, expected: Expected) -> errors.StatusError:
     known = types.find_kind(gvk)
     if known is None:
         at = str(gvk.group_version)
-        return cannot_handle(
-            gvk, expected, f'no kind "{gvk.kind}" is registered for version "{at}" in scheme "{SCHEME}"'
-        )
+        why = f"no kind {quote(gvk.kind)} is registered for version {quote(at)} in scheme {quote(SCHEME)}"
+        return cannot_handle(gvk, expected, why)
     if gvk.kind == own.kind and own.group in (gvk.group, _MOVED.get((gvk.group, gvk.kind))):
         return errors.bad_request(
             f"the API version in the data ({gvk.group_version}) does not match the expected API version "

@@ -104,7 +104,7 @@ def check_type(
         parse_group_version(version)
         struct = types.struct_of(version, kind)
     except KeyError:
-        why = f'no kind "{kind}" is registered for version "{version}" in scheme "{SCHEME}"'
+        why = f"no kind {quote(kind)} is registered for version {quote(version)} in scheme {quote(SCHEME)}"
         raise undecodable(show(), why) from None
     except ValueError as error:
         raise undecodable(show(), str(error)) from None

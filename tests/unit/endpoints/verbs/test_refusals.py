@@ -124,3 +124,20 @@ def test_who_takes_no_form_gets_an_indented_one(pilothouse_server: InProcessServ
     answer = pilothouse_server.call("GET", PATH, None, {"Accept": "text/html"})
     assert answer.status == 406
     assert answer.body.startswith(b'{\n  "kind": "Status",\n')
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "status"),
+    [
+        ("/api/v1/namespaces/default/services/none/status", ("v1", "Service"), 422),
+        ("/api/v1/namespaces/default/pods/none/status", ("v1", "Pod"), 404),
+        ("/apis/apps/v1/namespaces/default/deployments/none/status", ("apps/v1", "Deployment"), 404),
+    ],
+)
+def test_applying_the_status_of_nothing(
+    pilothouse_server: InProcessServer, path: str, kind: tuple[str, str], status: int
+) -> None:
+    """Services are created by whatever is written to them; this one lacks its ports."""
+    patch = {"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": "none"}, "status": {}}
+    headers = {"Content-Type": "application/apply-patch+yaml"}
+    assert pilothouse_server.call("PATCH", f"{path}?fieldManager=m", patch, headers).status == status
