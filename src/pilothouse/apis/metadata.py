@@ -28,12 +28,9 @@ def validate_metadata(
     metadata: Metadata, *, namespaced: bool, validate_name: NameValidator, path: Path = _METADATA
 ) -> list[FieldError]:
     """Faults of a new object's metadata."""
-    errs = validate_prefix(metadata, validate_name, path)
-    name = metadata.get("name")
-    if not name:
+    errs = validate_names(metadata, validate_name, path)
+    if not metadata.get("name"):
         errs.append(required(path.child("name"), "name or generateName is required"))
-    else:
-        errs += (invalid(path.child("name"), name, message) for message in validate_name(name, False))
     namespace = metadata.get("namespace")
     if not namespaced:
         if namespace:
@@ -53,6 +50,14 @@ def validate_prefix(metadata: Metadata, validate_name: NameValidator, path: Path
     """Faults of the beginning that a generated name was to have."""
     prefix = metadata.get("generateName")
     return [invalid(path.child("generateName"), prefix, why) for why in validate_name(prefix, True)] if prefix else []
+
+
+def validate_names(metadata: Metadata, validate_name: NameValidator, path: Path = _METADATA) -> list[FieldError]:
+    """Faults of the names that are given."""
+    errs, name = validate_prefix(metadata, validate_name, path), metadata.get("name")
+    if name:
+        errs += (invalid(path.child("name"), name, message) for message in validate_name(name, False))
+    return errs
 
 
 def validate_metadata_update(metadata: Metadata, old: Metadata, path: Path = _METADATA) -> list[FieldError]:

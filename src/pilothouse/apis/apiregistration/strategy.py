@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from pilothouse.apis.columns import AGE, NAME
+from pilothouse.apis.metadata import validate_names
+from pilothouse.apis.object_names import NameValidator
 from pilothouse.apis.status import StatusKeeper, keep
 from pilothouse.apis.strategy import Column, Context, Object, StatusStrategy, Strategy
 from pilothouse.apis.validating import well_formed
@@ -18,22 +20,11 @@ _SPEC: Final = Path("spec")
 _STATUSES: Final = ("True", "False", "Unknown")
 
 
-def name_is_path_segment(name: str, prefix: bool) -> list[str]:
-    """Part of the rule; the rest depends on the spec."""
-    return names.check_path_segment_name(name)
-
-
 def validate_service(obj: Object) -> list[FieldError]:
-    """Faults of an API service. It is named after what it serves."""
+    """Faults of an API service."""
     errs: list[FieldError] = []
-    spec, metadata = obj["spec"], obj["metadata"]
+    spec = obj["spec"]
     group, version = spec.get("group", ""), spec.get("version", "")
-    wanted = f"{version}.{group}"
-    for key in ("generateName", "name"):
-        name = metadata.get(key)
-        if name and name != wanted and not names.check_path_segment_name(name):
-            why = f'must be `spec.version+"."+spec.group`: {quote(wanted)}'
-            errs.append(invalid(Path("metadata", key), name, why))
     if not group and version != "v1":
         why = "only v1 may have an empty group and it better be legacy kube"
         errs.append(required(_SPEC.child("group"), why))
@@ -114,7 +105,6 @@ class APIServiceStrategy(StatusKeeper):
     standard_finalizers = False
     repeats_faults = True
     type_name = "apiregistration.v1.APIService"
-    validate_name = staticmethod(name_is_path_segment)
     allow_unconditional_update = False
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": APIServiceStatusStrategy}
     columns = (
@@ -141,11 +131,21 @@ class APIServiceStrategy(StatusKeeper):
             }
             obj["status"] = {"conditions": [condition]}
 
+    def name_rule(self, obj: Object) -> NameValidator:
+        """A service is named after what it serves."""
+        wanted = f"{obj['spec'].get('version', '')}.{obj['spec'].get('group', '')}"
+
+        def check(name: str, prefix: bool) -> list[str]:
+            why = [] if name == wanted else [f'must be `spec.version+"."+spec.group`: {quote(wanted)}']
+            return names.check_path_segment_name(name) or why
+
+        return check
+
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return validate_service(obj)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return validate_service(obj)
+        return validate_names(obj["metadata"], self.name_rule(obj)) + validate_service(obj)
 
 
 STRATEGIES: dict[str, type[Strategy]] = {"apiservices": APIServiceStrategy}

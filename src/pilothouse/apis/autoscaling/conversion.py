@@ -21,6 +21,7 @@ from pilothouse.apis.autoscaling import metric_forms
 from pilothouse.apis.autoscaling.defaults import CPU_UTILIZATION, cpu_metric
 from pilothouse.apis.core.internal_form import internal_form
 from pilothouse.machinery.schema.decoding import DecodeError, decode
+from pilothouse.machinery.schema.ordering import arrange
 
 Object = dict[str, Any]
 METRICS: Final = "autoscaling.alpha.kubernetes.io/metrics"
@@ -133,11 +134,7 @@ def _current_cpu(metrics: Any) -> int | None:
 
 def _encode(type_name: str, items: list[Object]) -> str:
     struct = types.struct(type_name)
-    shown = []
-    for item in items:
-        decoded = decode(struct, item)[0]
-        shown.append({name: decoded[name] for name in struct.fields if name in decoded})
-    return _dump(shown)
+    return _dump([arrange(struct, decode(struct, item)[0]) for item in items])
 
 
 def _dump(value: Any) -> str:

@@ -8,7 +8,7 @@ from pilothouse.apis.certificates.signing_request import convert_cluster_field
 from pilothouse.apis.certificates.x509 import check_trust_anchors
 from pilothouse.apis.columns import NAME
 from pilothouse.apis.core.pod_spec.signers import check_trust_bundle_name, validate_signer_name
-from pilothouse.apis.metadata import IMMUTABLE
+from pilothouse.apis.metadata import IMMUTABLE, validate_names
 from pilothouse.apis.object_names import NameValidator
 from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
 from pilothouse.machinery import names
@@ -72,9 +72,4 @@ class TrustBundleStrategy(Strategy):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         # A changed signer asks for another name, too.
-        rule, metadata = self.name_rule(obj), obj["metadata"]
-        errs: list[FieldError] = []
-        for key in ("generateName", "name"):
-            if name := metadata.get(key):
-                errs += (invalid(Path("metadata", key), name, why) for why in rule(name, key == "generateName"))
-        return errs + validate_trust_bundle(obj, old)
+        return validate_names(obj["metadata"], self.name_rule(obj)) + validate_trust_bundle(obj, old)

@@ -53,7 +53,9 @@ def test_faults(spec: Object, expected: list[str]) -> None:
 
 
 def test_a_service_is_named_after_what_it_serves() -> None:
-    [found] = strategy.validate(Context(), made(LOCAL, "x"))
+    other = made(LOCAL, "x")
+    [found] = strategy.validate_update(Context(), other, other)
+    assert strategy.name_rule(other)("x", False) == [str(found).partition('"x": ')[2]]
     assert str(found) == 'metadata.name: Invalid value: "x": must be `spec.version+"."+spec.group`: "v1.example.com"'
 
 

@@ -164,6 +164,13 @@ def test_annotations_hold_json_as_the_original_writes_it() -> None:
     assert annotations["autoscaling.alpha.kubernetes.io/metrics"] == (
         '[{"type":"Pods","pods":{"metricName":"m","targetAverageValue":"1"}}]'
     )
+    target = {"type": "Value", "value": "2"}
+    described = {"describedObject": {"apiVersion": "a/v1", "kind": "K", "name": "n"}, "metric": {"name": "m"}}
+    hub = made({"metrics": [{"type": "Object", "object": {**described, "target": target}}], "behavior": {}})
+    assert to_v1(hub)["metadata"]["annotations"]["autoscaling.alpha.kubernetes.io/metrics"] == (
+        '[{"type":"Object","object":{"target":{"kind":"K","name":"n","apiVersion":"a/v1"},"metricName":"m",'
+        '"targetValue":"2"}}]'
+    )
     behavior = orjson.loads(annotations["autoscaling.alpha.kubernetes.io/behavior"])
     assert behavior["ScaleDown"]["StabilizationWindowSeconds"] is None
     assert behavior["ScaleUp"]["Policies"][0] == {"Type": "Pods", "Value": 4, "PeriodSeconds": 15}
