@@ -215,11 +215,13 @@ def _from_protobuf(data: bytes) -> Any:
 
     try:
         envelope = protobuf.decode(data)
-        gv = parse_group_version(envelope.api_version)
+        # The oldest discovery documents carry no version of their own.
+        gv = parse_group_version(envelope.api_version or "v1")
         struct = types.find_kind(GroupVersionKind(gv.group, gv.version, envelope.kind))
         if struct is None:
             return None
         found = protobuf.decode_message(struct, envelope.raw)
     except ValueError:
         return None
-    return {"kind": envelope.kind, "apiVersion": envelope.api_version, **found}
+    version = {"apiVersion": envelope.api_version} if envelope.api_version else {}
+    return {"kind": envelope.kind, **version, **found}

@@ -9,6 +9,7 @@ from pilothouse.audit.policy import parse_policy
 from pilothouse.authn.user import User
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request_info import resolve
+from pilothouse.endpoints.responding import encode_protobuf
 from pilothouse.filters.audit import Auditing, with_audit
 from pilothouse.machinery import errors
 from pilothouse.machinery.metrics import render
@@ -94,6 +95,11 @@ async def test_parts_are_joined_and_still_sent():
         (b"text/plain", b"a: 1", None),
         (b"application/json", b"{", None),
         (b"application/vnd.kubernetes.protobuf", b"k8s\0broken", None),
+        (
+            b"application/vnd.kubernetes.protobuf",
+            encode_protobuf({"kind": "APIVersions", "versions": ["v1"]}),
+            {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": None},
+        ),
     ],
 )
 async def test_answers_in_other_forms(content, body, known):
