@@ -35,7 +35,7 @@ class CustomCodec(ObjectCodec):
             copy: Object = orjson.loads(orjson.dumps(obj))
             obj = versions.relabel(copy, versions.storage)
         data = super().encode(obj)
-        return super().encode(with_whole_numbers(obj)) if b".0" in data else data
+        return super().encode(with_whole_numbers(obj)) if b".0" in data or b"e+" in data else data
 
     def entry(self, key: str, value: bytes, revision: int) -> Entry:
         obj = orjson.loads(value)
