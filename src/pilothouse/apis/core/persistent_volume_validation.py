@@ -56,7 +56,7 @@ def validate_volume_spec(
     """Faults of a volume's spec; ``inline`` for one that is not an object of its own."""
     errs: list[FieldError] = []
     if inline:
-        errs += [forbidden(path.child(key), _INLINE) for key in ("claimRef", "capacity") if spec.get(key)]
+        errs += [forbidden(path.child(key), _INLINE) for key in ("claimRef", "capacity") if spec.get(key) is not None]
         if spec.get("csi") is None:
             errs.append(required(path.child("csi"), "has to be specified in the context of inline volumes"))
     modes = spec.get("accessModes") or []

@@ -217,6 +217,14 @@ def test_faults_of_changed_objects(resource: str, old: Object, body: Object, exp
     assert faults(resource, body, old) == expected
 
 
+def test_an_inline_volume_has_no_claim_not_even_an_empty_one() -> None:
+    inline = {"csi": {"driver": "d.example", "volumeHandle": "h"}, "accessModes": ["ReadWriteOnce"], "claimRef": {}}
+    body = {"spec": {**ATTACHMENT["spec"], "source": {"inlineVolumeSpec": inline}}}
+    assert faults("volumeattachments", body) == [
+        "spec.source.inlineVolumeSpec.claimRef: Forbidden: may not be specified in the context of inline volumes"
+    ]
+
+
 def test_a_driver_counts_changes_of_its_spec() -> None:
     strategy = STRATEGIES["csidrivers"]()
     old, obj = made("csidrivers", {"spec": {}}), made("csidrivers", {"spec": {"requiresRepublish": True}})
