@@ -211,7 +211,8 @@ def test_scale_fields_are_checked():
 
 def test_whole_numbers_are_stored_as_integers():
     obj = box(spec={"n": 1.0, "l": [2.0, 2.5, -3.0], "s": "1.0", "big": 1e16, "far": 1e300})
-    assert b'"spec":{"n":1,"l":[2,2.5,-3],"s":"1.0","big":10000000000000000,"far":1e+300}' in CustomCodec(VERSIONS, "v1", None).encode(obj)
+    written = b'"spec":{"n":1,"l":[2,2.5,-3],"s":"1.0","big":10000000000000000,"far":1e+300}'
+    assert written in CustomCodec(VERSIONS, "v1", None).encode(obj)
 
 
 def test_nested_values():
