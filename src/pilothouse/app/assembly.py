@@ -17,8 +17,7 @@ from pilothouse.app.authentication import Authentication
 from pilothouse.app.authorization import Authorization
 from pilothouse.app.chain import Chain, build_chain, enabled_versions
 from pilothouse.app.custom_versions import CustomDefinitions, CustomVersionDocuments
-from pilothouse.app.device_access import GROUP as DEVICES_GROUP
-from pilothouse.app.device_access import DeviceGuard
+from pilothouse.app.device_access import guard_devices
 from pilothouse.app.encryption import Encryption
 from pilothouse.app.escalation import EscalationGuard
 from pilothouse.app.gates import read_gates
@@ -116,7 +115,7 @@ class Assembly:
             review_verbs(self.authentication, self.authorization.authorizer),
             {
                 RBAC_GROUP: EscalationGuard(self.admission, self.authorization),
-                DEVICES_GROUP: DeviceGuard(self.admission, self.storage, self.authorization.authorizer),
+                **guard_devices(self.admission, self.authorization.authorizer, self.storage.gates),
             },
         )
         front = self.chain.aggregator
