@@ -13,8 +13,8 @@ import pytest
 
 HERE = Path(__file__).parent
 AREAS = (
-    "admission", "aggregation", "apply", "authn", "authz", "certificates", "crd", "deletion", "discovery", "flowcontrol",
-    "lifecycle", "lists", "namespaces", "negotiation", "patch", "services", "subresources", "validation",
+    "admission", "aggregation", "apply", "authn", "authz", "certificates", "crd", "deletion", "discovery",
+    "flowcontrol", "lifecycle", "lists", "namespaces", "negotiation", "patch", "services", "subresources", "validation",
 )  # fmt: skip
 
 
