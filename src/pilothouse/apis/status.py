@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import orjson
 
 from pilothouse.apis import types
-from pilothouse.apis.strategy import Context, Object, StatusStrategy, Strategy
+from pilothouse.apis.strategy import Context, Object, StatusStrategy, Strategy, keep
 from pilothouse.machinery.schema.decoding import decode
 
 _RESET: tuple[str, ...] = (
@@ -36,15 +35,6 @@ def clear_status(obj: Object, type_name: str) -> None:
         obj.pop("status", None)
     else:
         obj["status"] = orjson.loads(empty)
-
-
-def keep(obj: Object, old: Mapping[str, Any], *names: str) -> None:
-    """Give these fields the values they had."""
-    for name in names:
-        if name in old:
-            obj[name] = old[name]
-        else:
-            obj.pop(name, None)
 
 
 class StatusKeeper(Strategy):

@@ -211,7 +211,7 @@ class PlainStrategy(Strategy):
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         if "status" in self.subresources:
-            _keep(obj, old, self.status_field)
+            keep(obj, old, self.status_field)
 
 
 class StatusStrategy(Strategy):
@@ -224,7 +224,7 @@ class StatusStrategy(Strategy):
         metadata = obj["metadata"]
         for key in list(obj):
             if key not in ("kind", "apiVersion", "metadata", self.status_field):
-                _keep(obj, old, key)
+                keep(obj, old, key)
         for key in old:
             if key not in obj:
                 obj[key] = old[key]
@@ -233,8 +233,10 @@ class StatusStrategy(Strategy):
         obj["metadata"] = metadata
 
 
-def _keep(obj: Object, old: Object, key: str) -> None:
-    if key in old:
-        obj[key] = old[key]
-    else:
-        obj.pop(key, None)
+def keep(obj: Object, old: Mapping[str, Any], *names: str) -> None:
+    """Give these fields the values they had."""
+    for name in names:
+        if name in old:
+            obj[name] = old[name]
+        else:
+            obj.pop(name, None)

@@ -117,12 +117,10 @@ class ResourceScope(Endpoint):
     def _render(self, entry: Entry) -> bytes:
         """The entry in the endpoint's version, made once and kept with it."""
         assert self.from_hub is not None
-        forms = entry.forms
-        if forms is None:
-            forms = entry.forms = {}
-        data: bytes | None = forms.get(self.form)
+        data: bytes | None = None if entry.forms is None else entry.forms.get(self.form)
         if data is None:
-            data = forms[self.form] = orjson.dumps(self.from_hub(orjson.loads(entry.data)))
+            data = orjson.dumps(self.from_hub(orjson.loads(entry.data)))
+            entry.keep(self.form, data)
         return data
 
     @property

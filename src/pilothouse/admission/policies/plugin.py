@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -20,7 +21,7 @@ from pilothouse.machinery.gvk import GroupResource
 T = TypeVar("T")
 
 
-class PolicyPlugin(Plugin, Generic[T]):
+class PolicyPlugin(Plugin, ABC, Generic[T]):
     """Base of the plug-ins that follow policies; the kinds of policies are named after the plug-in."""
 
     policy_resource: ClassVar[str]
@@ -36,9 +37,9 @@ class PolicyPlugin(Plugin, Generic[T]):
         self.namespaces = environment.objects("", "v1", "namespaces")
         self.params = Params(environment)
 
+    @abstractmethod
     def compile_policy(self, spec: dict[str, Any]) -> T:
         """Compile the expressions of a policy."""
-        raise NotImplementedError
 
     def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:
         """Everything but policies themselves."""

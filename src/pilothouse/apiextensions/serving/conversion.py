@@ -106,15 +106,13 @@ class Rendering:
         data = entry.data
         if data.startswith(self._prefix):
             return data
-        forms = entry.forms
-        if forms is None:
-            forms = entry.forms = {}
-        made: bytes | None = forms.get(self._form)
+        made: bytes | None = None if entry.forms is None else entry.forms.get(self._form)
         if made is None:
             obj = self._load(entry)
             if self._versions.converter is not None:
                 raise ConversionFailed(f"it has not been converted to {self._version} yet")
-            made = forms[self._form] = escape_html(orjson.dumps(self._versions.relabel(obj, self._version)))
+            made = escape_html(orjson.dumps(self._versions.relabel(obj, self._version)))
+            entry.keep(self._form, made)
         return made
 
     async def prepare(self, entries: Sequence[Entry]) -> None:
@@ -124,9 +122,7 @@ class Rendering:
             return
         converted = await self._versions.convert([self._load(entry) for entry in missing], self._version)
         for entry, obj in zip(missing, converted, strict=True):
-            if entry.forms is None:
-                entry.forms = {}
-            entry.forms[self._form] = escape_html(orjson.dumps(obj))
+            entry.keep(self._form, escape_html(orjson.dumps(obj)))
 
     def missing(self, entries: Sequence[Entry]) -> list[Entry]:
         """Those that have to be converted first."""

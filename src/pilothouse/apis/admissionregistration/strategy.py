@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Final
 
 from pilothouse.apis.admissionregistration import bindings, policies, webhooks
 from pilothouse.apis.columns import AGE, NAME
-from pilothouse.apis.status import ResettingStatusStrategy, clear_status, keep
-from pilothouse.apis.strategy import Column, Context, Object, Strategy
+from pilothouse.apis.status import ResettingStatusStrategy, clear_status
+from pilothouse.apis.strategy import Column, Context, Object, Strategy, keep
 from pilothouse.machinery.field_errors import FieldError, Path, invalid
 
 _MANIFESTS: Final = "ManifestBasedAdmissionControlConfig"

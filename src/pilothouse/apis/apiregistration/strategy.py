@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.metadata import validate_names
 from pilothouse.apis.object_names import NameValidator
-from pilothouse.apis.status import StatusKeeper, keep
-from pilothouse.apis.strategy import Column, Context, Object, StatusStrategy, Strategy
+from pilothouse.apis.status import StatusKeeper
+from pilothouse.apis.strategy import Column, Context, Object, StatusStrategy, Strategy, keep
 from pilothouse.apis.validating import well_formed
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, required

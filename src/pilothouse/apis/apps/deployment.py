@@ -21,8 +21,7 @@ from pilothouse.apis.apps.workload import (
 from pilothouse.apis.core.internal_form import internal_form
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_for_template
 from pilothouse.apis.integers import parse_integer
-from pilothouse.apis.status import keep
-from pilothouse.apis.strategy import Context, Object, StatusStrategy, Strategy
+from pilothouse.apis.strategy import Context, Object, StatusStrategy, Strategy, keep
 from pilothouse.apis.validating import NEGATIVE, non_negative
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required

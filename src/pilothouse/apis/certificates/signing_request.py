@@ -16,8 +16,8 @@ from pilothouse.apis.certificates.x509 import check_certificates, check_request
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.pod_spec.signers import validate_signer_name
 from pilothouse.apis.faults import Faults
-from pilothouse.apis.status import clear_status, keep
-from pilothouse.apis.strategy import Column, Context, Object, Strategy
+from pilothouse.apis.status import clear_status
+from pilothouse.apis.strategy import Column, Context, Object, Strategy, keep
 from pilothouse.apis.validating import repeats
 from pilothouse.machinery import times
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, not_supported, required

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.flowcontrol.level_validation import validate_priority_level
 from pilothouse.apis.flowcontrol.validation import validate_flow_schema, validate_status
-from pilothouse.apis.status import StatusKeeper, keep
-from pilothouse.apis.strategy import Column, Context, Doc, Object, StatusStrategy, Strategy
+from pilothouse.apis.status import StatusKeeper
+from pilothouse.apis.strategy import Column, Context, Doc, Object, StatusStrategy, Strategy, keep
 from pilothouse.machinery.field_errors import FieldError
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pilothouse.apis.conditions import validate_conditions
+from pilothouse.apis.core.pod_spec.responders import validate_participant
 from pilothouse.apis.faults import Faults
 from pilothouse.apis.lifecycle.responders import LIMIT, Progress, validate_responders
 from pilothouse.apis.resource.formats import check_uuid
@@ -32,7 +33,6 @@ _MESSAGE_LIMIT: Final = 4000
 _HIGHEST: Final = 100_000
 _CLEARED: Final = "field cannot be cleared once set"
 _MODIFIED: Final = "field cannot be modified once set"
-_RESERVED: Final = ("k8s.io", "kubernetes.io")
 
 
 def validate_eviction(obj: Object, old: Object | None = None) -> list[FieldError]:
@@ -49,7 +49,7 @@ def validate_eviction_request(obj: Object, old: Object | None = None) -> list[Fi
     requester, where = spec.get("requester", ""), _SPEC.child("requester")
     if before is None or faults.keep_declared(where, requester, before.get("requester", "")):
         if before is None:
-            _validate_requester(requester, where, faults.declared)
+            validate_participant(requester, where, faults.declared)
     elif not requester:
         faults.declared.append(required(where))
     intent = spec.get("intent", "")
@@ -75,24 +75,6 @@ def _validate_target(spec: Object, old: Object | None, faults: Faults) -> None:
         check_uuid(uid, where.child("uid"), faults.declared)
     else:
         faults.declared.append(required(where.child("uid")))
-
-
-def _validate_requester(requester: str, path: Path, errs: list[FieldError]) -> None:
-    if not requester:
-        errs.append(required(path))
-        return
-    domain = requester.partition("/")[0].lower().strip().rstrip(".")
-    if any(domain == suffix or domain.endswith(f".{suffix}") for suffix in _RESERVED):
-        reserved = ", ".join(f"*.{suffix}" for suffix in _RESERVED)
-        errs.append(invalid(path, requester, f"domain names {reserved} are reserved"))
-    _check_prefixed_key(requester, path, errs)
-
-
-def _check_prefixed_key(key: str, path: Path, errs: list[FieldError]) -> None:
-    messages = names.check_label_key(key)
-    if not messages and "/" not in key:
-        messages = ["must include a prefix (e.g. 'example.com/key')"]
-    errs += (invalid(path, key, message) for message in messages)
 
 
 def _check_choice(value: str, choices: tuple[str, ...], path: Path, errs: list[FieldError]) -> None:
@@ -184,7 +166,7 @@ def _declare_name(item: Object, old: Object | None, path: Path, errs: list[Field
     if old is not None:
         return
     if name:
-        _check_prefixed_key(name, path.child("name"), errs)
+        errs += (invalid(path.child("name"), name, message) for message in names.check_prefixed_label_key(name))
     else:
         errs.append(required(path.child("name")))
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.apis import types
+from pilothouse.endpoints.output.objects import served_data
 from pilothouse.endpoints.output.rows import make_all, partial_metadata
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.machinery import protobuf
@@ -45,7 +46,6 @@ class MessageMaker:
 
     def __init__(self, scope: ResourceScope) -> None:
         self._scope, self._key = scope, f"{scope.api_version} pb"
-        self._struct = types.struct_of(scope.api_version, scope.kind.kind)
 
     def find(self, entry: Entry) -> bytes | None:
         """The kept message."""
@@ -54,12 +54,11 @@ class MessageMaker:
 
     def make(self, entry: Entry) -> bytes:
         """The message, kept from now on unless it is large."""
-        render = self._scope.render
-        message = protobuf.encode_message(self._struct, orjson.loads(entry.data if render is None else render(entry)))
+        scope = self._scope
+        struct = types.struct_of(scope.api_version, scope.kind.kind)
+        message = protobuf.encode_message(struct, orjson.loads(served_data(scope, entry)))
         if len(message) <= _LONGEST_KEPT:
-            if entry.forms is None:
-                entry.forms = {}
-            entry.forms[self._key] = message
+            entry.keep(self._key, message)
         return message
 
 
@@ -67,19 +66,17 @@ class MetadataMessageMaker:
     """Makes PartialObjectMetadata messages of entries, of custom ones too."""
 
     def __init__(self, scope: ResourceScope) -> None:
-        self._scope, self._key = scope, f"{scope.api_version} pb"
+        self._scope, self._whole = scope, MessageMaker(scope)
         self._struct = types.struct("meta.v1.PartialObjectMetadata")
 
     def find(self, entry: Entry) -> bytes | None:
         """The beginning of the kept message: an object's metadata is its first field, as it is here."""
-        forms = entry.forms
-        message: bytes | None = None if forms is None else forms.get(self._key)
+        message = self._whole.find(entry)
         if message is None or self._scope.strategy.hidden_annotations or not message.startswith(_METADATA):
             return None
         return message[: protobuf.skip(message, 0, len(message))]
 
     def make(self, entry: Entry) -> bytes:
         """From the decoded object."""
-        render = self._scope.render
-        obj = orjson.loads(entry.data if render is None else render(entry))
+        obj = orjson.loads(served_data(self._scope, entry))
         return protobuf.encode_message(self._struct, {"metadata": partial_metadata(self._scope, obj["metadata"])})

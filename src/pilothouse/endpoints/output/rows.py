@@ -83,7 +83,7 @@ class MetadataMaker:
         shown = escape_html(orjson.dumps(partial_metadata(self._scope, obj["metadata"])))
         start = data.find(_KEY) + len(_KEY)
         if data.startswith(shown, start):
-            _keep(entry, self._key, (self._scope.form, start, start + len(shown)))
+            entry.keep(self._key, (self._scope.form, start, start + len(shown)))
         return b"%b%b}" % (self._head, shown)
 
 
@@ -136,7 +136,7 @@ class RowMaker:
             return (self._encode(obj),)
         pieces = _split(head, recording.instants)
         if self._keep_rows and len(head) <= _LONGEST_KEPT:
-            _keep(entry, self._key, (self._columns, *pieces))
+            entry.keep(self._key, (self._columns, *pieces))
         return pieces
 
     def _encode(self, obj: dict[str, Any]) -> bytes:
@@ -171,9 +171,3 @@ def _split(head: bytes, instants: list[Instant]) -> list[bytes | Instant]:
     for each in others:
         pieces += (instants[int(each[:_DIGITS])], each[_DIGITS:])
     return pieces
-
-
-def _keep(entry: Entry, key: str, value: Any) -> None:
-    if entry.forms is None:
-        entry.forms = {}
-    entry.forms[key] = value

@@ -10,6 +10,7 @@ and selector are is the business of the two kinds of parents: built-in workloads
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Final
 
 import orjson
@@ -31,7 +32,7 @@ def make_scale(parent: Object, wanted: int | None, have: int, selector: str) -> 
     return {"metadata": metadata, "spec": {"replicas": wanted} if wanted else {}, "status": status}
 
 
-class ScaleStore(Store):
+class ScaleStore(Store, ABC):
     """Shows the scales of another store's objects, and changes these through their scales."""
 
     conditional: ClassVar[bool] = False
@@ -43,9 +44,9 @@ class ScaleStore(Store):
         self._parent = parent
         self._paths = paths
 
+    @abstractmethod
     def scale_of(self, parent: Object) -> Object:
         """The scale of an object."""
-        raise NotImplementedError
 
     def scale_to_show(self, parent: Object) -> Object:
         """The scale that a read answers with."""
@@ -58,9 +59,9 @@ class ScaleStore(Store):
     def check(self, scale: Object, metadata: dict[str, Any]) -> None:
         """Refuse a scale that the parent, of which this is the metadata, cannot have."""
 
+    @abstractmethod
     def with_replicas(self, parent: Object, replicas: int) -> Object:
         """The parent with other replicas; the one given stays as it is."""
-        raise NotImplementedError
 
     async def get(self, namespace: str, name: str, version: str = "") -> Entry:
         entry = await self._parent.get(namespace, name, version)

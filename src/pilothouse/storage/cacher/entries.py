@@ -53,6 +53,12 @@ class Entry:
         self.labels, self.fields = labels, fields
         self.forms: dict[Any, Any] | None = None
 
+    def keep(self, name: Any, form: Any) -> None:
+        """Keep a further encoding, or something else made from this state."""
+        if self.forms is None:
+            self.forms = {}
+        self.forms[name] = form
+
     def __repr__(self) -> str:
         return f"Entry({self.key!r}, {self.revision})"
 

@@ -34,11 +34,12 @@ def validate_responders(responders: list[Struct], old: list[Struct], path: Path,
         names.add(name)
     for position, responder in enumerate(responders):
         if responder not in old:
-            _validate_name(responder.get("name", ""), path.index(position).child("name"), errs)
+            validate_participant(responder.get("name", ""), path.index(position).child("name"), errs)
             _validate_priority(responder.get("priority"), path.index(position).child("priority"), errs)
 
 
-def _validate_name(name: str, path: Path, errs: list[FieldError]) -> None:
+def validate_participant(name: str, path: Path, errs: list[FieldError]) -> None:
+    """Faults of the name of who asks for evictions or reacts to them."""
     if not name:
         errs.append(required(path))
         return
