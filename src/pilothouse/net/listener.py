@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Callable
 
 from pilothouse.net.server import HttpServer
+from pilothouse.net.tls_transport import Handshake, TlsTransport
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class Listener:
         self._max_handshakes = max_handshakes
         self._silent: dict[int, tuple[socket.socket, asyncio.TimerHandle]] = {}
         self._connecting: set[asyncio.Task[None]] = set()
+        self._handshakes: set[Handshake] = set()
         self._accepting = False
 
     @property
@@ -86,10 +88,12 @@ class Listener:
         self._silent.clear()
         for task in self._connecting:
             task.cancel()
+        for handshake in list(self._handshakes):
+            handshake.abandon()
         self._sock.close()
 
     async def wait_stopped(self) -> None:
-        """After `stop`: wait until no handshake is under way."""
+        """After `stop`: wait until no connection is being made."""
         if self._connecting:
             await asyncio.wait(self._connecting)
 
@@ -119,13 +123,13 @@ class Listener:
             self.start()
 
     def _admit(self, sock: socket.socket) -> None:
-        if len(self._silent) + len(self._connecting) >= self._max_handshakes:
+        if len(self._silent) + len(self._handshakes) >= self._max_handshakes:
             sock.close()
             return
         sock.setblocking(False)
         _tune(sock)
         if self._tls is None:
-            self._connect(sock, None)
+            self._connect_plain(sock)
             return
         timer = self._loop.call_later(self._handshake_timeout, self._give_up, sock)
         self._silent[sock.fileno()] = sock, timer
@@ -155,6 +159,20 @@ class Listener:
         else:
             self._connect(sock, self._tls())
 
+    def _connect(self, sock: socket.socket, context: ssl.SSLContext) -> None:
+        try:
+            handshake = Handshake(self._loop, sock, context, self._handshake_timeout, self._shaken)
+        except OSError as error:  # the client has gone again
+            logger.debug("TLS handshake failed: %s", error)
+            sock.close()
+        else:
+            self._handshakes.add(handshake)
+
+    def _shaken(self, handshake: Handshake, sock: ssl.SSLSocket | None) -> None:
+        self._handshakes.discard(handshake)
+        if sock is not None:
+            TlsTransport(self._loop, sock, self._server.protocol())
+
     def _answer_plain(self, sock: socket.socket) -> None:
         try:
             sock.recv(65536)  # a socket closed with unread input resets the connection and loses the answer
@@ -163,19 +181,15 @@ class Listener:
             pass
         sock.close()
 
-    def _connect(self, sock: socket.socket, context: ssl.SSLContext | None) -> None:
-        task = self._loop.create_task(self._handshake(sock, context))
+    def _connect_plain(self, sock: socket.socket) -> None:
+        task = self._loop.create_task(self._hand_to_loop(sock))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
 
-    async def _handshake(self, sock: socket.socket, context: ssl.SSLContext | None) -> None:
-        timeout = self._handshake_timeout if context is not None else None
+    async def _hand_to_loop(self, sock: socket.socket) -> None:
         try:
-            await self._loop.connect_accepted_socket(
-                self._server.protocol, sock, ssl=context, ssl_handshake_timeout=timeout
-            )
-        except (TimeoutError, OSError, ssl.SSLError) as error:
-            logger.debug("TLS handshake failed: %s", error)
+            await self._loop.connect_accepted_socket(self._server.protocol, sock)
+        except OSError:
             sock.close()
         except asyncio.CancelledError:
             sock.close()

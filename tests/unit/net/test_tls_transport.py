@@ -1,0 +1,264 @@
+"""A TLS connection over a real socket, with a client that reads as it likes."""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import uvloop
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilothouse.net.tls_transport import Handshake, TlsTransport
+
+WITHIN = 10.0
+
+
+class Recording(asyncio.BufferedProtocol):
+    """Notes everything a transport tells it."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray(65536)
+        self.input = b""
+        self.told: list[str] = []
+        self.error: Exception | None = None
+        self.lost = asyncio.get_running_loop().create_future()
+        self.changed = asyncio.Event()
+        self.busy = False
+        self.broken = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self.broken:
+            raise RuntimeError("broken on purpose")
+        self.input += self.buffer[:nbytes]
+        self.changed.set()
+
+    def eof_received(self) -> None:
+        self.note("eof")
+
+    def pause_writing(self) -> None:
+        self.note("pause")
+
+    def resume_writing(self) -> None:
+        self.note("resume")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        assert not self.busy, "told from within a call"
+        self.error = exc
+        self.note("lost")
+        self.lost.set_result(None)
+
+    def note(self, what: str) -> None:
+        self.told.append(what)
+        self.changed.set()
+
+    async def until(self, met: Callable[[], object]) -> None:
+        async with asyncio.timeout(WITHIN):
+            while not met():
+                self.changed.clear()
+                await self.changed.wait()
+
+
+class Peer:
+    """The client's end: a socket that is read only when asked."""
+
+    def __init__(self, sock: ssl.SSLSocket) -> None:
+        self.sock = sock
+
+    async def send(self, data: bytes) -> None:
+        await asyncio.to_thread(self.sock.sendall, data)
+
+    async def read(self, count: int) -> bytes:
+        return await asyncio.to_thread(self._read, count)
+
+    def _read(self, count: int) -> bytes:
+        pieces = []
+        while count > 0 and (piece := self.sock.recv(min(count, 100_000))):
+            pieces.append(piece)
+            count -= len(piece)
+        return b"".join(pieces)
+
+
+@asynccontextmanager
+async def connected(pki: tuple[ssl.SSLContext, ssl.SSLContext]) -> AsyncIterator[tuple[TlsTransport, Recording, Peer]]:
+    served, trusted = pki
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        raw = socket.create_connection(listening.getsockname())
+        accepted, _ = listening.accept()
+    raw.settimeout(WITHIN)
+    accepted.setblocking(False)
+    done: asyncio.Future[ssl.SSLSocket | None] = loop.create_future()
+    Handshake(loop, accepted, served, WITHIN, lambda _, sock: done.set_result(sock))
+    client = await asyncio.to_thread(trusted.wrap_socket, raw, server_hostname="localhost")
+    sock = await done
+    assert sock is not None
+    protocol = Recording()
+    transport = TlsTransport(loop, sock, protocol)
+    try:
+        yield transport, protocol, Peer(client)
+    finally:
+        client.close()
+        transport.abort()
+        await asyncio.wait_for(protocol.lost, WITHIN)
+        assert protocol.told.count("lost") == 1
+        assert sock.fileno() == -1
+
+
+@pytest.fixture(scope="module")
+def pki(authority: Any) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    served.load_cert_chain(*authority.issue("localhost", "localhost"))
+    return served, ssl.create_default_context(cafile=authority.file)
+
+
+def fill(transport: TlsTransport, protocol: Recording, piece: bytes = bytes(50_000)) -> int:
+    """Write until the protocol is told to stop; how much that was."""
+    protocol.busy, written = True, 0
+    while protocol.told[-1:] != ["pause"]:
+        transport.write(piece)
+        written += len(piece)
+    protocol.busy = False
+    return written
+
+
+async def test_pieces_arrive_in_order_through_a_slow_client(pki: Any) -> None:
+    async with connected(pki) as (transport, protocol, peer):
+        written = fill(transport, protocol)
+        assert transport.get_write_buffer_size() > transport.get_write_buffer_limits()[1]
+        for number in range(2000):
+            transport.write(b"%07d" % number)
+        received = await peer.read(written + 14_000)
+        assert received[written:] == b"".join(b"%07d" % number for number in range(2000))
+        await protocol.until(lambda: protocol.told[-1] == "resume")
+        assert transport.get_write_buffer_size() == 0
+        transport.write(b"and on")
+        assert await peer.read(6) == b"and on"
+        assert protocol.told == ["pause", "resume"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    pieces=st.lists(st.integers(0, 300_000), min_size=1, max_size=30),
+    lines=st.lists(st.integers(0, 40_000), min_size=1, max_size=4),
+    pauses=st.sets(st.integers(0, 29)),
+)
+def test_whatever_is_written_is_what_arrives(pki: Any, pieces: list[int], lines: list[int], pauses: set[int]) -> None:
+    async def exchange() -> None:
+        async with connected(pki) as (transport, _, peer):
+            expected = []
+            for number, size in enumerate(pieces):
+                expected.append(bytes([number]) * size)
+                transport.write(expected[-1])
+                if number in pauses:
+                    await asyncio.sleep(0)
+            expected += [bytes([100 + number]) * size for number, size in enumerate(lines)]
+            transport.writelines(expected[-len(lines) :])
+            transport.close()
+            transport.write(b"too late")
+            assert await peer.read(20_000_000) == b"".join(expected)
+
+    uvloop.run(exchange())
+
+
+async def test_closing_sends_what_is_buffered_first(pki: Any) -> None:
+    async with connected(pki) as (transport, protocol, peer):
+        written = fill(transport, protocol)
+        protocol.busy = True
+        transport.close()
+        protocol.busy = False
+        assert transport.is_closing()
+        assert len(await peer.read(written + 1)) == written
+        assert protocol.told[0] == "pause"
+        assert "lost" not in protocol.told, "the client's own goodbye is awaited"
+        peer.sock.close()
+        await protocol.until(lambda: protocol.told[-1] == "lost")
+        assert protocol.error is None
+
+
+async def test_an_answer_survives_input_nobody_read(pki: Any) -> None:
+    async with connected(pki) as (transport, protocol, peer):
+        transport.pause_reading()
+        sending = asyncio.create_task(peer.send(bytes(8_000_000)))
+        transport.write(b"enough!")
+        transport.close()
+        assert await peer.read(100) == b"enough!"
+        await sending
+        assert protocol.input == b""
+
+
+async def test_nothing_is_read_while_reading_is_paused(pki: Any) -> None:
+    async with connected(pki) as (transport, protocol, peer):
+        await peer.send(b"one")
+        await protocol.until(lambda: protocol.input == b"one")
+        transport.pause_reading()
+        assert not transport.is_reading()
+        await peer.send(b"two" * 20_000)
+        transport.write(b"still writing")
+        assert await peer.read(13) == b"still writing"
+        assert protocol.input == b"one"
+        transport.resume_reading()
+        await protocol.until(lambda: protocol.input == b"one" + b"two" * 20_000)
+
+
+@pytest.mark.parametrize("goodbye", [True, False], ids=["with a goodbye", "cut off"])
+async def test_a_client_that_leaves(pki: Any, goodbye: bool) -> None:
+    async with connected(pki) as (_, protocol, peer):
+        if goodbye:
+            await asyncio.to_thread(peer.sock.unwrap)
+        else:
+            socket.socket.shutdown(peer.sock, socket.SHUT_RDWR)
+        await protocol.until(lambda: protocol.told == ["eof", "lost"])
+        assert protocol.error is None
+
+
+async def test_a_client_that_resets_while_we_write(pki: Any) -> None:
+    async with connected(pki) as (transport, protocol, peer):
+        fill(transport, protocol)
+        peer.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+        peer.sock.close()
+        await protocol.until(lambda: protocol.told[-1] == "lost")
+        assert isinstance(protocol.error, OSError)
+        transport.write(b"into the void")
+        assert transport.get_write_buffer_size() == 0
+
+
+async def test_noise_in_a_session_ends_it(pki: Any) -> None:
+    async with connected(pki) as (_, protocol, peer):
+        with socket.socket(fileno=peer.sock.detach()) as raw:
+            raw.setblocking(True)
+            raw.sendall(b"\x17\x03\x03\x00\x20" + bytes(32))
+            await protocol.until(lambda: protocol.told == ["lost"])
+        assert isinstance(protocol.error, ssl.SSLError)
+
+
+async def test_a_protocol_that_fails_loses_its_connection_only(pki: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async with connected(pki) as (_, protocol, peer):
+        protocol.broken = True
+        with caplog.at_level(logging.CRITICAL, "pilothouse.net.tls_transport"):
+            await peer.send(b"anything")
+            await protocol.until(lambda: protocol.told == ["lost"])
+        assert isinstance(protocol.error, RuntimeError)
+
+
+async def test_a_handshake_that_is_abandoned(pki: Any) -> None:
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.create_connection(listening.getsockname()) as raw:
+        accepted, _ = listening.accept()
+        accepted.setblocking(False)
+        ends: list[object] = []
+        handshake = Handshake(loop, accepted, pki[0], WITHIN, lambda _, sock: ends.append(sock))
+        handshake.abandon()
+        assert ends == [None]
+        raw.settimeout(WITHIN)
+        assert raw.recv(1) == b""
