@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Callable
 
 from pilothouse.net.server import HttpServer
-from pilothouse.net.tls_transport import Handshake, TlsTransport
+from pilothouse.net.tls_transport import Handshake, Session, TlsTransport
 
 logger = logging.getLogger(__name__)
 
@@ -160,18 +160,12 @@ class Listener:
             self._connect(sock, self._tls())
 
     def _connect(self, sock: socket.socket, context: ssl.SSLContext) -> None:
-        try:
-            handshake = Handshake(self._loop, sock, context, self._handshake_timeout, self._shaken)
-        except OSError as error:  # the client has gone again
-            logger.debug("TLS handshake failed: %s", error)
-            sock.close()
-        else:
-            self._handshakes.add(handshake)
+        self._handshakes.add(Handshake(self._loop, sock, context, self._handshake_timeout, self._shaken))
 
-    def _shaken(self, handshake: Handshake, sock: ssl.SSLSocket | None) -> None:
+    def _shaken(self, handshake: Handshake, session: Session | None) -> None:
         self._handshakes.discard(handshake)
-        if sock is not None:
-            TlsTransport(self._loop, sock, self._server.protocol())
+        if session is not None:
+            TlsTransport(self._loop, session, self._server.protocol())
 
     def _answer_plain(self, sock: socket.socket) -> None:
         try:

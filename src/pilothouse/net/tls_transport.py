@@ -1,8 +1,8 @@
-"""A TLS connection that encrypts straight into its socket.
+"""A TLS connection: one step from the socket to the protocol, one from the protocol to the socket.
 
-The loop's own TLS passes every piece through two memory buffers and a state machine between them; to write a short
-answer or a watch event that costs as much again as the encryption. Here OpenSSL reads from and writes to the socket
-itself, and the loop only says when that may go on (see docs/investigations/watch-fan-out.md).
+The loop's own TLS has a state machine and queues between the two, which cost as much as the encryption when what is
+written is short, as most answers and watch events are. Here what the protocol writes is encrypted and sent in the same
+call (see docs/investigations/watch-fan-out.md).
 
 What is guaranteed: pieces leave in the order in which they were written; nothing is read while reading is paused;
 the protocol hears `connection_lost` exactly once, never from within a call of its own; `close` sends what is buffered,
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 import ssl
 from collections import deque
@@ -24,20 +23,36 @@ from typing import Any, Final
 
 logger = logging.getLogger(__name__)
 
-_RECORD: Final = 16 * 1024  # what TLS puts into one record at most
-_RECORDS_A_TURN: Final = 16
 _READ: Final = 64 * 1024
-_JOINED: Final = 60 * 1024
-_HIGH_WATER: Final = 64 * 1024
-_LOW_WATER: Final = 16 * 1024
+_RECORD: Final = 16 * 1024  # what TLS puts into one record at most
+_SENDS_A_TURN: Final = 16
+_HIGH_WATER: Final = 256 * 1024
+_LOW_WATER: Final = 64 * 1024
 _FLUSH_SECONDS: Final = 30.0  # how long a closed connection may take to send what is buffered
 _FAREWELL_SECONDS: Final = 2.0
+_NOT_NOW: Final = (BlockingIOError, InterruptedError)
+
+
+class Session:
+    """A socket and the encryption between it and us."""
+
+    __slots__ = ("incoming", "outgoing", "sock", "tls")
+
+    def __init__(self, sock: socket.socket, context: ssl.SSLContext) -> None:
+        self.sock = sock
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
+
+    def answer(self) -> None:
+        """Send what the protocol of TLS wants to say, to a client that has room for these few kilobytes or is gone."""
+        with suppress(OSError):
+            self.sock.send(self.outgoing.read())
 
 
 class Handshake:
-    """The beginning of a TLS connection: `done` gets the socket once, or None if there will be no connection."""
+    """The beginning of a TLS connection: `done` gets the session once, or None if there will be no connection."""
 
-    __slots__ = ("_done", "_fd", "_loop", "_sock", "_timer", "_writing")
+    __slots__ = ("_done", "_fd", "_loop", "_session", "_timer")
 
     def __init__(
         self,
@@ -45,49 +60,46 @@ class Handshake:
         sock: socket.socket,
         context: ssl.SSLContext,
         seconds: float,
-        done: Callable[[Handshake, ssl.SSLSocket | None], None],
+        done: Callable[[Handshake, Session | None], None],
     ) -> None:
         """Take over a connected, non-blocking socket."""
         self._loop = loop
-        self._sock = context.wrap_socket(
-            sock, server_side=True, do_handshake_on_connect=False, suppress_ragged_eofs=False
-        )
-        self._fd = self._sock.fileno()
+        self._session = Session(sock, context)
+        self._fd = sock.fileno()
         self._done = done
-        self._writing = False
         self._timer = loop.call_later(seconds, self.abandon)
-        loop.add_reader(self._fd, self._step)
+        loop.add_reader(self._fd, self._readable)
 
     def abandon(self) -> None:
         """End it without a connection."""
         self._leave()
-        self._sock.close()
+        self._session.sock.close()
         self._done(self, None)
 
-    def _step(self) -> None:
+    def _readable(self) -> None:
+        session = self._session
         try:
-            self._sock.do_handshake()
+            data = session.sock.recv(_READ)
+            if not data:
+                raise ConnectionResetError("closed by the client")
+            session.incoming.write(data)
+            session.tls.do_handshake()
+            session.answer()
+        except _NOT_NOW:
+            return
         except ssl.SSLWantReadError:
-            return
-        except ssl.SSLWantWriteError:
-            if not self._writing:
-                self._writing = True
-                self._loop.add_writer(self._fd, self._step)
-            return
+            session.answer()
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError; ValueError: a name that is none
             logger.debug("TLS handshake failed: %s", error)
-            with suppress(OSError):
-                os.read(self._fd, _READ)  # a socket closed over unread input resets the connection and loses the alert
+            session.answer()  # the alert
             self.abandon()
-            return
-        self._leave()
-        self._done(self, self._sock)
+        else:
+            self._leave()
+            self._done(self, session)
 
     def _leave(self) -> None:
         self._timer.cancel()
         self._loop.remove_reader(self._fd)
-        if self._writing:
-            self._loop.remove_writer(self._fd)
 
 
 class TlsTransport(asyncio.Transport):
@@ -96,35 +108,32 @@ class TlsTransport(asyncio.Transport):
     __slots__ = (
         "_buffer",
         "_buffered",
-        "_clear",
         "_closing",
         "_fd",
         "_input_ended",
         "_loop",
         "_lost",
+        "_outgoing",
         "_protocol",
         "_protocol_paused",
         "_reading",
         "_session",
         "_sock",
-        "_stuck",
         "_timer",
+        "_tls",
         "_writing",
     )
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, sock: ssl.SSLSocket, protocol: asyncio.BufferedProtocol
-    ) -> None:
-        """Take over a socket whose handshake is done, and tell the protocol."""
+    def __init__(self, loop: asyncio.AbstractEventLoop, session: Session, protocol: asyncio.BufferedProtocol) -> None:
+        """Take over a session whose handshake is done, and tell the protocol."""
         super().__init__()
         self._loop = loop
-        self._sock = sock
-        self._session: Any = sock._sslobj  # type: ignore[attr-defined]  # as `sock` does it, without its detours
-        self._clear: Any = self._session  # None once a piece may not go straight into it any more
-        self._fd = sock.fileno()
+        self._session = session
+        self._sock, self._outgoing = session.sock, session.outgoing
+        self._tls: Any = session.tls._sslobj  # type: ignore[attr-defined]  # what `tls` calls, without its detours
+        self._fd = session.sock.fileno()
         self._protocol = protocol
-        self._buffer: deque[bytes] = deque()
-        self._stuck: bytes | None = None  # begun and refused: OpenSSL wants to see this very piece again
+        self._buffer: deque[bytes] = deque()  # encrypted already
         self._buffered = 0
         self._protocol_paused = False
         self._input_ended = False
@@ -135,9 +144,13 @@ class TlsTransport(asyncio.Transport):
         self._reading = True  # the loop calls `_readable`, or `_discard` at the end
         loop.add_reader(self._fd, self._readable)
         protocol.connection_made(self)
+        if session.incoming.pending:
+            loop.call_soon(self._decrypt)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        if name in ("ssl_object", "socket"):
+        if name == "ssl_object":
+            return self._session.tls
+        if name == "socket":
             return self._sock
         with suppress(OSError):  # a client that is gone already has no name
             if name == "peername":
@@ -166,19 +179,29 @@ class TlsTransport(asyncio.Transport):
         if not self._reading and not self._closing:
             self._reading = True
             self._loop.add_reader(self._fd, self._readable)
+            self._loop.call_soon(self._decrypt)
 
     def _readable(self) -> None:
-        protocol = self._protocol
-        for _ in range(_RECORDS_A_TURN):
+        try:
+            data = self._sock.recv(_READ)
+        except _NOT_NOW:
+            return
+        except OSError as error:
+            self._vanish(error)
+            return
+        if data:
+            self._session.incoming.write(data)
+            self._decrypt()
+        else:
+            self._end_input()
+
+    def _decrypt(self) -> None:
+        incoming, protocol, read = self._session.incoming, self._protocol, self._tls.read
+        while self._reading and not self._closing and (incoming.pending or self._tls.pending()):
             try:
-                count = self._session.read(_RECORD, protocol.get_buffer(_RECORD))
+                count = read(_RECORD, protocol.get_buffer(_RECORD))
             except ssl.SSLWantReadError:
-                return
-            except ssl.SSLWantWriteError:
-                self._await_writable()
-                return
-            except ssl.SSLEOFError:
-                count = 0
+                break
             except OSError as error:
                 self._vanish(error)
                 return
@@ -191,9 +214,8 @@ class TlsTransport(asyncio.Transport):
                 logger.exception("a connection failed over its input")
                 self._vanish(error)
                 return
-            # A shorter record is likely the last; if it was not, the loop calls again.
-            if count < _RECORD or not self._reading or self._closing:
-                return
+        if self._outgoing.pending and not self._closing:
+            self._send(self._outgoing.read())  # what the protocol of TLS wants to say
 
     def _end_input(self) -> None:
         self._input_ended = True
@@ -209,94 +231,82 @@ class TlsTransport(asyncio.Transport):
     # Writing
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        session = self._clear
-        if session is None or not data:
-            self._append(data)
+        if self._closing or not data:
             return
         try:
-            session.write(data)
-        except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
-            self._clear = None
-            self._stuck = bytes(data)
-            self._buffered = len(data)
-            self._await_writable()
-            self._pause_protocol()
+            self._tls.write(data)
         except OSError as error:
             self._vanish(error)
+        else:
+            self._send(self._outgoing.read())
 
     def writelines(self, pieces: Iterable[bytes | bytearray | memoryview]) -> None:
-        """Write pieces of which the first is short: it shares its record with the beginning of the next."""
-        first, *others = pieces
-        for other in others:
-            room = max(_RECORD - len(first), 0)
-            self.write(b"".join((first, memoryview(other)[:room])))
-            first = memoryview(other)[room:]
-        self.write(first)
+        if self._closing:
+            return
+        try:
+            for piece in pieces:
+                if piece:
+                    self._tls.write(piece)
+        except OSError as error:
+            self._vanish(error)
+        else:
+            self._send(self._outgoing.read())
 
-    def _append(self, data: bytes | bytearray | memoryview) -> None:
-        if data and not self._closing:
-            self._buffer.append(bytes(data))
-            self._buffered += len(data)
-            self._pause_protocol()
+    def _send(self, piece: bytes) -> None:
+        if self._buffered:
+            self._keep(piece)
+            return
+        try:
+            sent = self._sock.send(piece)
+        except _NOT_NOW:
+            self._keep(piece)
+        except OSError as error:
+            self._vanish(error)
+        else:
+            if sent < len(piece):
+                self._keep(piece[sent:])
 
-    def _await_writable(self) -> None:
+    def _keep(self, piece: bytes) -> None:
+        self._buffer.append(piece)
+        self._buffered += len(piece)
         if not self._writing:
             self._writing = True
             self._loop.add_writer(self._fd, self._writable)
+        if self._buffered > _HIGH_WATER and not self._protocol_paused:
+            self._protocol_paused = True
+            self._protocol.pause_writing()
 
     def _writable(self) -> None:
-        for _ in range(_RECORDS_A_TURN):
-            piece = self._stuck
-            if piece is None:
-                if not self._buffer:
-                    break
-                piece = self._next_piece()
+        buffer = self._buffer
+        for _ in range(_SENDS_A_TURN):
+            if not buffer:
+                break
             try:
-                self._session.write(piece)
-            except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
-                self._stuck = piece
+                sent = self._sock.send(buffer[0])
+            except _NOT_NOW:
                 return
             except OSError as error:
                 self._vanish(error)
                 return
-            self._stuck = None
-            self._buffered -= len(piece)
-            self._resume_protocol()
-        if not self._buffered and self._writing:
+            self._buffered -= sent
+            if sent < len(buffer[0]):
+                buffer[0] = buffer[0][sent:]
+                return
+            buffer.popleft()
+            if self._protocol_paused and self._buffered <= _LOW_WATER:
+                self._protocol_paused = False
+                self._protocol.resume_writing()
+        if not buffer and self._writing:
             self._writing = False
             self._loop.remove_writer(self._fd)
             if self._closing:
                 self._say_goodbye()
-            else:
-                self._clear = self._session
-
-    def _next_piece(self) -> bytes:
-        buffer = self._buffer
-        piece = buffer.popleft()
-        if not buffer or len(piece) + len(buffer[0]) > _JOINED:
-            return piece
-        pieces, size = [piece], len(piece)
-        while buffer and size + len(buffer[0]) <= _JOINED:
-            piece = buffer.popleft()
-            pieces.append(piece)
-            size += len(piece)
-        return b"".join(pieces)
 
     def get_write_buffer_size(self) -> int:
         return self._buffered
 
     def get_write_buffer_limits(self) -> tuple[int, int]:
         return _LOW_WATER, _HIGH_WATER
-
-    def _pause_protocol(self) -> None:
-        if self._buffered > _HIGH_WATER and not self._protocol_paused:
-            self._protocol_paused = True
-            self._protocol.pause_writing()
-
-    def _resume_protocol(self) -> None:
-        if self._protocol_paused and self._buffered <= _LOW_WATER:
-            self._protocol_paused = False
-            self._protocol.resume_writing()
 
     # The end
 
@@ -307,7 +317,6 @@ class TlsTransport(asyncio.Transport):
         if self._closing:
             return
         self._closing = True
-        self._clear = None
         self._stop_reading()
         self._timer = self._loop.call_later(_FLUSH_SECONDS, self._vanish, None)
         if not self._buffered:
@@ -319,9 +328,10 @@ class TlsTransport(asyncio.Transport):
     def _say_goodbye(self) -> None:
         # What may be complained of is the client's side of it, which is not waited for, or that it has gone.
         with suppress(OSError):
-            self._session.shutdown()
+            self._tls.shutdown()
+        self._session.answer()
         with suppress(OSError):
-            socket.socket.shutdown(self._sock, socket.SHUT_WR)
+            self._sock.shutdown(socket.SHUT_WR)
         if self._input_ended:
             self._vanish(None)
             return
@@ -333,9 +343,9 @@ class TlsTransport(asyncio.Transport):
 
     def _discard(self) -> None:
         try:
-            if os.read(self._fd, _READ):
+            if self._sock.recv(_READ):
                 return
-        except (BlockingIOError, InterruptedError):
+        except _NOT_NOW:
             return
         except OSError:
             pass
@@ -352,7 +362,6 @@ class TlsTransport(asyncio.Transport):
         if self._writing:
             self._writing = False
             self._loop.remove_writer(self._fd)
-        self._clear = self._stuck = None
         self._buffer.clear()
         self._buffered = 0
         self._loop.call_soon(self._tell_lost, error)

@@ -13,7 +13,7 @@ import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilothouse.net.tls_transport import Handshake, TlsTransport
+from pilothouse.net.tls_transport import Handshake, Session, TlsTransport
 
 WITHIN = 10.0
 
@@ -98,13 +98,13 @@ async def connected(pki: tuple[ssl.SSLContext, ssl.SSLContext]) -> AsyncIterator
         accepted, _ = listening.accept()
     raw.settimeout(WITHIN)
     accepted.setblocking(False)
-    done: asyncio.Future[ssl.SSLSocket | None] = loop.create_future()
-    Handshake(loop, accepted, served, WITHIN, lambda _, sock: done.set_result(sock))
+    done: asyncio.Future[Session | None] = loop.create_future()
+    Handshake(loop, accepted, served, WITHIN, lambda _, session: done.set_result(session))
     client = await asyncio.to_thread(trusted.wrap_socket, raw, server_hostname="localhost")
-    sock = await done
-    assert sock is not None
+    session = await done
+    assert session is not None
     protocol = Recording()
-    transport = TlsTransport(loop, sock, protocol)
+    transport = TlsTransport(loop, session, protocol)
     try:
         yield transport, protocol, Peer(client)
     finally:
@@ -112,7 +112,7 @@ async def connected(pki: tuple[ssl.SSLContext, ssl.SSLContext]) -> AsyncIterator
         transport.abort()
         await asyncio.wait_for(protocol.lost, WITHIN)
         assert protocol.told.count("lost") == 1
-        assert sock.fileno() == -1
+        assert accepted.fileno() == -1
 
 
 @pytest.fixture(scope="module")
