@@ -50,6 +50,7 @@ test: dev clients
 
 lint: dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

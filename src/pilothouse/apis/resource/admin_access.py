@@ -31,9 +31,7 @@ def _results(status: Object) -> list[Object]:
     return ((status.get("allocation") or {}).get("devices") or {}).get("results") or []
 
 
-def _check(
-    items: Iterable[Object], path: Path, namespace: str, labels_of: NamespaceLabels | None
-) -> list[FieldError]:
+def _check(items: Iterable[Object], path: Path, namespace: str, labels_of: NamespaceLabels | None) -> list[FieldError]:
     asking = next((position for position, item in enumerate(items) if item.get("adminAccess")), None)
     if asking is None or labels_of is None:
         return []
