@@ -31,6 +31,7 @@ _LOW_WATER: Final = 64 * 1024
 _FLUSH_SECONDS: Final = 30.0  # how long a closed connection may take to send what is buffered
 _FAREWELL_SECONDS: Final = 2.0
 _NOT_NOW: Final = (BlockingIOError, InterruptedError)
+_NOBODY: Final = asyncio.BufferedProtocol()
 
 
 class Session:
@@ -358,6 +359,7 @@ class TlsTransport(asyncio.Transport):
         self._lost = self._closing = True
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
         self._stop_reading()
         if self._writing:
             self._writing = False
@@ -367,7 +369,9 @@ class TlsTransport(asyncio.Transport):
         self._loop.call_soon(self._tell_lost, error)
 
     def _tell_lost(self, error: Exception | None) -> None:
+        # Transport and protocol let go of each other: nothing of a connection waits for the garbage collector.
+        protocol, self._protocol = self._protocol, _NOBODY
         try:
-            self._protocol.connection_lost(error)
+            protocol.connection_lost(error)
         finally:
             self._sock.close()

@@ -1,7 +1,9 @@
 import asyncio
+import gc
 import os
 import socket
 import ssl
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +212,22 @@ async def test_an_upgrade_over_tls(serve: Any, serving: TlsFiles, authority: Any
     assert await client.reader.readexactly(6) == b"EARLY "
     client.send(b"late")
     assert await client.reader.readexactly(4) == b"LATE"
+
+
+async def test_a_connection_that_ended_leaves_nothing_to_the_collector(
+    serve: Any, serving: TlsFiles, authority: Any
+) -> None:
+    running = await serve(who, ServerTls(serving).context)
+    gc.disable()
+    try:
+        client = await running.dial(ssl=trusting(authority), server_hostname="127.0.0.1")
+        client.send(GET)
+        await client.answer()
+        session = weakref.ref(next(iter(running.server.connections)).connection.tls)
+        assert session() is not None
+        await client.close()
+        assert await running.server.wait_idle(10.0)
+        await asyncio.sleep(0)
+        assert session() is None
+    finally:
+        gc.enable()

@@ -1,9 +1,11 @@
 """A TLS connection over a real socket, with a client that reads as it likes."""
 
 import asyncio
+import gc
 import logging
 import socket
 import ssl
+import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -262,3 +264,21 @@ async def test_a_handshake_that_is_abandoned(pki: Any) -> None:
         assert ends == [None]
         raw.settimeout(WITHIN)
         assert raw.recv(1) == b""
+
+
+async def test_nothing_of_a_connection_waits_for_the_collector(pki: Any) -> None:
+    gc.disable()
+    try:
+        async with connected(pki) as (transport, protocol, peer):
+            await peer.send(b"hello")
+            await protocol.until(lambda: protocol.input)
+            transport.write(b"hello")
+            transport.close()
+            peer.sock.close()
+            await protocol.until(lambda: protocol.told == ["lost"])
+        ends = weakref.ref(protocol), weakref.ref(transport.get_extra_info("ssl_object"))
+        del transport, protocol, peer
+        await asyncio.sleep(0)
+        assert [end() for end in ends] == [None, None]
+    finally:
+        gc.enable()
