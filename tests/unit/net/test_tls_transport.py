@@ -267,8 +267,7 @@ async def test_a_handshake_that_is_abandoned(pki: Any) -> None:
 
 
 async def test_nothing_of_a_connection_waits_for_the_collector(pki: Any) -> None:
-    gc.disable()
-    try:
+    async def connect_and_part() -> list[weakref.ref[Any]]:
         async with connected(pki) as (transport, protocol, peer):
             await peer.send(b"hello")
             await protocol.until(lambda: protocol.input)
@@ -276,8 +275,11 @@ async def test_nothing_of_a_connection_waits_for_the_collector(pki: Any) -> None
             transport.close()
             peer.sock.close()
             await protocol.until(lambda: protocol.told == ["lost"])
-        ends = weakref.ref(protocol), weakref.ref(transport.get_extra_info("ssl_object"))
-        del transport, protocol, peer
+        return [weakref.ref(protocol), weakref.ref(transport.get_extra_info("ssl_object"))]
+
+    gc.disable()
+    try:
+        ends = await connect_and_part()
         await asyncio.sleep(0)
         assert [end() for end in ends] == [None, None]
     finally:
