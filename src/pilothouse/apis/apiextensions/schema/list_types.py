@@ -30,7 +30,7 @@ def _check(value: Any, node: Node, path: Path | None, errs: list[FieldError]) ->
     elif value.__class__ is list:
         path = path or Path()
         if node.list_type == "set":
-            errs += (duplicate(path.index(at), value[at]) for at in _repeated(value))
+            errs += _duplicates(value, path)
         elif node.list_type == "map":
             _check_map(value, node.list_keys, path, errs)
         if node.items is not None and node.items.has_lists:
@@ -44,7 +44,15 @@ def _check_map(items: list[Any], keys: tuple[str, ...], path: Path, errs: list[F
             errs.append(invalid(path.index(position), item, "must be an object for an array of list-type map"))
             return
     identities = [{key: item[key] for key in keys if key in item} if item else {} for item in items]
-    errs += (duplicate(path.index(at), identities[at]) for at in _repeated(identities))
+    errs += _duplicates(identities, path)
+
+
+def _duplicates(items: list[Any], path: Path) -> list[FieldError]:
+    """Faults of values that stand twice, objects shown with their keys sorted."""
+    return [
+        duplicate(path.index(at), orjson.loads(orjson.dumps(items[at], option=orjson.OPT_SORT_KEYS)))
+        for at in _repeated(items)
+    ]
 
 
 def _repeated(items: list[Any]) -> list[int]:

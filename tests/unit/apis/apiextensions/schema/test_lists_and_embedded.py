@@ -16,7 +16,7 @@ MAP = {
     "x-kubernetes-list-map-keys": ["k"],
     "items": {"type": "object"},
 }
-MAP2 = {**MAP, "x-kubernetes-list-map-keys": ["k", "p"]}
+MAP2 = {**MAP, "x-kubernetes-list-map-keys": ["p", "k"]}
 POD = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
 
 
@@ -26,7 +26,7 @@ POD = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-p
         (SET, ["a", "b"], []),
         (SET, ["a", "b", "a", "a"], ['l[2]: Duplicate value: "a"']),
         (SET, [1, True, 1.0], []),
-        (SET, [{"a": 1, "b": 2}, {"b": 2, "a": 1}], ['l[1]: Duplicate value: {"b":2,"a":1}']),
+        (SET, [{"a": 1, "b": 2}, {"b": 2, "a": 1}], ['l[1]: Duplicate value: {"a":1,"b":2}']),
         (MAP, [{"k": "x"}, {"k": "y"}], []),
         (MAP, [{"k": "x"}, {"k": "x", "v": 1}], ['l[1]: Duplicate value: {"k":"x"}']),
         (MAP, [{}, None], ["l[1]: Duplicate value: {}"]),
