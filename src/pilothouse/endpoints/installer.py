@@ -117,8 +117,11 @@ def make_scope(resource: Resource, sub: Subresource | None, store: Store, strate
 
 
 def make_field_manager(resource: Resource, subresource: str, strategy: Strategy) -> FieldManager:
-    """What tracks ownership at an endpoint. Fields that the endpoint never keeps are never owned through it."""
-    rows = {str(row.group_version): row for row in versions_of(resource)}
+    """What tracks ownership at an endpoint. Fields that the endpoint never keeps are never owned through it.
+
+    The legacy API knows no types of the groups, nor they its own: an event forgets who wrote it on the other side.
+    """
+    rows = {str(row.group_version): row for row in versions_of(resource) if bool(row.group) == bool(resource.group)}
     dropped = strategy.reset_fields
     if not dropped and not subresource and any(sub.name == "status" for sub in resource.subresources):
         dropped = ("status",)

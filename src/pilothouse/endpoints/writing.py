@@ -22,7 +22,7 @@ from pilothouse.endpoints.scope import Endpoint, ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
 from pilothouse.machinery import errors
 from pilothouse.machinery.errors import StatusError
-from pilothouse.machinery.field_manager import keep_times, manager_of
+from pilothouse.machinery.field_manager import entries_of, keep_times, manager_of, set_entries
 from pilothouse.machinery.gvk import GroupVersionResource
 from pilothouse.registry.rest.before_create import ensure_namespace, wipe_system_fields
 from pilothouse.storage.backends.contract import TooLarge
@@ -48,7 +48,7 @@ class Write:
         self._slim = False
         self.ctx: Context = scope.context(request)
         self.ctx.dry_run = options.dry_run
-        agent = request.headers.get(b"user-agent", b"").decode("latin-1")
+        agent = request.headers.get(b"user-agent", b"").decode(errors="surrogateescape")
         self.manager = manager_of(options.field_manager, agent)
 
     async def create(self, obj: Object) -> Entry:
@@ -164,7 +164,7 @@ class Write:
         else:
             live = None if old is None else scope.from_hub(old)
             tracked = fields.update(live, scope.from_hub(obj), self.manager, self.ctx.now)
-            obj["metadata"] = {**obj["metadata"], "managedFields": tracked["metadata"].get("managedFields", [])}
+            obj = set_entries(obj, entries_of(tracked))
         return obj if old is None else keep_times(obj, old)
 
     def _validator(self, operation: str) -> Callable[[Object, Object | None], Awaitable[None]] | None:

@@ -98,8 +98,10 @@ def to_v1(obj: Object) -> Object:
 
 
 def _shape(version: str, obj: Object) -> Object:
-    """The versions differ in which empty values they write."""
-    return decode(types.struct(f"autoscaling.{version}.HorizontalPodAutoscaler"), obj)[0]
+    """The versions differ in which empty values they write; of metadata, none is lost."""
+    made = decode(types.struct(f"autoscaling.{version}.HorizontalPodAutoscaler"), {**obj, "metadata": {}})[0]
+    made["metadata"] = obj["metadata"]
+    return made
 
 
 def _carried(spec: Object, status: Object) -> Any:

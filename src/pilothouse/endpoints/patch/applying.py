@@ -34,8 +34,6 @@ async def applier_for(
 
     def apply(old: dict[str, Any] | None) -> dict[str, Any]:
         live = None if old is None else scope.served_object(old)
-        if live is not None:
-            _check_version(scope, patch, live)
         merged = fields.apply(live, patch, write.manager, force=force, now=write.ctx.now)
         if places := raw_places(scope.expected.struct):
             request.raw = as_stored if live is not None and _leaves_alone(merged, live) else written_anew(places)
@@ -95,13 +93,3 @@ async def _read(body: bytes) -> tuple[Object, str]:
         why = f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"
         raise errors.bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {why}")
     return value, repeated
-
-
-def _check_version(scope: ResourceScope, patch: dict[str, Any], live: dict[str, Any]) -> None:
-    """An apply that names a resourceVersion means that very state."""
-    metadata = patch.get("metadata")
-    given = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
-    if given and isinstance(given, str) and given != live["metadata"].get("resourceVersion"):
-        name = live["metadata"].get("name", "")
-        why = "the object has been modified; please apply your changes to the latest version and try again"
-        raise errors.conflict(scope.resource.group_resource, name, why)

@@ -15,6 +15,15 @@ Objects that come in are never changed; those that come out share parts with the
 from pilothouse.machinery.field_manager.entries import InvalidEntries, check_entries
 from pilothouse.machinery.field_manager.names import manager_of
 from pilothouse.machinery.field_manager.timestamps import keep_times
-from pilothouse.machinery.field_manager.tracking import FieldManager, named, set_entries
+from pilothouse.machinery.field_manager.tracking import FieldManager, entries_of, named, set_entries
 
-__all__ = ["FieldManager", "InvalidEntries", "check_entries", "keep_times", "manager_of", "named", "set_entries"]
+__all__ = [
+    "FieldManager",
+    "InvalidEntries",
+    "check_entries",
+    "entries_of",
+    "keep_times",
+    "manager_of",
+    "named",
+    "set_entries",
+]

@@ -117,7 +117,7 @@ class FieldManager:
             return set_entries(new, self._updated_entries(live, new, manager, now))
         except (SchemaMismatch, StepError, InvalidEntries, StatusError, RecursionError):
             # A version that cannot be converted to right now is no reason either to refuse the write.
-            return set_entries(new, _entries_of(live))
+            return set_entries(new, entries_of(live))
 
     def _updated_entries(self, live: dict[str, Any] | None, new: dict[str, Any], manager: str, now: str) -> list[Entry]:
         managed = self._managed(live, new)
@@ -127,7 +127,7 @@ class FieldManager:
         return write_entries(managed)
 
     def _managed(self, live: dict[str, Any] | None, new: dict[str, Any]) -> Managed:
-        theirs, ours = new["metadata"].get("managedFields"), _entries_of(live)
+        theirs, ours = new["metadata"].get("managedFields"), entries_of(live)
         if self.subresource or theirs == ours:
             return _read_or_nothing(ours)
         if is_reset(theirs):
@@ -159,7 +159,7 @@ class FieldManager:
         Raises a Status: 409 with the conflicts, 400 for a patch of another kind, 500 for one that fits no schema.
         """
         try:
-            managed = read_entries(_entries_of(live), trusted=True)
+            managed = read_entries(entries_of(live), trusted=True)
         except InvalidEntries as error:
             raise errors.generic(f"failed to decode managed fields: {error}") from None
         self._check_patch(patch)
@@ -263,7 +263,8 @@ def _shape(schema: Struct | Shape) -> Shape:
     return shape_of(schema) if isinstance(schema, Struct) else schema
 
 
-def _entries_of(value: dict[str, Any] | None) -> list[Entry]:
+def entries_of(value: dict[str, Any] | None) -> list[Entry]:
+    """The entries of an object, if there is one and it has any."""
     return (value.get("metadata") or {}).get("managedFields") or [] if value is not None else []
 
 

@@ -27,6 +27,7 @@ def entry(manager: str, operation: str = "Update", **more: Any) -> dict[str, Any
         ("", "x" * 200 + "/1", "x" * 128),
         ("", "ä" * 100 + "/1", "ä" * 64),
         ("", "ä" * 63 + "a😀/1", "ä" * 63 + "a"),
+        ("", b"\xe9\xe2\x82/1".decode(errors="surrogateescape"), "\ufffd" * 3),
     ],
 )
 def test_names(given: str, agent: str, name: str) -> None:
