@@ -20,6 +20,8 @@ class WatchOptions:
     bookmarks: bool = False
     initial_events: bool | None = None
     timeout_seconds: int | None = None
+    marks_start: bool = False
+    """A bookmark tells where the present state ends and the changes begin."""
 
 
 _NOTHING = ListOptions()
@@ -48,7 +50,9 @@ def read_list_options(scope: ResourceScope, request: APIRequest) -> tuple[ListOp
         fields=_fields(query),
     )
     if query.boolean("watch"):
-        errs = _watch_faults(options, watch, streams_lists="WatchList" in scope.strategy.gates)
+        streams_lists = "WatchList" in scope.strategy.gates
+        errs = _watch_faults(options, watch, streams_lists=streams_lists)
+        watch.marks_start = watch.initial_events is True or (streams_lists and _begins_anew(options, watch))
     else:
         errs = _list_faults(options, watch)
     if errs:

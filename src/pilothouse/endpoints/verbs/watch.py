@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _STREAM_TYPES: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 PIECE: Final = 60 * 1024
 PATIENCE: Final = 5.0
+_SECOND: Final = 1_000_000_000
 
 
 async def watch(scope: ResourceScope, request: APIRequest) -> Response:
@@ -45,16 +46,18 @@ async def watch(scope: ResourceScope, request: APIRequest) -> Response:
     except errors.StatusError as error:
         if error.reason not in ("Expired", "Timeout") or request.asks_for_websocket:
             raise
+        if media.format == YAML:
+            raise errors.not_acceptable(_STREAM_TYPES) from None
         return _told_in_stream(media, error)
     if media.format == YAML:
         watcher.stop()
         raise errors.not_acceptable(_STREAM_TYPES)
     request.on_disconnect(watcher.stop)  # the client may go before the stream begins
-    seconds, marked = watch_seconds(request, extra), extra.initial_events is True
+    seconds, marked = watch_seconds(request, extra), extra.marks_start
 
     async def stream(writer: BodyWriter | WebSocket, framing: Framing) -> None:
-        if media.transform == METADATA_LIST:
-            watcher.stop()  # no event is a list: the original opens the stream and has nothing to say in it
+        if media.transform == METADATA_LIST or seconds < 0:
+            watcher.stop()  # no event is a list, none comes in time: the original opens the stream and says nothing
             return
         encode, encode_error = encoder_for(scope, request, media, framing), error_encoder(media, framing)
         await run_watch(watcher, encode, encode_error, writer, seconds, marked=marked, prepare=scope.prepare)
@@ -82,9 +85,14 @@ def stream_content_type(media: Media) -> bytes:
 
 
 def watch_seconds(request: APIRequest, extra: WatchOptions) -> float:
-    """How long the watch lasts: as asked for, or half an hour to an hour, so that clients do not all return at once."""
+    """How long the watch lasts: as asked for, or half an hour to an hour, so that clients do not all return at once.
+
+    The original counts nanoseconds in 64 bits: what is too long for them becomes negative or nothing.
+    """
     if extra.timeout_seconds:
-        return float(extra.timeout_seconds)
+        nanoseconds = (extra.timeout_seconds * _SECOND + (1 << 63)) % (1 << 64) - (1 << 63)
+        if nanoseconds:
+            return nanoseconds / _SECOND
     return request.watch_seconds * (1 + random.random())
 
 
