@@ -25,11 +25,14 @@ def check_identity(scope: ResourceScope, request: APIRequest, obj: dict[str, Any
         raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
 
 
-def check_uid(scope: ResourceScope, request: APIRequest, uid: str, old: dict[str, Any] | None) -> None:
+def check_uid(
+    scope: ResourceScope, request: APIRequest, uid: str, old: dict[str, Any] | None, *, dry_run: bool
+) -> None:
     """A body with a uid means that very object and no successor of the same name."""
     have = "" if old is None else old["metadata"].get("uid", "")
     if have != uid:
-        key = scope.store.key(request.info.namespace, request.info.name)
+        store = scope.store
+        key = (store.dry_key if dry_run else store.key)(request.info.namespace, request.info.name)
         why = (
             f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
             f"Precondition failed: UID in precondition: {uid}, UID in object meta: {have}"

@@ -191,12 +191,12 @@ async def parse_json(data: bytes, refuse: Callable[[str], errors.StatusError]) -
         return orjson.loads(data)
     except orjson.JSONDecodeError:
         pass
-    why = await offload(go_json.explain, data)
-    if why == "invalid character in string literal":
-        try:
-            return orjson.loads(data.decode("utf-8", "replace"))
-        except orjson.JSONDecodeError:
-            why = "exceeded max depth"
+    try:
+        return orjson.loads(await offload(go_json.mend, data))
+    except go_json.SyntaxFault as fault:
+        why = str(fault)
+    except orjson.JSONDecodeError:
+        why = "exceeded max depth"
     raise refuse(f"couldn't get version/kind; json parse error: {why}")
 
 

@@ -36,7 +36,6 @@ ALL_PATCHES: Final = (
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
-    "application/apply-patch+cbor",
 )
 
 

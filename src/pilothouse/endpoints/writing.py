@@ -56,6 +56,7 @@ class Write:
         metadata = obj["metadata"]
         wipe_system_fields(metadata)
         ensure_namespace(self._scope.resource, self.ctx, metadata)
+        self.merge_owners(obj)
         obj = await self._prepare(CREATE, obj, None)
 
         async def store() -> Entry:
@@ -124,8 +125,6 @@ class Write:
 
     async def _prepare(self, operation: str, obj: Object, old: Object | None) -> Object:
         self.ctx.raw = self._request.raw
-        if self._request.method != "PATCH":
-            self._merge_owners(obj, "")
         explicit = self._scope.strategy.explicit
         taken = take_explicit(obj, explicit) if explicit else None
         obj = self._track(obj, old)
@@ -136,10 +135,10 @@ class Write:
             attributes = self._attributes(operation, obj, old)
             await admission.admit(attributes)
             obj = attributes.object if attributes.object is not None else obj
-        self._merge_owners(obj, _AFTER_ADMISSION)
+        self.merge_owners(obj, _AFTER_ADMISSION)
         return obj
 
-    def _merge_owners(self, obj: Object, when: str) -> None:
+    def merge_owners(self, obj: Object, when: str = "") -> None:
         """Drop owner references that stand twice, and say so."""
         owners = obj["metadata"].get("ownerReferences")
         if not owners or len(owners) < 2:

@@ -25,6 +25,9 @@ _PAIRS: Final = re.compile(rf"(?:{_STRING}{_S}:{_S}{_FLAT}{_S},{_S})*+")
 """Runs of flawless items and pairs, skipped in one step: a large body must not be walked character by character."""
 _CHARACTERS: Final = re.compile(_STRING.removeprefix('"').removesuffix('"'))
 _NUMERALS: Final = re.compile(r"[0-9]*+")
+_STRAY: Final = re.compile("[\udc80-\udcff]")
+_HIGH, _LOW = r"u[dD][89abAB][0-9a-fA-F]{2}", r"u[dD][c-fC-F][0-9a-fA-F]{2}"
+_ESCAPED: Final = re.compile(rf"\\(?:{_HIGH}\\{_LOW}|({_HIGH}|{_LOW})|.)")
 _SPACED_COLON: Final = re.compile(rb'"[ \t\r\n]++:')
 
 
@@ -48,10 +51,25 @@ class SyntaxFault(ValueError):
 def explain(data: bytes) -> str:
     """Go's message for a text that is no JSON."""
     try:
-        _Scanner(data.decode("utf-8", "surrogateescape")).scan()
+        mend(data)
     except SyntaxFault as fault:
         return str(fault)
     return "invalid character in string literal"
+
+
+def mend(data: bytes) -> bytes:
+    """A text that Go reads and we do not, with replacement characters where bytes and escapes are no characters.
+
+    Raises ``SyntaxFault`` for what is no JSON to Go either.
+    """
+    text = data.decode("utf-8", "surrogateescape")
+    _Scanner(text).scan()
+    return _ESCAPED.sub(_whole_escape, _STRAY.sub("\ufffd", text)).encode()
+
+
+def _whole_escape(found: re.Match[str]) -> str:
+    """Half of a surrogate pair stands for nothing."""
+    return "\\ufffd" if found[1] else found[0]
 
 
 class _Scanner:

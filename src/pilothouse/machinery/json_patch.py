@@ -41,10 +41,10 @@ def decode(patch: Any, limit: int = MAX_OPERATIONS) -> list[Operation]:
         return []
     if not isinstance(patch, list):
         raise errors.bad_request(f"json: cannot unmarshal {json_type(patch)} into Go value of type jsonpatch.Patch")
-    for operation in patch:
+    for position, operation in enumerate(patch):
         if operation is not None and not isinstance(operation, dict):
             kind = json_type(operation)
-            raise errors.bad_request(f"json: cannot unmarshal {kind} into Go value of type jsonpatch.Operation")
+            raise errors.bad_request(f"json: cannot unmarshal {kind} into Patch.{position} of type jsonpatch.Operation")
     if len(patch) > limit:
         raise errors.too_large(f"The allowed maximum operations in a JSON patch is {limit}, got {len(patch)}")
     return [operation or {} for operation in patch]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.machinery.go_json import MAX_DEPTH, SyntaxFault, duplicate_fields, explain, may_repeat_fields
+from pilothouse.machinery.go_json import MAX_DEPTH, SyntaxFault, duplicate_fields, explain, may_repeat_fields, mend
 
 END = "unexpected end of JSON input"
 VALUE = "looking for beginning of value"
@@ -143,3 +143,22 @@ def test_repeated_fields_are_never_overlooked(pairs: list[tuple[str, object]], c
         text = text.replace('\\"', "\\u0022")
     if duplicate_fields(text.encode()):
         assert may_repeat_fields(text.encode(), json.loads(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (rb'"\ud800"', "\ufffd"),
+        (rb'"\ud800A\udc00"', "\ufffdA\ufffd"),
+        (rb'"\ud800\ud83d\ude00"', "\ufffd\U0001f600"),
+        (rb'"\\ud800\uD8aa"', "\\ud800\ufffd"),
+        (b'"\xe9\xe2\x82"', "\ufffd" * 3),
+    ],
+)
+def test_mending(text: bytes, value: str) -> None:
+    assert orjson.loads(mend(text)) == value
+
+
+def test_what_cannot_be_mended() -> None:
+    with pytest.raises(SyntaxFault, match="unexpected end of JSON input"):
+        mend(b'{"a":')

@@ -119,7 +119,7 @@ def test_errors(document: Any, operation: dict[str, Any], message: str) -> None:
     [
         ({}, 400, "json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
         ("x", 400, "json: cannot unmarshal string into Go value of type jsonpatch.Patch"),
-        ([1], 400, "json: cannot unmarshal number into Go value of type jsonpatch.Operation"),
+        ([1], 400, "json: cannot unmarshal number into Patch.0 of type jsonpatch.Operation"),
         (
             [{}] * 10_001,
             413,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pilothouse.endpoints.identity import check_identity
 from pilothouse.endpoints.input import Faults, repeated_lines
@@ -21,18 +21,22 @@ from pilothouse.machinery.schema.restoring import restore
 if TYPE_CHECKING:
     from pilothouse.endpoints.writing import Write
 
+_SPACE: Final = b" \t\r\n\v\f"
+
 
 async def applier_for(
     scope: ResourceScope, request: APIRequest, body: bytes, options: WriteOptions, write: Write
 ) -> Patcher:
     """The patcher of an apply: it merges, settles ownership, and notes it in managedFields."""
-    patch, repeated = await _read(body)
+    patch, repeated, unreadable = await _read(body)
     force = request.options.boolean("force")
     fields = scope.field_manager
     if fields is None:
         raise errors.generic("FieldManager must be installed to run apply")
 
     def apply(old: dict[str, Any] | None) -> dict[str, Any]:
+        if unreadable is not None:
+            raise unreadable
         live = None if old is None else scope.served_object(old)
         merged = fields.apply(live, patch, write.manager, force=force, now=write.ctx.now)
         if places := raw_places(scope.expected.struct):
@@ -81,15 +85,21 @@ def _report(request: APIRequest, options: WriteOptions, repeated: str) -> None:
             request.warn(line)
 
 
-async def _read(body: bytes) -> tuple[Object, str]:
-    """The patch, and what YAML says about keys that stand twice."""
+async def _read(body: bytes) -> tuple[Object, str, errors.StatusError | None]:
+    """The patch, what YAML says about keys that stand twice, and a fault that only shows when it is applied.
+
+    What looks like JSON is not looked at before.
+    """
     try:
         value, repeated = await offload(yaml_codec.load_reporting, body)
     except ValueError as error:
-        raise errors.bad_request(f"error encoding patch: {error}") from None
+        if not body.lstrip(_SPACE).startswith(b"{"):
+            raise errors.bad_request(f"error encoding patch: {error}") from None
+        return {}, "", errors.bad_request(f"error decoding patch: error converting YAML to JSON: {error}")
     if value is None:
-        return {}, repeated
+        return {}, repeated, None
     if not isinstance(value, dict):
         why = f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"
-        raise errors.bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {why}")
-    return value, repeated
+        fault = f"error decoding patch: error unmarshaling JSON: while decoding JSON: {why}"
+        return {}, repeated, errors.bad_request(fault)
+    return value, repeated, None

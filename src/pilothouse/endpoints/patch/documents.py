@@ -13,7 +13,7 @@ import orjson
 
 from pilothouse.apis import types
 from pilothouse.endpoints.identity import check_identity
-from pilothouse.endpoints.input import SCHEME
+from pilothouse.endpoints.input import SCHEME, TYPE_META
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.machinery import errors
@@ -84,9 +84,12 @@ def undecodable(shown: str, why: str) -> errors.StatusError:
 
 
 def check_type(
-    scope: ResourceScope, request: APIRequest, validation: str, result: dict[str, Any], show: Callable[[], str]
+    scope: ResourceScope, request: APIRequest, validation: str, result: Any, show: Callable[[], str]
 ) -> None:
     """A patch may not turn the object into another kind."""
+    if not isinstance(result, dict):
+        why = f"json: cannot unmarshal {json_type(result)} into Go value of type {TYPE_META}"
+        raise undecodable(show(), f"couldn't get version/kind; json parse error: {why}")
     kind, version = result.get("kind"), result.get("apiVersion")
     if (kind, version) == (scope.kind.kind, scope.api_version):
         return

@@ -15,6 +15,7 @@ import orjson
 
 from pilothouse.endpoints.identity import check_identity
 from pilothouse.endpoints.input import Faults, keep_reset, repeated_fields, strict_faults
+from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.patch.documents import (
     Places,
     check_type,
@@ -28,7 +29,7 @@ from pilothouse.endpoints.patch.patch_schema import patch_schema
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
-from pilothouse.machinery import errors, go_quote, json_patch, merge_patch
+from pilothouse.machinery import errors, go_json, go_quote, json_patch, merge_patch
 from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.merge import strategic
 from pilothouse.machinery.schema.decoding import DecodeError
@@ -47,10 +48,7 @@ async def patcher_for(
     scope: ResourceScope, request: APIRequest, kind: str, body: bytes, options: WriteOptions
 ) -> Patcher:
     """The patcher for a media type that the endpoint takes."""
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise errors.bad_request("invalid JSON patch") from None
+    body, value = await _parse(body)
     reading: Reading | errors.StatusError
     try:
         reading = await _read(scope, kind, body, value, options.validation)
@@ -64,6 +62,18 @@ async def patcher_for(
         return _Application(scope, request, options.validation, reading, scope.served_object(old)).run()
 
     return patcher
+
+
+async def _parse(body: bytes) -> tuple[bytes, Any]:
+    """The patch as JSON, and the text it was read from."""
+    try:
+        try:
+            return body, orjson.loads(body)
+        except orjson.JSONDecodeError:
+            body = await offload(go_json.mend, body)
+            return body, orjson.loads(body)
+    except ValueError:
+        raise errors.bad_request("invalid JSON patch") from None
 
 
 class Reading(NamedTuple):
@@ -82,22 +92,26 @@ async def _read(scope: ResourceScope, kind: str, body: bytes, value: Any, valida
     if kind == "application/strategic-merge-patch+json":
         return await _read_strategic(scope, body, value)
     if kind == "application/json-patch+json":
-        value = _expect(value, list, "[]handlers.jsonPatchOp")
         if validation != "Ignore":
+            value = _expect(value, list, "[]handlers.jsonPatchOp")
             _check_operations(value)
         operations = json_patch.decode(value)
-        places = operation_places(operations)
+        changed = operation_places(operations)
         apply = _json_patch(operations)
-        return Reading(apply, _explainer(scope, apply, lambda document: places), await _odd_fields(body, operations))
-    if value is None:
-        raise errors.bad_request("Invalid JSON Patch")
-    patch = _expect(value, dict, "map[string]interface {}")
+        return Reading(apply, _explainer(scope, apply, lambda document: changed), await _odd_fields(body, operations))
+    patch = value if value is None or validation == "Ignore" else _expect(value, dict, "map[string]interface {}")
     repeated = [f"duplicate field {go_quote.quote(path)}" for path in await repeated_fields(body, patch)]
 
     def merge(document: Object) -> Any:
-        return merge_patch.apply(document, patch)
+        try:
+            return merge_patch.apply(document, patch)
+        except merge_patch.MergePatchError as error:
+            raise errors.bad_request(str(error)) from None
 
-    return Reading(merge, _explainer(scope, merge, lambda document: list(merge_places(patch, document))), repeated)
+    def places(document: Object) -> Places:
+        return list(merge_places(patch, document)) if isinstance(patch, dict) else []
+
+    return Reading(merge, _explainer(scope, merge, places), repeated)
 
 
 def _explainer(
@@ -155,7 +169,7 @@ class _Application(NamedTuple):
         result = request.given = reading.apply(self.served)
         if places := raw_places(scope.expected.struct):
             request.raw = written_anew(places) if reading.strategic else compacted(places)
-        if isinstance(result, dict) and not reading.strategic:
+        if not reading.strategic:
             check_type(scope, request, self.validation, result, lambda: reading.explain(self.served)[1])
         obj, unknown = self._decode(result)
         self._report(unknown)

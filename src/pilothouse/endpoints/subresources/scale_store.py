@@ -39,8 +39,7 @@ class ScaleStore(Store, ABC):
     """Whether a write without a resourceVersion is refused if the parent changed meanwhile."""
 
     def __init__(self, parent: Store, paths: ReplicasPaths) -> None:
-        super().__init__(parent.resource, Strategy(), parent.cache, parent.codec, "")
-        self.prefix = parent.prefix
+        super().__init__(parent.resource, Strategy(), parent.cache, parent.codec, parent.root)
         self._parent = parent
         self._paths = paths
 

@@ -16,19 +16,20 @@ from pilothouse.endpoints.writing import Write
 from pilothouse.machinery import errors
 from pilothouse.net.messages import Response
 
-APPLY_TYPES: Final = ("application/apply-patch+yaml", "application/apply-patch+cbor")
+APPLY: Final = "application/apply-patch+yaml"
 
 
 async def patch(scope: ResourceScope, request: APIRequest) -> Response:
     """Apply the patch to the stored object until no other write comes between."""
-    kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip().decode("latin-1")
+    given = request.headers.get(b"content-type", b"").decode("latin-1")
+    kind = given.partition(";")[0]
     if kind not in scope.patch_types:
-        if scope.keeps_type:
+        if scope.keeps_type or _is_routed(given, scope.patch_types):
             raise errors.unsupported_media_type(scope.patch_types, kind)
         raise errors.StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     media = negotiate(request, scope.formats, transforms=True)
     body = await read_body(request)
-    options = read_write_options(request, applied=kind in APPLY_TYPES)
+    options = read_write_options(request, applied=kind == APPLY)
     if request.audit is not None:
         request.audit.note_patch(body)
     write = Write(scope, request, options)
@@ -53,3 +54,8 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
     finally:
         write.warn()
     return entry_response(scope, request, media, entry, 201 if created else 200)
+
+
+def _is_routed(given: str, kinds: tuple[str, ...]) -> bool:
+    """Whether routing finds a handler, which takes spaces and lists that no handler does."""
+    return any(part.partition(";")[0].strip() in kinds for part in given.split(","))

@@ -25,16 +25,17 @@ async def update(scope: ResourceScope, request: APIRequest) -> Response:
     scope.strategy.default(obj)
     if request.audit is not None:
         request.audit.note_object(scope.served_object(obj) if request.audit.wants_request else obj)
+    write = Write(scope, request, options)
+    write.merge_owners(obj)
     uid = obj["metadata"].get("uid")
     pristine = orjson.dumps(obj)
 
     async def change(old: dict[str, Any] | None) -> dict[str, Any]:
         if uid:
-            check_uid(scope, request, uid, old)
+            check_uid(scope, request, uid, old, dry_run=options.dry_run)
         wanted: dict[str, Any] = orjson.loads(pristine)
         return wanted
 
-    write = Write(scope, request, options)
     try:
         entry, created = await write.update(request.info.name, change)
     finally:

@@ -50,6 +50,8 @@ class DecodeError(Exception):
 DROP: Final = object()
 """What a field's decoder returns for a value that is not written out."""
 
+_LONGEST_INTEGER: Final = 1 << 63
+"""From here on, integers are read as floats."""
 _PLAIN_BELOW: Final = 1e21
 """From here on Go's encoder writes floats with an exponent."""
 _LIMITS: Final = {"int32": 1 << 31, "int64": 1 << 63, "uint8": 1 << 8, "uint64": 1 << 64}
@@ -266,7 +268,7 @@ def _decode_float(value: Any, go: str) -> Any:
 
 def _literal(value: float) -> str:
     """A number as it most likely stood in the document: the original quotes it from there."""
-    if value.__class__ is int or (value.is_integer() and abs(value) < _PLAIN_BELOW):
+    if value.__class__ is int or (value.is_integer() and _LONGEST_INTEGER <= abs(value) < _PLAIN_BELOW):
         return str(int(value))
     return repr(value)
 

@@ -31,7 +31,8 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
         metadata["generation"] = old_metadata["generation"]
     else:
         metadata.pop("generation", None)
-    metadata.pop("selfLink", None)
+    if not ctx.dry_run:
+        metadata.pop("selfLink", None)
     strategy.prepare_for_update(ctx, obj, old)
     metadata = obj["metadata"]
     if strategy.generation and (ctx.raw_changed or _desire_changed(obj, old, strategy)):

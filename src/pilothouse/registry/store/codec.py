@@ -119,14 +119,15 @@ def with_revision(data: bytes, revision: int) -> bytes:
     """The same object carrying this resourceVersion; bytes without one get it, others have it replaced."""
     at = data.find(_UID) + _UID_LENGTH
     if at < _UID_LENGTH or data[at : at + 1] not in b",}" or data[at - 1 : at] != b'"':
-        return _with_revision_slowly(data, revision)
+        return with_version(data, str(revision))
     if data.startswith(b',"resourceVersion":"', at):
         end = data.index(b'"', at + 20) + 1
         return b'%b,"resourceVersion":"%d"%b' % (data[:at], revision, data[end:])
     return b'%b,"resourceVersion":"%d"%b' % (data[:at], revision, data[at:])
 
 
-def _with_revision_slowly(data: bytes, revision: int) -> bytes:
+def with_version(data: bytes, version: str) -> bytes:
+    """The same object carrying this resourceVersion, whatever it is."""
     obj: dict[str, Any] = orjson.loads(data)
-    obj["metadata"]["resourceVersion"] = str(revision)
+    obj["metadata"]["resourceVersion"] = version
     return orjson.dumps(obj)

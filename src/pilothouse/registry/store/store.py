@@ -26,7 +26,7 @@ from pilothouse.machinery.names import generate_name
 from pilothouse.machinery.schema.raw import Texts, Writing, read_texts
 from pilothouse.registry.rest.before_create import before_create, ensure_namespace
 from pilothouse.registry.rest.before_update import before_update
-from pilothouse.registry.store.codec import ObjectCodec
+from pilothouse.registry.store.codec import ObjectCodec, with_version
 from pilothouse.registry.store.versions import names_version, parse_version, too_large_version
 from pilothouse.storage.backends.contract import Conflict, FutureRevision, KeyExists
 from pilothouse.storage.cacher import Entry, ResourceCache
@@ -92,6 +92,7 @@ class Store:
         self.strategy = strategy
         self.cache = cache
         self.codec = codec
+        self.root = root
         self.prefix = f"{root}/{resource.key}/"
         self._ttl = ttl_seconds
         self._random = random.Random()
@@ -107,6 +108,10 @@ class Store:
         return None if self.gates is None else find_gated(self.resource.type_name, self.gates)
 
     # Reading
+
+    def dry_key(self, namespace: str, name: str) -> str:
+        """What dry runs call the place of an object: they do not reach storage, which has the root."""
+        return self.key(namespace, name).removeprefix(self.root)
 
     def key(self, namespace: str, name: str) -> str:
         """Where an object is kept."""
@@ -224,9 +229,10 @@ class Store:
         )
 
     def _unstored(self, key: str, obj: Object, data: bytes) -> Entry:
-        """What a dry run answers with: the object as it would be, without a version of its own."""
+        """What a dry run answers with: the object as it would be, without a version but one that was sent along."""
         entry = self.codec.entry_of(key, obj, data, 0)
-        entry.data = data
+        version = obj["metadata"].get("resourceVersion")
+        entry.data = with_version(data, version) if version else data
         return entry
 
     # Updating
@@ -259,7 +265,8 @@ class Store:
                     raise errors.not_found(self.resource.group_resource, name)
                 obj = await change(None)
                 _version_of(obj["metadata"])
-                obj["metadata"].pop("resourceVersion", None)
+                if not ctx.dry_run:
+                    obj["metadata"].pop("resourceVersion", None)
                 try:
                     return await self.create(ctx, obj, admit_create), True
                 except errors.StatusError as error:

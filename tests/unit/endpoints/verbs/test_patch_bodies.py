@@ -1,0 +1,108 @@
+"""What patches of any form and any media type are answered with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pilothouse.testing.in_process import InProcessServer
+
+MERGE, STRATEGIC, JSON_PATCH = (f"application/{kind}-patch+json" for kind in ("merge", "strategic-merge", "json"))
+APPLY = "application/apply-patch+yaml"
+LISTED = (
+    "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, "
+)
+NO_OBJECT = "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct {"
+
+
+@pytest.fixture
+def path(pilothouse_server: InProcessServer, pilothouse_namespace: str) -> str:
+    path = f"/api/v1/namespaces/{pilothouse_namespace}/configmaps"
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "1"}}
+    assert pilothouse_server.call("POST", path, made, None).status == 201
+    return f"{path}/a"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "status", "message"),
+    [
+        (JSON_PATCH, b"{}", 400, "json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
+        (JSON_PATCH, b"[{},1]", 400, "json: cannot unmarshal number into Patch.1 of type jsonpatch.Operation"),
+        (JSON_PATCH, b'[{"op":"replace","path":"","value":[]}]', 422, NO_OBJECT),
+        (MERGE, b"[]", 422, NO_OBJECT),
+        (MERGE, b'[{"a":null}]', 422, r'"[{}]\": ' + NO_OBJECT),
+        (MERGE, b'"x"', 400, "Invalid JSON Patch"),
+        (MERGE, b"null", 400, "Invalid JSON Patch"),
+        (STRATEGIC, b"[]", 400, "json: cannot unmarshal array into Go value of type map[string]interface {}"),
+        (APPLY, b"{", 400, "error decoding patch: error converting YAML to JSON: yaml: line 1: did not find expected"),
+        (APPLY, b"[", 400, "error encoding patch: yaml: line 1: did not find expected node content"),
+        (APPLY, b"[]", 400, "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot "),
+    ],
+)
+def test_unvalidated_bodies(
+    pilothouse_server: InProcessServer, path: str, kind: str, body: bytes, status: int, message: str
+) -> None:
+    query = "?fieldValidation=Ignore&fieldManager=m"
+    answer = pilothouse_server.call("PATCH", path + query, body, {"Content-Type": kind})
+    assert answer.status == status
+    assert message.replace("\\", "") in answer.json["message"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (JSON_PATCH, b'[{"op":"add","path":"/data/b","value":"\\ud800"}]'),
+        (MERGE, b'{"data":{"b":"\xe9"}}'),
+        (STRATEGIC, b'{"data":{"b":"\\udc00"}}'),
+    ],
+)
+def test_what_is_no_character_becomes_a_replacement(
+    pilothouse_server: InProcessServer, path: str, kind: str, body: bytes
+) -> None:
+    answer = pilothouse_server.call("PATCH", path, body, {"Content-Type": kind})
+    assert (answer.status, answer.json["data"]) == (200, {"a": "1", "b": "\ufffd"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "message"),
+    [
+        (f"{MERGE};charset=utf-8", 200, None),
+        (f"{MERGE} ; x", 415, LISTED),
+        (f"{JSON_PATCH},{MERGE}", 415, LISTED),
+        ("application/apply-patch+cbor", 415, "415: Unsupported Media Type"),
+        ("application/json", 415, "415: Unsupported Media Type"),
+    ],
+)
+def test_media_types(pilothouse_server: InProcessServer, path: str, kind: str, status: int, message: Any) -> None:
+    answer = pilothouse_server.call("PATCH", path, b"{}", {"Content-Type": kind})
+    assert answer.status == status
+    assert message is None or answer.json["message"].startswith(message)
+
+
+@pytest.mark.parametrize("key", ["selfLink", "resourceVersion"])
+def test_dry_runs_keep_what_storing_would_take(pilothouse_server: InProcessServer, path: str, key: str) -> None:
+    name = "a" if key == "selfLink" else "b"
+    patch = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, key: "7"}}
+    target = path.removesuffix("a") + name + "?fieldManager=m"
+    answer = pilothouse_server.call("PATCH", f"{target}&dryRun=All", patch, {"Content-Type": APPLY})
+    assert answer.json["metadata"][key] == "7"
+    answer = pilothouse_server.call("PATCH", target, patch, {"Content-Type": APPLY})
+    assert answer.json["metadata"].get(key) != "7"
+
+
+@pytest.mark.parametrize(("query", "key"), [("", "/registry/configmaps/"), ("?dryRun=All", " /configmaps/")])
+def test_places_in_refusals(pilothouse_server: InProcessServer, path: str, query: str, key: str) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "other"}}
+    answer = pilothouse_server.call("PUT", path + query, body, None)
+    assert answer.status == 409
+    assert key in answer.json["message"]
+
+
+def test_owners_are_merged_before_anything_is_missed(pilothouse_server: InProcessServer, path: str) -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
+    body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "none", "ownerReferences": [owner] * 2}}
+    place = path.replace("/api/v1", "/apis/apps/v1").removesuffix("configmaps/a")
+    answer = pilothouse_server.call("PUT", f"{place}deployments/none", body, None)
+    assert answer.status == 404
+    assert "duplicate UID(s) observed: u" in answer.headers["warning"]
