@@ -94,7 +94,9 @@ class Strategy:
     repeats_faults: ClassVar[bool] = False
     """Whether a fault found twice is listed twice, as for the few kinds of which no rules are declared."""
     collects_garbage: ClassVar[bool] = True
-    """Whether deletion can cascade at all; events take no cascading finalizers."""
+    """Whether deletion can cascade at all; events lose cascading finalizers."""
+    deletes_unread: ClassVar[bool] = True
+    """Whether an object that cannot be read can be deleted for all that; a few kinds never could."""
     returns_deleted: ClassVar[bool] = False
     """Whether DELETE answers with the object instead of a Status."""
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {}

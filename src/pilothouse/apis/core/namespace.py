@@ -41,6 +41,7 @@ class NamespaceStrategy(Strategy):
     validate_name = staticmethod(name_is_dns_label)
     field_labels = frozenset({"status.phase"})
     returns_deleted = True
+    deletes_unread = False
     reset_fields = ("status",)
     columns = (
         NAME,

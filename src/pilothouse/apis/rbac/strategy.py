@@ -20,6 +20,7 @@ def name_is_path_segment(name: str, prefix: bool) -> list[str]:
 class _Rbac(Strategy):
     validate_name = staticmethod(name_is_path_segment)
     allow_create_on_update = True
+    deletes_unread = False
 
 
 class _Ruled(_Rbac):

@@ -72,6 +72,9 @@ async def _delete_unread(scope: ResourceScope, request: APIRequest) -> None:
     verb, name = "unsafe-delete-ignore-read-errors", request.info.name
     if request.audit is not None:
         request.audit.annotate("apiserver.k8s.io/unsafe-delete-ignore-read-error", "")
+    if not scope.strategy.deletes_unread:
+        why = "no unsafe deleter provided, can not honor ignoreStoreReadErrorWithClusterBreakingPotential"
+        raise errors.internal_error(why)
     refusal = None if request.ask is None else await request.ask(request, verb)
     where = scope.resource.group_resource
     if refusal is not None:

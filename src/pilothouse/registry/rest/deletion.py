@@ -98,7 +98,7 @@ def validate_delete_options(options: DeleteOptions) -> None:
 
 def check_preconditions(resource: Resource, metadata: dict[str, Any], options: DeleteOptions) -> None:
     """Refuse with 409 when the object is not the one the client meant."""
-    where = GroupResource(resource.group, resource.kind)
+    where = GroupResource(resource.hub.group, resource.kind)
     uid, version = options.precondition_uid, options.precondition_version
     if resource.group_resource == _NAMESPACES:
         _check_namespace(metadata, uid, version)
@@ -219,7 +219,7 @@ def cascading_finalizers(strategy: Strategy, metadata: dict[str, Any], options: 
     present = metadata.get("finalizers") or []
     others = [name for name in present if name not in (ORPHAN_DEPENDENTS, DELETE_DEPENDENTS)]
     if not strategy.collects_garbage:
-        return list(present)
+        return others
     if options.orphan_dependents is not None:
         wanted = ORPHAN_DEPENDENTS if options.orphan_dependents else ""
     elif options.propagation_policy is not None:

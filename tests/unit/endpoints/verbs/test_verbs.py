@@ -470,6 +470,29 @@ def test_deleting_what_cannot_be_read(maps: Maps, rest: str, status: int, part: 
     assert maps("GET", "/a").status == 200
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/namespaces/default",
+        *(f"/apis/rbac.authorization.k8s.io/v1/{kind}/a" for kind in ("clusterroles", "clusterrolebindings")),
+    ],
+)
+def test_kinds_that_must_be_read_to_be_deleted(pilothouse_server: InProcessServer, path: str) -> None:
+    answer = pilothouse_server.call("DELETE", f"{path}?{IGNORING}", None, None)
+    assert (answer.status, "no unsafe deleter provided" in answer.json["message"]) == (500, True)
+
+
+def test_preconditions_name_events_by_their_first_group(maps: Maps, pilothouse_server: InProcessServer) -> None:
+    path = "/api/v1/namespaces/default/events"
+    event = {"metadata": {"name": "held"}, "involvedObject": {"namespace": "default"}}
+    pilothouse_server.call("POST", path, event, None)
+    path = path.replace("/api/v1", "/apis/events.k8s.io/v1")
+    answer = pilothouse_server.call("DELETE", f"{path}/held", {"preconditions": {"uid": "x"}}, None)
+    assert answer.json["message"].startswith(
+        'Operation cannot be fulfilled on Event "held": the UID in the precondition'
+    )
+
+
 # Creating by other verbs
 
 

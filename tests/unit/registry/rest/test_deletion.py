@@ -124,6 +124,8 @@ def test_kinds_that_orphan_or_do_not_cascade() -> None:
     assert cascading_finalizers(Orphaning(), {}, DeleteOptions()) == ["orphan"]
     assert cascading_finalizers(Orphaning(), {}, foreground) == ["foregroundDeletion"]
     assert cascading_finalizers(NoGarbage(), {"finalizers": ["a/b"]}, foreground) == ["a/b"]
+    assert cascading_finalizers(NoGarbage(), {"finalizers": ["orphan", "a/b"]}, DeleteOptions()) == ["a/b"]
+    assert plan(NoGarbage(), finalizers=["foregroundDeletion"]).outcome is Outcome.GONE
 
 
 @pytest.mark.parametrize(
