@@ -13,14 +13,14 @@ def check_identity(scope: ResourceScope, request: APIRequest, obj: dict[str, Any
     """Body and URL speak of the same object; what a body of no namespace says about one does not matter."""
     metadata, name = obj["metadata"], request.info.name
     namespace = request.info.namespace if scope.resource.namespaced else ""
-    given = metadata.get("name", "")
-    if not given:
-        why = "name must be provided"
-        raise errors.bad_request(f"the name of the object ({name} based on URL) was undeterminable: {why}")
     place = metadata.get("namespace", "")
     if namespace and place and place != namespace:
         why = "the namespace of the provided object does not match the namespace sent on the request"
         raise errors.bad_request(why)
+    given = metadata.get("name", "")
+    if not given:
+        why = "name must be provided"
+        raise errors.bad_request(f"the name of the object ({name} based on URL) was undeterminable: {why}")
     if given != name:
         raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
 

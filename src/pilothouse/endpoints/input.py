@@ -28,6 +28,7 @@ from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 from pilothouse.machinery.schema.decoding import DecodeError, decode
+from pilothouse.machinery.schema.own_faults import gravest
 from pilothouse.machinery.schema.raw import as_sent, compacted, raw_places, read_texts, written_anew
 from pilothouse.machinery.schema.repeating import MOST_FAULTS, read_repeating
 from pilothouse.machinery.schema.types import Struct
@@ -84,7 +85,10 @@ class Expected:
         ``owned`` allows the object to be made of the value's own parts. What an apply gives is no body: custom
         resources keep its nulls.
         """
-        obj, unknown = decode(self.struct, value)
+        try:
+            obj, unknown = decode(self.struct, value)
+        except DecodeError as error:
+            raise gravest(self.struct, value, error) from None
         return obj, (lambda: strict_faults(self, value)) if unknown else None
 
 

@@ -96,7 +96,7 @@ def _build_struct(struct: Struct) -> StructDecoder:
 
     def build() -> None:
         nonlocal built
-        labels.update(_labels(struct))
+        labels.update(field_labels(struct))
         for field in struct.fields.values():
             decoders[field.name] = _field_decoder(field)
             zero = zero_of(field)
@@ -130,12 +130,12 @@ def _build_struct(struct: Struct) -> StructDecoder:
     return decode_struct
 
 
-def _labels(struct: Struct) -> dict[str, str]:
+def field_labels(struct: Struct) -> dict[str, str]:
     """What decoding errors call the fields: those of an inlined struct have its name before them."""
     labels: dict[str, str] = {}
     for member in struct.members:
         if isinstance(member, Inline):
-            inner = _labels(member.struct)
+            inner = field_labels(member.struct)
             labels |= {name: f"{member.struct.short_name}.{label}" for name, label in inner.items()}
         else:
             labels[member.name] = member.name

@@ -13,6 +13,7 @@ from pilothouse.machinery.schema.decoding import SPECIAL_DECODERS, DecodeError, 
 from pilothouse.machinery.schema.types import ListOf, MapOf, Scalar, Special, Struct, Type
 
 _BITS: Final = {"int32": 32, "int64": 64, "uint8": 8, "uint64": 64}
+_OCTET: Final = Scalar("uint8")
 _KINDS: Final = {dict: "map", list: "slice", str: "string", bool: "bool", int: "int64", float: "float64"}
 
 
@@ -68,6 +69,8 @@ def _wrap(number: int, kind: str) -> int:
 
 
 def _restore_bytes(value: Any) -> Any:
+    if value.__class__ is list:
+        return [0 if item is None else _restore_scalar(_OCTET, item) for item in value]
     if value.__class__ is not str:
         raise _unfit("slice", value)
     try:

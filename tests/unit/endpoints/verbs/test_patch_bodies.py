@@ -106,3 +106,21 @@ def test_owners_are_merged_before_anything_is_missed(pilothouse_server: InProces
     answer = pilothouse_server.call("PUT", f"{place}deployments/none", body, None)
     assert answer.status == 404
     assert "duplicate UID(s) observed: u" in answer.headers["warning"]
+
+
+@pytest.mark.parametrize(
+    ("method", "metadata", "message"),
+    [
+        ("PUT", {"namespace": "other"}, "the namespace of the provided object does not match"),
+        ("PUT", {"name": "b", "namespace": "other"}, "the namespace of the provided object does not match"),
+        ("PUT", {}, "the name of the object (a based on URL) was undeterminable: name must be provided"),
+        ("PATCH", {"name": None, "namespace": "other"}, "the namespace of the provided object does not match"),
+    ],
+)
+def test_wrong_names_and_namespaces(
+    pilothouse_server: InProcessServer, path: str, method: str, metadata: dict[str, Any], message: str
+) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    headers = {"Content-Type": MERGE if method == "PATCH" else "application/json"}
+    answer = pilothouse_server.call(method, path, body, headers)
+    assert (answer.status, answer.json["message"][: len(message)]) == (400, message)

@@ -37,6 +37,7 @@ def pod(**container: Any) -> dict[str, Any]:
          "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
         (SECRET, {"data": {"a": "?"}}, "error decoding from json: illegal base64 data at input byte 0"),
         (SECRET, {"data": {"a": 1}}, "cannot restore slice from int64"),
+        (SECRET, {"data": {"a": [{"b": 1}]}}, "unrecognized type: uint8"),
         # Fields are read in the order of the type, whatever the order of the value.
         (DEPLOYMENT, {"spec": {"replicas": "x"}, "metadata": {"name": 1}}, "cannot convert int64 to string"),
     ],

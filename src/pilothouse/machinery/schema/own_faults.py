@@ -1,0 +1,47 @@
+"""Which of several faults of a value the original tells.
+
+Its decoder notes the first value of a wrong type and goes on, but stops at a value that reads its JSON itself (a time,
+a quantity) and cannot. So a fault of such a value is told before any other, wherever it stands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilothouse.machinery.schema.decoding import SPECIAL_DECODERS, DecodeError, field_labels
+from pilothouse.machinery.schema.types import ListOf, MapOf, Special, Struct, Type
+
+
+def gravest(struct: Struct, value: Any, first: DecodeError) -> DecodeError:
+    """The fault to tell, of a value in which decoding found ``first``."""
+    try:
+        _look(struct, value)
+    except DecodeError as error:
+        return error
+    return first
+
+
+def _look(kind: Type, value: Any) -> None:
+    """Raise the fault of the first value inside that reads itself; what has a wrong type is passed over."""
+    if isinstance(kind, Struct):
+        if isinstance(value, dict):
+            _look_inside(kind, value)
+    elif isinstance(kind, ListOf):
+        for item in value if isinstance(value, list) else ():
+            _look(kind.item, item)
+    elif isinstance(kind, MapOf):
+        for item in value.values() if isinstance(value, dict) else ():
+            _look(kind.value, item)
+    elif isinstance(kind, Special) and kind.holds is None and value is not None:
+        SPECIAL_DECODERS[kind.kind](value)
+
+
+def _look_inside(struct: Struct, value: dict[str, Any]) -> None:
+    for key, item in value.items():
+        field = struct.fields.get(key)
+        if field is not None:
+            try:
+                _look(field.type, item)
+            except DecodeError as error:
+                error.inside(struct.short_name, field_labels(struct)[key])
+                raise
