@@ -22,6 +22,7 @@ from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
 from pilothouse.machinery.schema.decoding import DecodeError, decode
+from pilothouse.machinery.schema.emptied import without_notes
 from pilothouse.machinery.structured.shapes import Shape, shape_of
 
 Object = dict[str, Any]
@@ -143,7 +144,7 @@ class ServedVersions:
         """A hub object as it is wanted, with kind and apiVersion. Raises the 500 for one that cannot be converted."""
         if obj is None:
             return None
-        kind, scope = wanted.kind, attributes.scope
+        obj, kind, scope = without_notes(obj), wanted.kind, attributes.scope
         if kind == attributes.kind and isinstance(scope, ResourceScope):
             return scope.served_object(obj)
         row = row_of(wanted.resource)

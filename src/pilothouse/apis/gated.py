@@ -16,6 +16,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from pilothouse.apis import types
+from pilothouse.machinery.schema.emptied import Emptied
 from pilothouse.machinery.schema.types import Field, ListOf, MapOf, Struct, Type
 
 Object = dict[str, Any]
@@ -110,6 +111,8 @@ def _is_always_written(field: Field) -> bool:
 
 def drop_gated(places: Places, obj: Object, old: Object | None) -> None:
     """Drop fields of features that are off and that the stored object does not use."""
+    if isinstance(obj, Emptied):
+        _forget_gated(places, obj)
     found: list[Found] = []
     _look(places, obj, None, found)
     if not found:
@@ -137,6 +140,20 @@ def _look(places: Places, value: Any, around: tuple[Object, str] | None, found: 
             found.append(Found(rule, value, name, always, around))
         if below is not None:
             _look(below, item, (value, name), found)
+
+
+def _forget_gated(places: Places, value: Any) -> None:
+    """Drop the notes that such a field was given as empty."""
+    if places.each is not None:
+        for item in value if isinstance(value, list) else value.values():
+            _forget_gated(places.each, item)
+        return
+    for name, rule, below, _ in places.fields:
+        item = value.get(name)
+        if item is not None and below is not None:
+            _forget_gated(below, item)
+        elif item is None and rule is not None and isinstance(value, Emptied):
+            value.empty.pop(name, None)
 
 
 def _drop(found: Found) -> None:

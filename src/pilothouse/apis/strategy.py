@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
-from pilothouse.apis.explicit import Places
 from pilothouse.apis.gates import default_gates
 from pilothouse.apis.object_names import NameValidator, name_is_dns_subdomain
 from pilothouse.machinery.field_errors import FieldError
@@ -81,6 +80,8 @@ class Strategy:
     allow_unconditional_update: ClassVar[bool] = True
     generation: bool = False
     """Whether the server counts spec changes in metadata.generation."""
+    counts_empty: ClassVar[bool] = False
+    """Whether a list or map that is given as empty is a change of the spec, as it is to a comparison of bare memory."""
     any_value: bool = False
     """Whether a field may hold now a boolean, now a number."""
     default_orphans: ClassVar[bool] = False
@@ -110,8 +111,6 @@ class Strategy:
     status_field: ClassVar[str] = "status"
     reset_fields: tuple[str, ...] = ()
     """Dotted paths that writes through this endpoint never change, so that nobody comes to own them through it."""
-    explicit: ClassVar[Places] = ()
-    """Where an empty list or map that the client wrote out matters until the object is stored."""
 
     def __init__(self, gates: frozenset[str] | None = None) -> None:
         self.gates = default_gates() if gates is None else gates

@@ -25,6 +25,7 @@ from pilothouse.endpoints.writing import attributes_of
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_manager import FieldManager, manager_of
 from pilothouse.machinery.gvk import GroupResource, GroupVersionKind
+from pilothouse.machinery.schema.emptied import without_notes
 from pilothouse.machinery.times import now
 from pilothouse.net.messages import Response
 from pilothouse.registry.rest.before_create import ensure_namespace
@@ -67,6 +68,7 @@ async def read_review(
     """Read the posted object and bring it past mutating admission."""
     media = negotiate(request, endpoint.formats)
     obj, options = await read_object(request, endpoint.expected)
+    obj = without_notes(obj)
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
     if default is not None:

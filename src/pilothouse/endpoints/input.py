@@ -18,7 +18,6 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.apis import types
-from pilothouse.apis.explicit import Places, keep_explicit
 from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, NO_PROTOBUF, PROTOBUF
 from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.request import APIRequest
@@ -28,6 +27,7 @@ from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 from pilothouse.machinery.schema.decoding import DecodeError, decode
+from pilothouse.machinery.schema.emptied import Emptied, as_given
 from pilothouse.machinery.schema.own_faults import gravest
 from pilothouse.machinery.schema.raw import as_sent, compacted, raw_places, read_texts, written_anew
 from pilothouse.machinery.schema.repeating import MOST_FAULTS, read_repeating
@@ -69,8 +69,6 @@ class Expected:
     formats: tuple[str, ...] = ALL_FORMATS
     also: frozenset[GroupVersionKind] = frozenset()
     """Older versions of the same shape that are taken as well."""
-    explicit: Places = ()
-    """Where empty lists and maps are kept, see ``apis/explicit.py``."""
 
     def identify(self, value: Any, data: bytes) -> GroupVersionKind:
         """The kind of a parsed body. Raises the Status for one that is not taken here."""
@@ -86,7 +84,7 @@ class Expected:
         resources keep its nulls.
         """
         try:
-            obj, unknown = decode(self.struct, value)
+            obj, unknown = decode(self.struct, value, noting=True)
         except DecodeError as error:
             raise gravest(self.struct, value, error) from None
         return obj, (lambda: strict_faults(self, value)) if unknown else None
@@ -135,7 +133,6 @@ async def _read(request: APIRequest, expected: Expected, data: bytes, format: st
             request.raw = compacted(places)
         return obj
     value, repeated = await _parse(data, format, expected)
-    request.given = value
     places = raw_places(expected.struct)
     if places:
         request.raw = as_sent(read_texts(data, places)) if format == JSON else written_anew(places)
@@ -150,24 +147,20 @@ async def _read(request: APIRequest, expected: Expected, data: bytes, format: st
         elif (reading := await offload(partial(read_repeating, expected.struct), data)) is not None:
             (value, faults), told = reading, True
     obj, unknown = _decode(value, expected, data)
-    if not custom:
-        keep_reset(value, obj, expected.explicit)
+    keep_reset(obj)
     if unknown is not None and not told and validation != "Ignore":
         faults += unknown() if format == JSON or custom else strict_faults(expected, in_key_order(value))
     report(request, validation, expected, faults)
     return obj
 
 
-def keep_reset(value: Any, obj: dict[str, Any], explicit: Places) -> None:
+def keep_reset(obj: dict[str, Any]) -> None:
     """An explicitly empty ``managedFields`` asks for all ownership to be forgotten; decoding alone would lose that.
 
     Of custom resources it is lost in the original as well.
     """
-    metadata = value.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("managedFields") == []:
-        obj["metadata"]["managedFields"] = []
-    if explicit:
-        keep_explicit(value, obj, explicit)
+    if isinstance(obj, Emptied) and as_given(obj["metadata"], "managedFields") is not None:
+        obj["metadata"].setdefault("managedFields", [])
 
 
 async def repeated_fields(data: bytes, value: Any) -> list[str]:

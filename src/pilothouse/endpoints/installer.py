@@ -106,7 +106,7 @@ def make_scope(resource: Resource, sub: Subresource | None, store: Store, strate
         kind=resource.gvk,
         store=store,
         strategy=strategy,
-        expected=Expected(resource.gvk, struct, resource.package, explicit=strategy.explicit),
+        expected=Expected(resource.gvk, struct, resource.package),
         verbs={verb: VERBS[verb] for verb in verbs},
         to_hub=to_hub,
         from_hub=from_hub,

@@ -27,7 +27,7 @@ class APIRequest(Request):
     """Filled from the outside in: audit id, request info, user, then whatever the endpoint adds."""
 
     __slots__ = (
-        "_query", "ask", "audit", "audit_id", "authentication_seconds", "authorized_by", "credential_notes", "given",
+        "_query", "ask", "audit", "audit_id", "authentication_seconds", "authorized_by", "credential_notes",
         "info", "raw", "received", "user", "warnings", "watch_seconds",
     )  # fmt: skip
 
@@ -47,8 +47,6 @@ class APIRequest(Request):
         """Puts further questions to the authorizer."""
         self.audit: Any = None
         """What is written down about this request; None where nothing is."""
-        self.given: Any = None
-        """The body of a write, parsed but not yet decoded; of a patch, what came out of it."""
         self.raw: Writing | None = None
         """How raw JSON values of the body are written; None where its kind has none."""
         self.authentication_seconds = 0.0

@@ -23,6 +23,7 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.schema.decoding import decode
+from pilothouse.machinery.schema.emptied import like
 from pilothouse.machinery.times import now
 from pilothouse.net.messages import Response
 from pilothouse.registry.store.store import Store
@@ -139,7 +140,7 @@ class ResourceScope(Endpoint):
     def hub_object(self, obj: Object) -> Object:
         """A decoded body as the store takes it: in the hub version and, for built-in kinds, without its type."""
         if self.to_hub is not None:
-            obj = self.to_hub(obj)
+            obj = like(self.to_hub(obj), obj)
         if not self.keeps_type:
             obj.pop("kind", None)
             obj.pop("apiVersion", None)

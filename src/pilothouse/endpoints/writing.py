@@ -13,17 +13,15 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from pilothouse.apis.explicit import put_explicit, take_explicit
 from pilothouse.apis.strategy import Context, Object
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.restating import restate
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
 from pilothouse.machinery import errors
-from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.field_manager import entries_of, keep_times, manager_of, set_entries
 from pilothouse.machinery.gvk import GroupVersionResource
+from pilothouse.machinery.schema.emptied import like, without_notes
 from pilothouse.registry.rest.before_create import ensure_namespace, wipe_system_fields
 from pilothouse.storage.backends.contract import TooLarge
 from pilothouse.storage.cacher import Entry
@@ -115,8 +113,6 @@ class Write:
                 return await store()
         except TooLarge as error:
             raise errors.generic(str(error)) from None
-        except StatusError as error:
-            raise restate(error, self._scope.expected.struct, self._request.given) from None
 
     def warn(self) -> None:
         """Hand warnings of the strategy and of admission to the answer."""
@@ -125,11 +121,7 @@ class Write:
 
     async def _prepare(self, operation: str, obj: Object, old: Object | None) -> Object:
         self.ctx.raw = self._request.raw
-        explicit = self._scope.strategy.explicit
-        taken = take_explicit(obj, explicit) if explicit else None
         obj = self._track(obj, old)
-        if taken:
-            put_explicit(obj, taken)
         admission = self._scope.admission
         if admission is not None and admission.handles(operation):
             attributes = self._attributes(operation, obj, old)
@@ -157,14 +149,16 @@ class Write:
         scope = self._scope
         fields = scope.field_manager
         if fields is None or self._options.applied:
-            return obj if old is None else keep_times(obj, old)
-        if scope.from_hub is None:
+            return obj if old is None else like(keep_times(obj, old), obj)
+        if scope.from_hub is None and obj.__class__ is dict:
             obj = fields.update(old, obj, self.manager, self.ctx.now)
         else:
-            live = None if old is None else scope.from_hub(old)
-            tracked = fields.update(live, scope.from_hub(obj), self.manager, self.ctx.now)
-            obj = set_entries(obj, entries_of(tracked))
-        return obj if old is None else keep_times(obj, old)
+            served, live = without_notes(obj), old
+            if scope.from_hub is not None:
+                served, live = scope.from_hub(served), None if old is None else scope.from_hub(old)
+            tracked = fields.update(live, served, self.manager, self.ctx.now)
+            obj = like(set_entries(obj, entries_of(tracked)), obj)
+        return obj if old is None else like(keep_times(obj, old), obj)
 
     def _validator(self, operation: str) -> Callable[[Object, Object | None], Awaitable[None]] | None:
         admission = self._scope.admission

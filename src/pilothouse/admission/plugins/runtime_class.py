@@ -12,6 +12,7 @@ from pilothouse.endpoints.admission import CREATE, Attributes
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.quantity import QuantityError, parse
+from pilothouse.machinery.schema.emptied import as_given
 
 _MISMATCH: Final = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 _UNFOUNDED: Final = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
@@ -54,7 +55,7 @@ class RuntimeClass(Plugin):
         if overhead is not None:
             if not same_amounts(overhead.get("podFixed") or {}, spec.get("overhead") or {}):
                 raise forbidden(attributes, _MISMATCH)
-        elif spec.get("overhead") is not None:
+        elif as_given(spec, "overhead") is not None:
             raise forbidden(attributes, _UNFOUNDED)
 
     async def _find(self, attributes: Attributes, name: str) -> dict[str, Any]:

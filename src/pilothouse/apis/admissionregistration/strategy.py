@@ -74,6 +74,7 @@ def _webhook_columns() -> tuple[Column, ...]:
 class ValidatingWebhookStrategy(_Registration):
     """Validating webhook configurations."""
 
+    counts_empty = True
     columns = _webhook_columns()
 
     def default(self, obj: Object) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from pilothouse.machinery.schema.emptied import as_given
+
 Object = dict[str, Any]
 _SHARED: Final = {
     "schema": "validation",
@@ -129,7 +131,11 @@ _FIELDS: Final = (
 
 def set_fields(schema: Object) -> list[str]:
     """The Go names of all fields a schema sets, in the order of the original's struct."""
-    return [go for go, key, empty in _FIELDS if schema.get(key) not in (None, "", False, empty) or _is_set(schema, key)]
+    return [
+        go
+        for go, key, empty in _FIELDS
+        if as_given(schema, key) not in (None, "", False, empty) or _is_set(schema, key)
+    ]
 
 
 def _is_set(schema: Object, key: str) -> bool:
@@ -142,7 +148,8 @@ def show_schema(schema: Any) -> Any:
     """A schema with Go's names."""
     if not isinstance(schema, dict):
         return None
-    return {go: _show_field(go, schema.get(key, empty)) for go, key, empty in _FIELDS}
+    given = ((go, as_given(schema, key), empty) for go, key, empty in _FIELDS)
+    return {go: _show_field(go, empty if value is None else value) for go, value, empty in given}
 
 
 def _show_field(name: str, value: Any) -> Any:

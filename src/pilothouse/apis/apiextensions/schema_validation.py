@@ -17,6 +17,7 @@ from pilothouse.apis.apiextensions.schema.nodes import Node
 from pilothouse.apis.apiextensions.schema.walking import is_plain
 from pilothouse.apis.apiextensions.structural import structural_faults, unsupported
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
+from pilothouse.machinery.schema.emptied import as_given
 
 if TYPE_CHECKING:
     from pilothouse.cel.crd_checks import RuleChecks
@@ -218,7 +219,7 @@ def _check_supported(schema: Schema, path: Path, place: _Place, options: SchemaO
     if schema.get("additionalItems") is not None:
         errs.append(forbidden(path.child("additionalItems"), "additionalItems is not supported"))
     present = [key for key in ("patternProperties", "definitions") if schema.get(key)]
-    present += (key for key in ("dependencies", "$ref") if schema.get(key) is not None)
+    present += (key for key in ("dependencies", "$ref") if as_given(schema, key) is not None)
     errs += (forbidden(path.child(key), f"{key} is not supported") for key in present)
     if kind == "null":
         errs.append(forbidden(path.child("type"), "type cannot be set to null, use nullable as an alternative"))

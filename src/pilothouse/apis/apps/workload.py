@@ -10,7 +10,6 @@ from pilothouse.apis.core.pod_spec.annotations import drop_legacy_annotations
 from pilothouse.apis.core.pod_spec.cautions import template_warnings
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
-from pilothouse.apis.explicit import Places
 from pilothouse.apis.selectors import validate_label_selector, validate_selector_matches_template
 from pilothouse.apis.status import StatusKeeper
 from pilothouse.apis.strategy import Context, Object
@@ -120,7 +119,6 @@ class WorkloadStrategy(StatusKeeper):
     warns_about_names: ClassVar[bool] = False
     """Whether names that are no DNS label are worth a warning: pods get their names from them."""
     template_path: ClassVar[tuple[str, ...]] = ("spec", "template")
-    explicit: ClassVar[Places] = (("spec", "template", "spec", "resources", "claims"),)
 
     def template_of(self, obj: Object) -> Object:
         """The pod template."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pilothouse.machinery.schema.emptied import as_given
+
 Object = dict[str, Any]
 CPU_UTILIZATION = 80
 
@@ -32,4 +34,7 @@ def _policy(type: str, value: int) -> Object:
 
 
 def _complete(rules: Object | None, start: Object, policies: list[Object]) -> Object:
-    return {**start, "selectPolicy": "Max", "policies": policies, **(rules or {})}
+    if rules is None:
+        rules = {}
+    own = {} if as_given(rules, "policies") == [] else {"policies": policies}
+    return {**start, "selectPolicy": "Max", **own, **rules}

@@ -30,7 +30,6 @@ class AutoscalerStrategy(StatusKeeper):
     type_name = "autoscaling.v2.HorizontalPodAutoscaler"
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": AutoscalerStatusStrategy}
     columns = COLUMNS
-    explicit = tuple(("spec", "behavior", way, "policies") for way in ("scaleUp", "scaleDown"))
 
     def __init__(self, gates: frozenset[str] | None = None) -> None:
         super().__init__(gates)

@@ -102,7 +102,6 @@ class CronJobStrategy(WorkloadStrategy):
     type_name = "batch.v1.CronJob"
     warns_about_names = True
     template_path = ("spec", "jobTemplate", "spec", "template")
-    explicit = ((*template_path, "spec", "resources", "claims"),)
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": CronJobStatusStrategy}
     columns = CRON_JOB_COLUMNS
 

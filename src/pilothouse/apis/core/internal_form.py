@@ -13,6 +13,7 @@ import json
 from typing import Any, Final
 
 from pilothouse.apis import types
+from pilothouse.machinery.schema.emptied import as_given
 from pilothouse.machinery.schema.types import Field, ListOf, MapOf, Scalar, Special, Struct, Type
 
 _ACRONYMS: Final = {
@@ -85,7 +86,7 @@ def _struct(struct: Struct, value: dict[str, Any]) -> dict[str, Any]:
             shown.update(_struct(field.type, value.get(name) or {}))
         elif (struct.name, name) not in _HIDDEN and not (struct.is_object and name in ("kind", "apiVersion")):
             shown.update(dict.fromkeys(_INTERNAL.get((struct.name, name), ())))
-            shown[renamed.get(name) or _go_name(name)] = _field(field, value.get(name))
+            shown[renamed.get(name) or _go_name(name)] = _field(field, as_given(value, name))
     return shown
 
 

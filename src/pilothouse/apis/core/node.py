@@ -11,11 +11,11 @@ from pilothouse.apis.core.resource_names import round_up_resources
 from pilothouse.apis.strategy import Column, Context, Doc, Object, StatusStrategy, Strategy
 from pilothouse.machinery.addresses import warn_about_cidr
 from pilothouse.machinery.field_errors import FieldError
+from pilothouse.machinery.schema.emptied import as_given
 
 _ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 _ROLE_LABEL: Final = "kubernetes.io/role"
 _INFO: Final = "core.v1.NodeSystemInfo"
-_EXPLICIT: Final = (("status", "allocatable"),)
 
 
 def default_node(obj: Object) -> None:
@@ -27,7 +27,7 @@ def default_node(obj: Object) -> None:
     elif blocks:
         spec["podCIDR"] = blocks[0]
     status = obj.get("status") or {}
-    if "capacity" in status and "allocatable" not in status:
+    if "capacity" in status and as_given(status, "allocatable") is None:
         status["allocatable"] = dict(status["capacity"])
     for key in ("capacity", "allocatable"):
         round_up_resources(status.get(key))
@@ -97,8 +97,6 @@ COLUMNS: Final = (
 class NodeStatusStrategy(StatusStrategy):
     """``/status``: kubelets report here. The long-gone dynamic configuration stays only where it already is."""
 
-    explicit = _EXPLICIT
-
     def default(self, obj: Object) -> None:
         default_node(obj)
 
@@ -117,7 +115,6 @@ class NodeStrategy(Strategy):
     judges_prefix_on_update = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": NodeStatusStrategy}
     reset_fields = ("status",)
-    explicit = _EXPLICIT
     field_labels = frozenset({"spec.unschedulable"})
     columns = COLUMNS
 

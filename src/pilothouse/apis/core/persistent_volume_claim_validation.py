@@ -21,6 +21,7 @@ from pilothouse.apis.metadata import IMMUTABLE
 from pilothouse.apis.strategy import Object
 from pilothouse.machinery import labels, quantity
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
+from pilothouse.machinery.schema.emptied import as_given
 
 Spec = dict[str, Any]
 _SPEC: Final = Path("spec")
@@ -115,7 +116,7 @@ def validate_claim_update(obj: Object, old: Object) -> list[FieldError]:
     """Faults of a changed claim: a bound one may grow and change its attributes, nothing else."""
     errs = validate_claim(obj, old)
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
-    errs += _check_fixed_spec(obj, old, dict(spec), dict(before))
+    errs += _check_fixed_spec(obj, old, spec.copy(), before.copy())
     size, old_size = _amount(storage_request(spec)), _amount(storage_request(before))
     capacity = _amount(((old.get("status") or {}).get("capacity") or {}).get("storage"))
     if size < old_size and size <= capacity:
@@ -157,9 +158,10 @@ def _check_fixed_spec(obj: Object, old: Object, spec: Spec, before: Spec) -> lis
 
 def _take_bound_changes(spec: Spec, before: Spec) -> None:
     resources = spec.get("resources") or {}
-    if resources.get("requests") is not None:
-        requests = {**resources["requests"], "storage": storage_request(before) or "0"}
-        spec["resources"] = {**resources, "requests": requests}
+    if as_given(resources, "requests") is not None:
+        requests = {**as_given(resources, "requests"), "storage": storage_request(before) or "0"}
+        spec["resources"] = resources = resources.copy()
+        resources["requests"] = requests
     if before.get("volumeAttributesClassName") is None:
         spec.pop("volumeAttributesClassName", None)
     else:

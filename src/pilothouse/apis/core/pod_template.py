@@ -20,7 +20,6 @@ _TEMPLATE: Final = Path("template")
 class PodTemplateStrategy(Strategy):
     """Pod templates."""
 
-    explicit = (("template", "spec", "resources", "claims"),)
     generation = True
     returns_deleted: ClassVar[bool] = True
     columns: ClassVar[tuple[Column, ...]] = (

@@ -108,7 +108,6 @@ class ReplicationControllerStrategy(PlainStrategy):
     """Replication controllers."""
 
     validate_name = staticmethod(name_is_declared)
-    explicit = (("spec", "template", "spec", "resources", "claims"),)
     generation = True
     default_orphans: ClassVar[bool] = True
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": ReplicationControllerStatusStrategy}

@@ -9,6 +9,7 @@ from pilothouse.apis.core.checks import check_dns_label, check_dns_subdomain, ch
 from pilothouse.apis.strategy import Object
 from pilothouse.machinery import addresses, names
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, required
+from pilothouse.machinery.schema.emptied import as_given
 
 CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 _SPEC: Final = Path("spec")
@@ -26,12 +27,12 @@ def check_dns1035_label(path: Path, value: str) -> list[FieldError]:
 
 def validate_ingress(obj: Object, old: Object | None = None) -> list[FieldError]:
     """Faults of an ingress; faults of secret names and wildcard rules that were stored already may stay."""
-    spec = obj.get("spec") or {}
+    spec = obj.get("spec", {})
     before = (old or {}).get("spec") or {}
     errs: list[FieldError] = []
     rules, backend = spec.get("rules") or [], spec.get("defaultBackend")
     if not rules and backend is None:
-        errs.append(invalid(_SPEC, spec.get("rules"), "either `defaultBackend` or `rules` must be specified"))
+        errs.append(invalid(_SPEC, as_given(spec, "rules"), "either `defaultBackend` or `rules` must be specified"))
     if backend is not None:
         errs += _check_backend(_SPEC.child("defaultBackend"), backend)
     lenient = _has_bad_wildcard_rule(before)

@@ -31,6 +31,7 @@ class NetworkPolicyStrategy(Strategy):
     """Rules for pods; without policy types they are inferred from the rules."""
 
     generation = True
+    counts_empty = True
     columns = (
         NAME,
         Column(

@@ -36,6 +36,7 @@ from pilothouse.machinery.field_errors import (
     too_long,
     too_many,
 )
+from pilothouse.machinery.schema.emptied import as_given
 
 Object = dict[str, Any]
 _SPEC: Final = Path("spec")
@@ -73,7 +74,7 @@ def validate_slice(obj: Object, old: Object | None = None, *, fractions: bool = 
             if spec.get(name) != before.get(name):
                 faults.errors.append(invalid(_SPEC.child(name), spec.get(name), IMMUTABLE))
     _validate_places(spec, faults.errors)
-    if spec.get("sharedCounters") is not None and spec.get("devices") is not None:
+    if as_given(spec, "sharedCounters") is not None and as_given(spec, "devices") is not None:
         faults.errors.append(invalid(_SPEC, "", "only one of `sharedCounters` or `devices` is allowed"))
     _validate_devices(spec, before, faults, fractions)
     _validate_counter_sets(spec.get("sharedCounters") or [], _SPEC.child("sharedCounters"), faults)

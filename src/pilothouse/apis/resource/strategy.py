@@ -130,7 +130,6 @@ class ClaimTemplateStrategy(Strategy):
 
     judges_prefix_on_update = True
     returns_deleted = True
-    explicit = tuple(("spec", "metadata", name) for name in ("ownerReferences", "finalizers", "managedFields"))
     columns = (NAME, AGE)
 
     def default(self, obj: Object) -> None:
@@ -148,7 +147,7 @@ class ClaimTemplateStrategy(Strategy):
 
     def _faults(self, obj: Object) -> Faults:
         faults = Faults()
-        validate_template_metadata(obj["spec"].get("metadata") or {}, _SPEC.child("metadata"), faults.errors)
+        validate_template_metadata(obj["spec"].get("metadata", {}), _SPEC.child("metadata"), faults.errors)
         validate_claim_spec(obj["spec"]["spec"], _SPEC.child("spec"), faults, self.gates)
         return faults
 

@@ -103,7 +103,8 @@ def _keep_drivers(drivers: Sequence[Object], old: Sequence[Object], errs: list[F
     for before in old:
         for driver in named.get(before.get("name", ""), ()):
             if _kept_part(driver) != _kept_part(before):
-                kept = {key: value for key, value in driver.items() if key != "allocatable"}
+                kept = driver.copy()
+                kept.pop("allocatable", None)
                 shown = internal_form("storage.v1.CSINodeDriver", kept)
                 errs.append(invalid(_SPEC.child("drivers"), shown, IMMUTABLE))
 

@@ -166,7 +166,7 @@ class _Application(NamedTuple):
     def run(self) -> Object:
         """The patched object, decoded like a body, in the hub version and with defaults."""
         scope, request, reading = self.scope, self.request, self.reading
-        result = request.given = reading.apply(self.served)
+        result = reading.apply(self.served)
         if places := raw_places(scope.expected.struct):
             request.raw = written_anew(places) if reading.strategic else compacted(places)
         if not reading.strategic:
@@ -175,9 +175,8 @@ class _Application(NamedTuple):
         self._report(unknown)
         check_identity(scope, request, obj)
         version = obj.get("apiVersion")
-        if not scope.keeps_type:
-            keep_reset(result, obj, scope.expected.explicit)
-        elif not version:
+        keep_reset(obj)
+        if scope.keeps_type and not version:
             raise errors.internal_error("Object 'apiVersion' is missing in 'object has no apiVersion field'")
         obj = scope.hub_object(obj)
         if version and version != scope.api_version:

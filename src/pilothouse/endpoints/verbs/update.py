@@ -13,6 +13,7 @@ from pilothouse.endpoints.output.objects import entry_response
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.writing import Write
+from pilothouse.machinery.schema.emptied import copy_noted
 from pilothouse.net.messages import Response
 
 
@@ -33,7 +34,7 @@ async def update(scope: ResourceScope, request: APIRequest) -> Response:
     async def change(old: dict[str, Any] | None) -> dict[str, Any]:
         if uid:
             check_uid(scope, request, uid, old, dry_run=options.dry_run)
-        wanted: dict[str, Any] = orjson.loads(pristine)
+        wanted: dict[str, Any] = orjson.loads(pristine) if obj.__class__ is dict else copy_noted(obj)
         return wanted
 
     try:

@@ -5,7 +5,7 @@ quantities, times and numbers get their canonical form; empty values are left ou
 say. One closure per type is built at first use and kept with the type, so a request only calls functions.
 
 Guarantees: the result shares no container with the input except inside raw JSON values; decoding the result again gives
-an equal result.
+an equal result. On request it remembers what was given as empty, see ``emptied.py``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from pilothouse.machinery import quantity, times
 from pilothouse.machinery.go_json import json_type, with_whole_numbers
+from pilothouse.machinery.schema.emptied import Emptied, note_empty
 from pilothouse.machinery.schema.types import Decoder, Field, Inline, ListOf, MapOf, Scalar, Special, Struct, Type
 
 
@@ -57,20 +58,24 @@ _PLAIN_BELOW: Final = 1e21
 _LIMITS: Final = {"int32": 1 << 31, "int64": 1 << 63, "uint8": 1 << 8, "uint64": 1 << 64}
 
 
-def decode(struct: Struct, value: Any) -> tuple[dict[str, Any], bool]:
-    """The object, and whether unknown fields were dropped on the way."""
+def decode(struct: Struct, value: Any, *, noting: bool = False) -> tuple[dict[str, Any], bool]:
+    """The object, and whether unknown fields were dropped on the way; ``noting`` keeps notes of empty values."""
     decoder = struct_decoder(struct)
-    seen = _Seen()
+    seen = _Seen(noting)
     result = decoder(value, seen)
+    if noting and seen.empty and result.__class__ is dict:
+        result = Emptied(result)
     return result, seen.unknown
 
 
 class _Seen:
     """What decoding noticed on its way."""
 
-    __slots__ = ("unknown",)
+    __slots__ = ("empty", "noting", "unknown")
 
-    def __init__(self) -> None:
+    def __init__(self, noting: bool = False) -> None:
+        self.noting = noting
+        self.empty = False
         self.unknown = False
 
 
@@ -90,6 +95,7 @@ def _build_struct(struct: Struct) -> StructDecoder:
     decoders: dict[str, FieldDecoder] = {}
     labels: dict[str, str] = {}
     always: list[tuple[str, Callable[[], Any]]] = []
+    noted: dict[str, Callable[[], Any]] = {}
     name = struct.short_name
     go = struct.go
     built = False
@@ -102,6 +108,8 @@ def _build_struct(struct: Struct) -> StructDecoder:
             zero = zero_of(field)
             if zero is not None:
                 always.append((field.name, zero))
+            if (empty := _empty_form(field.type)) is not None:
+                noted[field.name] = empty
         built = True
 
     def decode_struct(value: Any, seen: _Seen) -> dict[str, Any]:
@@ -122,6 +130,9 @@ def _build_struct(struct: Struct) -> StructDecoder:
                     raise
                 if item is not DROP:
                     out[key] = item
+                elif seen.noting and key in noted:
+                    seen.empty = True
+                    out = note_empty(out, key, noted[key]())
         for key, zero in always:
             if key not in out:
                 out[key] = zero()
@@ -151,6 +162,15 @@ def zero_of(field: Field) -> Callable[[], Any] | None:
     if field.omit_empty or field.omit_zero:
         return None
     return _nothing if field.pointer else type_zero(kind)
+
+
+def _empty_form(kind: Type) -> Callable[[], Any] | None:
+    """How to make an empty value, for types where the original tells it from none."""
+    if isinstance(kind, ListOf):
+        return list
+    if isinstance(kind, MapOf):
+        return dict
+    return str if isinstance(kind, Scalar) and kind.kind == "bytes" else None
 
 
 def _nothing() -> Any:
@@ -200,6 +220,8 @@ def _list_decoder(kind: ListOf) -> FieldDecoder:
     def decode_list(value: Any, seen: _Seen) -> list[Any]:
         if value.__class__ is not list:
             raise DecodeError(json_type(value), go)
+        if not value:
+            seen.empty = True
         return [zero() if each is None else item(each, seen) for each in value]
 
     return decode_list
@@ -384,17 +406,21 @@ def _holder_decoder(holds: Callable[[], Struct], simple: Decoder) -> FieldDecode
     """A struct, a list of them or a simple form. The original says nothing about what it does not know in there."""
 
     def decode_held(value: Any, seen: _Seen) -> Any:
+        inside = _Seen(seen.noting)
         if value.__class__ is dict:
-            return struct_decoder(holds())(value, _Seen())
-        if value.__class__ is list and simple is _decode_no_form:
-            return _decode_held_list(struct_decoder(holds()), value)
-        return simple(value)
+            held: Any = struct_decoder(holds())(value, inside)
+        elif value.__class__ is list and simple is _decode_no_form:
+            held = _decode_held_list(struct_decoder(holds()), value, inside)
+        else:
+            return simple(value)
+        seen.empty |= inside.empty
+        return held
 
     return decode_held
 
 
-def _decode_held_list(decoder: StructDecoder, value: list[Any]) -> Any:
-    return [decoder({} if item is None else item, _Seen()) for item in value] or DROP
+def _decode_held_list(decoder: StructDecoder, value: list[Any], seen: _Seen) -> Any:
+    return [decoder({} if item is None else item, seen) for item in value] or DROP
 
 
 def _decode_bool_form(value: Any) -> Any:

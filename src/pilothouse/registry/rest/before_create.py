@@ -19,6 +19,7 @@ from pilothouse.apis.strategy import Context, Object, Strategy
 from pilothouse.apis.validating import standard_finalizers
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, listed
+from pilothouse.registry.rest.restating import restate
 
 _SYSTEM = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "creationTimestamp", "uid")
 
@@ -41,6 +42,7 @@ def before_create(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
         metadata["generation"] = 1
     errs = _validate(resource, strategy, ctx, obj)
     if errs:
+        restate(errs, obj)
         shown = listed(errs, repeated=strategy.repeats_faults)
         raise errors.invalid(resource.group_kind, metadata.get("name", ""), shown)
     ctx.warnings += strategy.warnings_on_create(ctx, obj)

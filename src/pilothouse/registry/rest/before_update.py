@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from pilothouse.apis import types
 from pilothouse.apis.metadata import validate_metadata, validate_metadata_update, validate_prefix
 from pilothouse.apis.object_names import name_is_path_segment
 from pilothouse.apis.resources import Resource
@@ -20,11 +21,15 @@ from pilothouse.apis.strategy import Context, Object, Strategy
 from pilothouse.apis.validating import standard_finalizers
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import listed
+from pilothouse.machinery.schema.emptied import Emptied, has_emptied, note_always_written
 from pilothouse.registry.rest.before_create import ensure_namespace
+from pilothouse.registry.rest.restating import restate
 
 
 def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Object, old: Object) -> None:
     """Make the object ready to replace ``old``, or raise the Status that refuses it."""
+    if isinstance(obj, Emptied):
+        note_always_written(types.struct(resource.type_name), obj)
     metadata, old_metadata = obj["metadata"], old["metadata"]
     ensure_namespace(resource, ctx, metadata)
     if "generation" in old_metadata:
@@ -53,6 +58,7 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
         errs += validate_prefix(metadata, strategy.validate_name)
     errs += strategy.validate_update(ctx, obj, old)
     if errs:
+        restate(errs, obj)
         shown = listed(errs, repeated=strategy.repeats_faults)
         raise errors.invalid(resource.group_kind, metadata.get("name", ""), shown)
     ctx.warnings += strategy.warnings_on_update(ctx, obj, old)
@@ -64,6 +70,10 @@ def _desire_changed(obj: Object, old: Object, strategy: Strategy) -> bool:
     keys = {*obj, *old}.difference(("metadata", "kind", "apiVersion", strategy.status_field))
     if any(obj.get(key) != old.get(key) for key in keys):
         return True
+    if strategy.counts_empty and isinstance(obj, Emptied):
+        own = {key: obj.get(key) for key in keys}
+        if has_emptied(Emptied(own, obj.empty)):
+            return True
     return strategy.any_value and any(_written(obj.get(key)) != _written(old.get(key)) for key in keys)
 
 

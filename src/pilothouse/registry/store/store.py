@@ -15,7 +15,6 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from pilothouse.apis.explicit import take_explicit
 from pilothouse.apis.gated import Places, drop_gated, find_gated
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Object, Strategy
@@ -23,6 +22,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.names import generate_name
+from pilothouse.machinery.schema.emptied import forget
 from pilothouse.machinery.schema.raw import Texts, Writing, read_texts
 from pilothouse.registry.rest.before_create import before_create, ensure_namespace
 from pilothouse.registry.rest.before_update import before_update
@@ -169,8 +169,8 @@ class Store:
 
     async def _create_named(self, ctx: Context, obj: Object, admit: Admit | None) -> Entry:
         """Find a free name. The object is checked once: names that differ in a suffix are equally valid."""
-        metadata = obj["metadata"]
         for attempt in range(_NAME_ATTEMPTS):
+            metadata = obj["metadata"]
             metadata["name"] = generate_name(metadata["generateName"], self._random)
             try:
                 return await self._create_once(ctx, obj, admit, checked=attempt > 0)
@@ -208,8 +208,13 @@ class Store:
             before_create(self.resource, self.strategy, ctx, obj)
         if admit is not None:
             await admit(obj, None)
-        if self.strategy.explicit:
-            take_explicit(obj, self.strategy.explicit)
+        if obj.__class__ is not dict:
+            self._settle_empty(obj)
+
+    def _settle_empty(self, obj: Object) -> None:
+        """What was given as empty reads back as not given at all, and so with its default."""
+        forget(obj)
+        self.strategy.default(obj)
 
     async def _write_new(self, ctx: Context, obj: Object) -> Entry:
         metadata = obj["metadata"]
@@ -312,8 +317,8 @@ class Store:
                 before_update(self.resource, strategy, ctx, obj, old)
             if admit is not None:
                 await admit(obj, old)
-            if strategy.explicit:
-                take_explicit(obj, strategy.explicit)
+            if obj.__class__ is not dict:
+                self._settle_empty(obj)
             written = await self._replace(ctx, entry.key, obj, old, entry)
         except BaseException:
             if reservation is not None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from pilothouse.apis import types
 from pilothouse.apis.core.internal_form import internal_form
+from pilothouse.machinery.schema.decoding import decode
 
 
 @pytest.mark.parametrize(
@@ -38,3 +40,9 @@ def test_fields_that_only_internal_types_have() -> None:
         "UnverifiedUserAnnotations",
     ]
     assert found["PKIXPublicKey"] is None
+
+
+@pytest.mark.parametrize(("given", "shown"), [({"hostnames": []}, []), ({}, None), ({"hostnames": None}, None)])
+def test_what_was_given_as_empty_shows_as_empty(given: dict[str, Any], shown: Any) -> None:
+    alias = decode(types.struct("core.v1.HostAlias"), {"ip": "10.0.0.1", **given}, noting=True)[0]
+    assert internal_form("core.v1.HostAlias", alias) == {"IP": "10.0.0.1", "Hostnames": shown}

@@ -37,7 +37,7 @@ class Asked(APIRequest):
         self.warnings = self.audit = None
         self.authentication_seconds = 0.0
         self.credential_notes = ()
-        self.given = self.raw = None
+        self.raw = None
         self.ask = ask
         self._query = None
         self.user = User("admin")

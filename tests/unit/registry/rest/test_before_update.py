@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from pilothouse.apis import types
 from pilothouse.apis.resources import table
 from pilothouse.apis.strategies import strategy_for
 from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.gvk import parse_group_version
+from pilothouse.machinery.schema.decoding import decode
 from pilothouse.registry.rest.before_update import before_update
 
 NEITHER = "name is neither a standard finalizer name nor is it fully qualified"
@@ -93,4 +95,35 @@ def test_generations_count_what_only_looks_equal(any_value: bool, old: Any, new:
     metadata = {"name": "a", "namespace": "n", "uid": "1", "resourceVersion": "1", "generation": 1}
     obj = {"metadata": dict(metadata), "spec": new}
     before_update(resource, FreeStrategy(any_value), Context(namespace="n"), obj, {"metadata": metadata, "spec": old})
+    assert obj["metadata"]["generation"] == generation
+
+
+@pytest.mark.parametrize(
+    ("group_version", "name", "given", "generation"),
+    [
+        ("networking.k8s.io/v1", "networkpolicies", {"spec": {"podSelector": {}, "policyTypes": ["Ingress"]}}, 3),
+        (
+            "networking.k8s.io/v1",
+            "networkpolicies",
+            {"spec": {"podSelector": {"matchLabels": {}}, "policyTypes": ["Ingress"]}},
+            4,
+        ),
+        ("admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", {"webhooks": []}, 4),
+        ("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", {"webhooks": []}, 4),
+        ("networking.k8s.io/v1", "ingresses", {"spec": {"defaultBackend": {"resource": {}}, "rules": []}}, 3),
+        ("resource.k8s.io/v1", "deviceclasses", {"spec": {"config": []}}, 3),
+    ],
+)
+def test_what_is_given_as_empty_is_a_change_to_some_kinds(
+    group_version: str, name: str, given: dict[str, Any], generation: int
+) -> None:
+    resource = next(row for row in table()[parse_group_version(group_version)].resources if row.name == name)
+    strategy = strategy_for(resource)
+    strategy.validate_update = lambda ctx, obj, old: []  # type: ignore[method-assign]
+    metadata = {"name": "a", "uid": "1", "resourceVersion": "1"} | ({"namespace": "n"} if resource.namespaced else {})
+    struct = types.struct(resource.type_name)
+    old = decode(struct, {**given, "metadata": metadata})[0]
+    old["metadata"]["generation"] = 3
+    obj = decode(struct, {**given, "metadata": metadata}, noting=True)[0]
+    before_update(resource, strategy, Context(namespace="n" if resource.namespaced else ""), obj, old)
     assert obj["metadata"]["generation"] == generation

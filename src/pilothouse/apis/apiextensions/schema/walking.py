@@ -26,7 +26,7 @@ def subschemas(schema: Any) -> Iterator[Schema]:
 
 def is_plain(schema: Schema) -> bool:
     """Whether a schema says no more than a type, limits and words, as most do: no rule for schemas can refuse it."""
-    return schema.get("type") in _SIMPLE_TYPES and schema.keys() <= _PLAIN
+    return schema.get("type") in _SIMPLE_TYPES and schema.keys() <= _PLAIN and schema.__class__ is dict
 
 
 def has_more_than(schema: Any, count: int) -> bool:
@@ -49,8 +49,8 @@ def _walk(schema: Any) -> Iterator[tuple[Schema, int]]:
             if key not in _HOLDERS:
                 continue
             if below.__class__ is list:
-                waiting += ((child, depth) for child in reversed(below) if child.__class__ is dict)
-            elif below.__class__ is dict and key in _MAPS:
-                waiting += ((child, depth) for child in reversed(below.values()) if child.__class__ is dict)
-            elif below.__class__ is dict:
+                waiting += ((child, depth) for child in reversed(below) if isinstance(child, dict))
+            elif isinstance(below, dict) and key in _MAPS:
+                waiting += ((child, depth) for child in reversed(below.values()) if isinstance(child, dict))
+            elif isinstance(below, dict):
                 waiting.append((below, depth))

@@ -7,6 +7,7 @@ from typing import Any, Final
 from pilothouse.apis.core import persistent_volume_claim_validation as claim_validation
 from pilothouse.apis.metadata import validate_annotations, validate_labels
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden
+from pilothouse.machinery.schema.emptied import as_given
 
 Struct = dict[str, Any]
 
@@ -21,17 +22,15 @@ _METADATA_FIELDS: Final = {
 
 def validate_claim_template(template: Struct, path: Path, errs: list[FieldError]) -> None:
     """Faults of the template of an ephemeral volume's claim."""
-    validate_template_metadata(template.get("metadata") or {}, path.child("metadata"), errs)
+    validate_template_metadata(template.get("metadata", {}), path.child("metadata"), errs)
     validate_claim_spec(template["spec"], path.child("spec"), errs)
 
 
 def validate_template_metadata(metadata: Struct, path: Path, errs: list[FieldError]) -> None:
     """Metadata of templates in which only labels and annotations count."""
-    if not metadata:
-        return
     validate_annotations(metadata.get("annotations") or {}, path.child("annotations"), errs)
     validate_labels(metadata.get("labels") or {}, path.child("labels"), errs)
-    extra = [shown for key, shown in _METADATA_FIELDS.items() if key in metadata]
+    extra = [shown for key, shown in _METADATA_FIELDS.items() if as_given(metadata, key) is not None]
     errs += (forbidden(path.child(shown), "cannot be set") for shown in extra)
 
 

@@ -24,6 +24,7 @@ from pilothouse.machinery.field_errors import (
     too_many,
 )
 from pilothouse.machinery.names import check_dns1123_label, check_port_name, check_port_number
+from pilothouse.machinery.schema.emptied import as_given, has_emptied
 
 if TYPE_CHECKING:
     from pilothouse.apis.core.pod_spec.options import PodValidationOptions
@@ -145,7 +146,9 @@ def validate_ephemeral_containers(spec: Struct, around: Surroundings, path: Path
 
 
 def _is_set(container: Struct, field: str) -> bool:
-    return bool(container.get(field)) if field == "resources" else field in container
+    if field == "resources":
+        return bool(container.get(field)) or has_emptied(container.get(field))
+    return as_given(container, field) is not None
 
 
 def validate_image(container: Struct, path: Path, errs: list[FieldError]) -> None:

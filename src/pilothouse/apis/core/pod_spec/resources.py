@@ -23,6 +23,7 @@ from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbi
 from pilothouse.machinery.field_errors import not_found as not_found_error
 from pilothouse.machinery.names import check_dns1123_label
 from pilothouse.machinery.quantity import QuantityError, parse
+from pilothouse.machinery.schema.emptied import as_given
 
 if TYPE_CHECKING:
     from pilothouse.apis.core.pod_spec.options import PodValidationOptions
@@ -171,7 +172,7 @@ def validate_pod_resources(spec: Struct, path: Path, errs: list[FieldError], opt
     if (spec.get("os") or {}).get("name") == "windows":
         errs.append(forbidden(where, "may not be set for a windows pod"))
         return
-    if "claims" in resources:
+    if as_given(resources, "claims") is not None:
         errs.append(forbidden(where.child("claims"), "claims may not be set for Resources at pod-level"))
     _validate_resources(resources, _check_pod_resource_name, where, errs, options)
     if resources.get("claims"):

@@ -22,6 +22,7 @@ from pilothouse.machinery.field_errors import (
     too_long,
 )
 from pilothouse.machinery.names import check_dns1123_label, check_dns1123_subdomain, check_label_key
+from pilothouse.machinery.schema.emptied import as_given
 
 Struct = dict[str, Any]
 
@@ -39,7 +40,7 @@ def keep_reported_fields(status: Struct, old: Struct) -> None:
     if "qosClass" not in status and "qosClass" in old:
         status["qosClass"] = old["qosClass"]
     for name in _KEPT:
-        if name not in status and name in old:
+        if as_given(status, name) is None and name in old:
             status[name] = old[name]
     if "observedGeneration" not in status and "observedGeneration" in old:
         status["observedGeneration"] = old["observedGeneration"]

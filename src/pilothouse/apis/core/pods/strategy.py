@@ -21,7 +21,6 @@ from pilothouse.apis.core.pods.quality import compute_quality
 from pilothouse.apis.core.pods.resizing import keep_only_resizes, validate_resize
 from pilothouse.apis.core.pods.status import keep_reported_fields, validate_status_update
 from pilothouse.apis.core.pods.validation import validate_ephemeral_update, validate_new_pod, validate_pod_update
-from pilothouse.apis.explicit import take_explicit
 from pilothouse.apis.strategy import Column, Context, Object, Strategy
 from pilothouse.machinery.addresses import warn_about_ip
 from pilothouse.machinery.field_errors import FieldError
@@ -64,7 +63,6 @@ class PodStatusStrategy(_AnyPodStrategy):
     """Writes through ``/status``."""
 
     reset_fields = ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")
-    explicit = (("status", "resourceClaimStatuses"), ("status", "nodeAllocatableResourceClaimStatuses"))
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         metadata = obj["metadata"]
@@ -139,7 +137,6 @@ class PodStrategy(_AnyPodStrategy):
 
     judges_prefix_on_update = True
     returns_deleted: ClassVar[bool] = True
-    explicit = (("spec", "overhead"), ("spec", "resources", "claims"))
     columns: ClassVar[tuple[Column, ...]] = COLUMNS
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {
         "status": PodStatusStrategy,
@@ -187,7 +184,6 @@ class PodStrategy(_AnyPodStrategy):
         if "resources" not in spec and "resources" in before and "PodLevelResourcesFixDefaulting" in self.gates:
             # Clients that do not know resources of the whole pod must not clear them.
             spec["resources"] = before["resources"]
-        take_explicit(obj, self.explicit)
         drop_legacy_annotations(obj["metadata"])
         _count_generation(obj, old)
 

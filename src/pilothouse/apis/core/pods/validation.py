@@ -21,6 +21,7 @@ from pilothouse.apis.validating import NEGATIVE
 from pilothouse.machinery.field_errors import WHOLE, FieldError, Path, forbidden, invalid, not_supported, required
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.names import check_dns1123_subdomain
+from pilothouse.machinery.schema.emptied import unset
 
 Struct = dict[str, Any]
 
@@ -149,15 +150,16 @@ def _put(spec: Struct, old: Struct, name: str) -> None:
     if name in old:
         spec[name] = old[name]
     else:
-        spec.pop(name, None)
+        unset(spec, name)
 
 
 def _with_updatable_fields_of(spec: Struct, old: Struct) -> Struct:
     """The new spec as if nothing had changed that may."""
-    munged = dict(spec)
+    munged = spec.copy()
     for kind in ("containers", "initContainers"):
+        unset(munged, kind)
         if kind in spec:
-            munged[kind] = [dict(container) for container in spec[kind] or ()]
+            munged[kind] = [container.copy() for container in spec[kind] or ()]
             for container, before in zip(munged[kind], old.get(kind) or (), strict=True):
                 _put(container, before, "image")
     for name in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
@@ -185,7 +187,7 @@ def _munge_gated(munged: Struct, old: Struct, errs: list[FieldError]) -> None:
     elif old_affinity is None and "podAffinity" not in affinity and "podAntiAffinity" not in affinity:
         del munged["affinity"]
     else:
-        munged["affinity"] = dict(affinity)
+        munged["affinity"] = affinity.copy()
         _put(munged["affinity"], old_affinity or {}, "nodeAffinity")
 
 
@@ -193,12 +195,12 @@ def _validate_narrowing(nodes: Struct | None, old: Struct | None, errs: list[Fie
     if not old or old.get(REQUIRED) is None:
         return
     before = old[REQUIRED].get("nodeSelectorTerms") or []
-    given = ((nodes or {}).get(REQUIRED) or {}).get("nodeSelectorTerms")
-    after = given or []
+    wanted = ((nodes or {}).get(REQUIRED) or {}).get("nodeSelectorTerms")
+    after = wanted or []
     where = _NODE_AFFINITY.child(REQUIRED, "nodeSelectorTerms")
     if before and len(before) != len(after):
         why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        shown = None if given is None else [_show_term(term) for term in after]
+        shown = None if wanted is None else [_show_term(term) for term in after]
         errs.append(invalid(where, shown, why))
         return
     for position, (term, old_term) in enumerate(zip(after, before, strict=False)):

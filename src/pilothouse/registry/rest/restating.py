@@ -1,0 +1,42 @@
+"""Faults of lists and maps that the client gave as empty, shown as they were given.
+
+Rules see such a field as missing, so a fault that shows its value says ``null``; the original says ``[]`` or ``{}``.
+Objects are looked at again only when they are refused and when they have something to remember (``emptied.py``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pilothouse.machinery.field_errors import FieldError
+from pilothouse.machinery.schema.emptied import Emptied
+
+_STEP: Final = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
+
+
+def restate(errors: Iterable[FieldError], obj: dict[str, Any]) -> None:
+    """Give faults without a value the empty one that stands in the object."""
+    if isinstance(obj, Emptied):
+        for fault in errors:
+            if fault.value is None:
+                fault.value = _empty_at(obj, fault.field)
+
+
+def _empty_at(value: Any, field: str) -> Any:
+    """The list or map that was given as empty at a field."""
+    holder: Any = None
+    name = ""
+    for member, key in _STEP.findall(field):
+        name = member or key
+        holder = value
+        if isinstance(holder, dict):
+            value = holder.get(name)
+        elif isinstance(holder, list):
+            value = holder[int(name)] if name.isdecimal() and int(name) < len(holder) else None
+        else:
+            return None
+    if value is None and isinstance(holder, Emptied):
+        return holder.empty.get(name)
+    return value if value == [] else None
