@@ -13,7 +13,6 @@ from pilothouse.machinery.go_quote import quote
 
 _SPACE: Final = " \t\r\n"
 _DIGITS: Final = "0123456789"
-_ESCAPES: Final = '"\\/bfnrt'
 MAX_DEPTH: Final = 10000
 _S: Final = r"[ \t\r\n]*+"
 _STRING: Final = r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
@@ -25,6 +24,7 @@ _PAIRS: Final = re.compile(rf"(?:{_STRING}{_S}:{_S}{_FLAT}{_S},{_S})*+")
 """Runs of flawless items and pairs, skipped in one step: a large body must not be walked character by character."""
 _CHARACTERS: Final = re.compile(_STRING.removeprefix('"').removesuffix('"'))
 _NUMERALS: Final = re.compile(r"[0-9]*+")
+_HEXADECIMAL: Final = re.compile(rb"[0-9a-fA-F]*+")
 _STRAY: Final = re.compile("[\udc80-\udcff]")
 _HIGH, _LOW = r"u[dD][89abAB][0-9a-fA-F]{2}", r"u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPED: Final = re.compile(rf"\\(?:{_HIGH}\\{_LOW}|({_HIGH}|{_LOW})|.)")
@@ -160,22 +160,19 @@ class _Scanner:
                 self.at += 1
                 return
             if char < " ":
-                raise self._unexpected("in string literal")
-            self.at += 1
-            self._escape()
+                raise self._unexpected("in string")
+            raise self._escape()
 
-    def _escape(self) -> None:
-        char = self._peek()
-        if char == "u":
-            self.at += 1
-            for _ in range(4):
-                if self._peek() not in "0123456789abcdefABCDEF":
-                    raise self._unexpected("in \\u hexadecimal character escape")
-                self.at += 1
-        elif char in _ESCAPES:
-            self.at += 1
-        else:
-            raise SyntaxFault(f"invalid escape sequence `\\{char}` in string")
+    def _escape(self) -> SyntaxFault:
+        """The fault of an escape that the pattern did not take. Its bytes are quoted, two or six of them."""
+        start = self.text[self.at : self.at + 6].encode("utf-8", "surrogateescape")
+        hexadecimal = start[1:2] == b"u"
+        if len(start) < 2 or (hexadecimal and len(start) < 6 and _HEXADECIMAL.fullmatch(start[2:])):
+            return SyntaxFault("unexpected end of JSON input")
+        text = start[: 6 if hexadecimal else 2].decode("utf-8", "surrogateescape")
+        if any(char in "`\ufffd" or char.isspace() or not char.isprintable() for char in text):
+            return SyntaxFault(f"invalid escape sequence {quote(text)} in string")
+        return SyntaxFault(f"invalid escape sequence `{text}` in string")
 
     def _number(self) -> None:
         if self._peek() == "-":
@@ -189,14 +186,14 @@ class _Scanner:
         if self.text[self.at : self.at + 1] == ".":
             self.at += 1
             if self._peek() not in _DIGITS:
-                raise self._unexpected("after decimal point in numeric literal")
+                raise self._unexpected("in numeric literal")
             self._digits()
         if self.text[self.at : self.at + 1] in ("e", "E"):
             self.at += 1
             if self._peek() in "+-":
                 self.at += 1
             if self._peek() not in _DIGITS:
-                raise self._unexpected("in exponent of numeric literal")
+                raise self._unexpected("in numeric literal")
             self._digits()
 
     def _digits(self) -> None:

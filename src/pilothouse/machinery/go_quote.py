@@ -27,6 +27,9 @@ def _escape(char: str) -> str:
     if char.isprintable():
         return char
     code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no character, as ``surrogateescape`` keeps it
+        code -= 0xDC00
+        return f"\\x{code:02x}"
     if code < 0x80:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
