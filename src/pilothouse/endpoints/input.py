@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -51,6 +51,8 @@ _MOVED: Final = {
     ("extensions", "NetworkPolicy"): "networking.k8s.io",
     ("extensions", "Scale"): "autoscaling",
     ("apps", "Scale"): "autoscaling",
+    ("", "Event"): "events.k8s.io",
+    ("events.k8s.io", "Event"): "",
 }
 """Kinds that other groups once served: versions of one kind, not different kinds."""
 
@@ -71,11 +73,26 @@ class Expected:
     """Older versions of the same shape that are taken as well."""
 
     def identify(self, value: Any, data: bytes) -> GroupVersionKind:
-        """The kind of a parsed body. Raises the Status for one that is not taken here."""
+        """The kind of a parsed body. Raises the Status for one that is not taken here in any version."""
         gvk = interpret(value, self, data)
-        if gvk != self.gvk and gvk not in self.also:
-            raise mismatch(gvk, self)
+        if not self._takes(gvk) and (refusal := _unconvertible(gvk, self)) is not None:
+            if (known := types.find_kind(gvk)) is not None:
+                _decode(value, gvk, replace(self, struct=known))
+            raise refusal
         return gvk
+
+    def reader(self, gvk: GroupVersionKind) -> Expected:
+        """What reads a body of this kind: one of another version is refused only after it was read as what it is."""
+        known = None if self._takes(gvk) else types.find_kind(gvk)
+        return self if known is None else replace(self, struct=known)
+
+    def check_version(self, gvk: GroupVersionKind) -> None:
+        """Raise the Status for a body of a version that is not taken here."""
+        if not self._takes(gvk):
+            raise mismatch(gvk, self)
+
+    def _takes(self, gvk: GroupVersionKind) -> bool:
+        return gvk == self.gvk or gvk in self.also
 
     def decode(self, value: Any, *, owned: bool = False, applied: bool = False) -> tuple[dict[str, Any], Faults | None]:
         """The object by its schema, and what a strict decoder would say about it. Raises ``DecodeError``.
@@ -146,11 +163,14 @@ async def _read(request: APIRequest, expected: Expected, data: bytes, format: st
             faults = [f"duplicate field {quote(path)}" for path in await offload(go_json.duplicate_fields, data)]
         elif (reading := await offload(partial(read_repeating, expected.struct), data)) is not None:
             (value, faults), told = reading, True
-    obj, unknown = _decode(value, expected, data)
+    gvk = expected.identify(value, data)
+    reader = expected.reader(gvk)
+    obj, unknown = _decode(value, gvk, reader)
     keep_reset(obj)
     if unknown is not None and not told and validation != "Ignore":
-        faults += unknown() if format == JSON or custom else strict_faults(expected, in_key_order(value))
-    report(request, validation, expected, faults)
+        faults += unknown() if format == JSON or custom else strict_faults(reader, in_key_order(value))
+    report(request, validation, gvk, expected, faults)
+    expected.check_version(gvk)
     return obj
 
 
@@ -197,8 +217,7 @@ async def parse_json(data: bytes, refuse: Callable[[str], errors.StatusError]) -
     raise refuse(f"couldn't get version/kind; json parse error: {why}")
 
 
-def _decode(value: Any, expected: Expected, data: bytes) -> tuple[dict[str, Any], Faults | None]:
-    gvk = expected.identify(value, data)
+def _decode(value: Any, gvk: GroupVersionKind, expected: Expected) -> tuple[dict[str, Any], Faults | None]:
     try:
         obj, unknown = expected.decode(value, owned=True)
     except DecodeError as error:
@@ -232,6 +251,14 @@ def interpret(value: Any, expected: Expected, data: bytes) -> GroupVersionKind:
 
 def mismatch(gvk: GroupVersionKind, expected: Expected) -> errors.StatusError:
     """Why an object of another kind or version cannot be taken here."""
+    return _unconvertible(gvk, expected) or errors.bad_request(
+        f"the API version in the data ({gvk.group_version}) does not match the expected API version "
+        f"({expected.gvk.group_version})"
+    )
+
+
+def _unconvertible(gvk: GroupVersionKind, expected: Expected) -> errors.StatusError | None:
+    """The refusal of a kind that cannot become the expected one; None for another version of that."""
     own = expected.gvk
     known = types.find_kind(gvk)
     if known is None:
@@ -239,10 +266,7 @@ def mismatch(gvk: GroupVersionKind, expected: Expected) -> errors.StatusError:
         why = f"no kind {quote(gvk.kind)} is registered for version {quote(at)} in scheme {quote(SCHEME)}"
         return cannot_handle(gvk, expected, why)
     if gvk.kind == own.kind and own.group in (gvk.group, _MOVED.get((gvk.group, gvk.kind))):
-        return errors.bad_request(
-            f"the API version in the data ({gvk.group_version}) does not match the expected API version "
-            f"({own.group_version})"
-        )
+        return None
     why = f"converting ({known.go}) to ({expected.internal_package}.{own.kind}): unknown conversion"
     return cannot_handle(gvk, expected, why)
 
@@ -270,12 +294,12 @@ def summarize(data: bytes) -> str:
     return (start.decode("utf-8", "replace") if data[:1] == b"{" else start.hex()) + more
 
 
-def report(request: APIRequest, validation: str, expected: Expected, faults: list[str]) -> None:
+def report(request: APIRequest, validation: str, gvk: GroupVersionKind, expected: Expected, faults: list[str]) -> None:
     """Tell the client about fields that stand twice or that nobody knows, as it asked to be told."""
     if not faults or validation == "Ignore":
         return
     if validation == "Strict":
-        raise cannot_handle(expected.gvk, expected, "strict decoding error: " + ", ".join(faults))
+        raise cannot_handle(gvk, expected, "strict decoding error: " + ", ".join(faults))
     for fault in faults:
         request.warn(fault)
 

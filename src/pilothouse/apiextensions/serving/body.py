@@ -17,6 +17,7 @@ from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.schema.decoding import DecodeError
 
 _NOTHING: Final = ObjectSchema({})
+_NO_VERSION: Final = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +32,17 @@ class CustomBody(Expected):
         if not isinstance(value, dict) or not value.get("kind"):
             shown = data.decode("utf-8", "replace")
             raise unrecognized(self, f"Object 'Kind' is missing in '{shown}'", data)
-        if not value.get("apiVersion") or gvk.group_version != self.gvk.group_version:
+        return gvk if value.get("apiVersion") else GroupVersionKind("", "", gvk.kind)
+
+    def reader(self, gvk: GroupVersionKind) -> Expected:
+        return self
+
+    def check_version(self, gvk: GroupVersionKind) -> None:
+        if gvk.group_version != self.gvk.group_version:
             raise errors.bad_request(
-                f"the API version in the data ({value.get('apiVersion') or ''}) does not match the expected API "
-                f"version ({self.gvk.group_version})"
+                f"the API version in the data ({gvk.group_version}) does not match the expected API version "
+                f"({self.gvk.group_version})"
             )
-        return gvk
 
     def decode(self, value: Any, *, owned: bool = False, applied: bool = False) -> tuple[dict[str, Any], Faults | None]:
         try:
@@ -46,10 +52,14 @@ class CustomBody(Expected):
             raise DecodeError(message="exceeded max depth") from None
 
     def _decode(self, obj: dict[str, Any], *, keep_nulls: bool) -> tuple[dict[str, Any], Faults | None]:
+        if obj.get("apiVersion", "") is None:
+            raise DecodeError(message=_NO_VERSION)
         metadata, unknown = coerce_metadata(obj.get("metadata"))
-        group, _, version = str(obj.get("apiVersion") or self.gvk.group_version).rpartition("/")
-        schema = self.schemas.get(version, _NOTHING) if group == self.gvk.group else _NOTHING
-        dropped = [f"metadata.{name}" for name in unknown] + schema.clean(obj, keep_nulls=keep_nulls)
+        dropped = [f"metadata.{name}" for name in unknown]
+        group, _, version = str(obj.get("apiVersion")).rpartition("/")
+        # What says that it is something else is not looked into.
+        if (group, obj.get("kind")) == (self.gvk.group, self.gvk.kind):
+            dropped += self.schemas.get(version, _NOTHING).clean(obj, keep_nulls=keep_nulls)
         obj["metadata"] = metadata
         if not dropped:
             return obj, None

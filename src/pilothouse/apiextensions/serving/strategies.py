@@ -90,7 +90,8 @@ class CustomStrategy(Strategy):
         if version != wanted:
             errs.append(invalid(Path("apiVersion"), version, f"must be {wanted}"))
         if errs:
-            raise errors.invalid(GroupKind(self.kind.group, kind), obj["metadata"].get("name", ""), errs)
+            group = version.rpartition("/")[0]
+            raise errors.invalid(GroupKind(group, kind), obj["metadata"].get("name", ""), errs)
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return self._faults(ctx, obj, None)
@@ -164,7 +165,6 @@ class CustomStatusStrategy(Strategy):
         self._main.default(obj)
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
-        self._main.check_kind(obj)
         kept = {key: obj[key] for key in ("status",) if key in obj}
         managed = obj["metadata"].get("managedFields")
         obj.clear()

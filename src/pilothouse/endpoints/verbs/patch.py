@@ -10,7 +10,7 @@ from pilothouse.endpoints.output.objects import entry_response
 from pilothouse.endpoints.patch.applying import applier_for
 from pilothouse.endpoints.patch.patchers import patcher_for
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.scope import ALL_PATCHES, ResourceScope
 from pilothouse.endpoints.write_options import read_write_options
 from pilothouse.endpoints.writing import Write
 from pilothouse.machinery import errors
@@ -24,7 +24,7 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
     given = request.headers.get(b"content-type", b"").decode("latin-1")
     kind = given.partition(";")[0]
     if kind not in scope.patch_types:
-        if scope.keeps_type or _is_routed(given, scope.patch_types):
+        if scope.patch_types is not ALL_PATCHES or _is_routed(given, scope.patch_types):
             raise errors.unsupported_media_type(scope.patch_types, kind)
         raise errors.StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     media = negotiate(request, scope.formats, transforms=True)

@@ -63,8 +63,35 @@ def test_bodies_that_cannot_be_read():
 )
 def test_bodies_of_another_kind(value, part):
     with pytest.raises(StatusError) as caught:
-        BODY.identify(value, orjson.dumps(value))
+        BODY.check_version(BODY.identify(value, orjson.dumps(value)))
     assert part in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("named", "unknown"),
+    [
+        ({}, ["spec.b"]),
+        ({"apiVersion": "example.com/v9"}, ["spec"]),
+        ({"apiVersion": "other.com/v1"}, []),
+        ({"apiVersion": "v1"}, []),
+        ({"apiVersion": ""}, []),
+        ({"kind": "Crate"}, []),
+    ],
+)
+def test_what_says_it_is_something_else_is_not_looked_into(named, unknown):
+    _, faults = BODY.decode(box(spec={"a": "x", "b": 1}) | named)
+    assert (faults() if faults else []) == [f'unknown field "{path}"' for path in unknown]
+
+
+def test_a_version_that_is_null():
+    with pytest.raises(DecodeError, match=".apiVersion accessor error: <nil> is of the type <nil>, expected string"):
+        BODY.decode(box() | {"apiVersion": None})
+
+
+def test_faults_of_metadata_come_in_key_order():
+    with pytest.raises(DecodeError) as caught:
+        BODY.decode(box(metadata={"name": 5, "labels": {"a": True}}))
+    assert str(caught.value) == "json: cannot unmarshal bool into Go struct field ObjectMeta.labels of type string"
 
 
 def test_a_status_of_its_own_is_kept_from_other_writes():
@@ -89,6 +116,14 @@ def test_another_kind_is_refused_before_anything_else():
     with pytest.raises(StatusError) as caught:
         CustomStrategy(GVK, SCHEMA).prepare_for_create(CTX, {**box(), "kind": "Crate"})
     assert caught.value.message == 'Crate.example.com "one" is invalid: kind: Invalid value: "Crate": must be Box'
+    with pytest.raises(StatusError, match=r'Box.other "one" is invalid: apiVersion: Invalid value: "other/v1": must be '):
+        CustomStrategy(GVK, SCHEMA).prepare_for_create(CTX, {**box(), "apiVersion": "other/v1"})
+
+
+def test_through_the_status_the_kind_does_not_matter():
+    obj = {**box(status={"x": 2}), "kind": "Crate"}
+    CustomStatusStrategy(StatusfulStrategy(GVK, SCHEMA)).prepare_for_update(CTX, obj, box())
+    assert obj == box(status={"x": 2})
 
 
 def test_rules_are_not_checked_on_objects_that_are_wrong_anyway():

@@ -141,3 +141,36 @@ def test_applying_the_status_of_nothing(
     patch = {"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": "none"}, "status": {}}
     headers = {"Content-Type": "application/apply-patch+yaml"}
     assert pilothouse_server.call("PATCH", f"{path}?fieldManager=m", patch, headers).status == status
+
+
+HPA = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"}}
+WRONG_VERSION = "the API version in the data ({}) does not match the expected API version ({})"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("autoscaling/v2", {**HPA, "spec": {"x": 1}},
+         'HorizontalPodAutoscaler in version "v1" cannot be handled as a HorizontalPodAutoscaler: strict decoding error'
+         ': unknown field "spec.x"'),
+        ("autoscaling/v2", {**HPA, "spec": {"targetCPUUtilizationPercentage": 1}},
+         WRONG_VERSION.format("autoscaling/v1", "autoscaling/v2")),
+        ("autoscaling/v2", {**HPA, "metadata": {"name": 1}},
+         'HorizontalPodAutoscaler in version "v1" cannot be handled as a HorizontalPodAutoscaler: json: cannot '
+         "unmarshal number into Go struct field ObjectMeta.metadata.name of type string"),
+        ("autoscaling/v2", {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": "x"}},
+         'Deployment in version "v1" cannot be handled as a HorizontalPodAutoscaler: json: cannot unmarshal string into'
+         " Go struct field DeploymentSpec.spec.replicas of type int32"),
+        ("autoscaling/v2", {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"x": 1}},
+         'Deployment in version "v1" cannot be handled as a HorizontalPodAutoscaler: converting (v1.Deployment) to '
+         "(autoscaling.HorizontalPodAutoscaler): unknown conversion"),
+        ("events.k8s.io/v1", {"apiVersion": "v1", "kind": "Event"}, WRONG_VERSION.format("v1", "events.k8s.io/v1")),
+    ],
+)  # fmt: skip
+def test_bodies_of_another_version_are_read_as_what_they_are(
+    pilothouse_server: InProcessServer, path: str, body: dict[str, Any], message: str
+) -> None:
+    plural = "events" if "events" in path else "horizontalpodautoscalers"
+    target = f"/apis/{path}/namespaces/default/{plural}?fieldValidation=Strict"
+    answer = pilothouse_server.call("POST", target, body, None)
+    assert (answer.status, answer.json["message"]) == (400, message)

@@ -25,7 +25,11 @@ def coerce_metadata(metadata: Any) -> tuple[dict[str, Any], list[str]]:
     struct = types.struct(_META)
     if metadata is None:
         return {}, []
-    decoded, unknown = decode(struct, metadata)
+    try:
+        decoded, unknown = decode(struct, metadata)
+    except DecodeError:
+        # The original reads a map, and of several faults tells the one that comes first in it.
+        decoded, unknown = decode(struct, dict(sorted(metadata.items())) if isinstance(metadata, dict) else metadata)
     if decoded.get("creationTimestamp", "") is None:
         del decoded["creationTimestamp"]
     return decoded, list(unknown_fields(struct, metadata)) if unknown else []
