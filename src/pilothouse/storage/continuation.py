@@ -72,7 +72,7 @@ def _load(token: str) -> dict[str, Any]:
         return {}
     if not isinstance(content, dict):
         raise _mistyped(content, "value of type storage.continueToken")
-    fields = {name: value for name, value in content.items() if value is not None}
+    fields = {name.lower(): value for name, value in content.items() if value is not None}
     for name in ("v", "start"):
         if not isinstance(fields.get(name, ""), str):
             raise _mistyped(fields[name], f"struct field continueToken.{name} of type string")
@@ -87,7 +87,7 @@ def _is_int64(value: object) -> bool:
 
 def _mistyped(value: Any, where: str) -> InvalidContinue:
     found = json_type(value)
-    if found == "number" and "field" in where:
+    if found == "number" and where.endswith("int64"):
         found += f" {value}"
     return InvalidContinue(f"continue key is not valid: json: cannot unmarshal {found} into Go {where}")
 

@@ -67,6 +67,11 @@ INVALID = "continue key is not valid"
             f"{INVALID}: json: cannot unmarshal number 1.5 into Go struct field continueToken.rv of type int64",
         ),
         (token("null"), f"{INVALID}: server does not recognize this encoded version "),
+        (
+            token('{"v":1}'),
+            f"{INVALID}: json: cannot unmarshal number into Go struct field continueToken.v of type string",
+        ),
+        (token('{"V":"v2"}'), f"{INVALID}: server does not recognize this encoded version v2"),
         (token('{"v":"v2"}'), f"{INVALID}: server does not recognize this encoded version v2"),
         (
             token('{"v":"meta.k8s.io/v1","start":"a"}'),

@@ -21,8 +21,8 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.fields import Selector as FieldSelector
 from pilothouse.machinery.labels import Selector
 from pilothouse.registry.store.store import Store
-from pilothouse.registry.store.versions import parse_version, too_large_version
-from pilothouse.storage.backends.contract import Compacted, FutureRevision
+from pilothouse.registry.store.versions import parse_version
+from pilothouse.storage.backends.contract import Compacted
 from pilothouse.storage.cacher import Entry, select
 from pilothouse.storage.continuation import InvalidContinue, continue_after, decode_continue, encode_continue
 
@@ -184,14 +184,14 @@ async def _at(
 ) -> Listing:
     """A page of the past; of all keys, or of ``only`` one."""
     cache = store.cache
-    if cache.revision >= revision and cache.unchanged_since(revision, only or prefix):
+    if cache.revision < revision:
+        await store.reach(revision)
+    if cache.unchanged_since(revision, only or prefix):
         return _present(store, prefix, start, revision, options, only)
     try:
         if only is not None:
             return _single(await cache.get_at(only, revision), revision, options)
         page = await cache.entries_at(revision, prefix, start, 0 if options.selects else options.limit)
-    except FutureRevision as late:
-        raise too_large_version(revision, late.current, seconds=0) from None
     except Compacted:
         raise errors.expired("The resourceVersion for the provided list is too old.") from None
     entries = select(page.items, options.labels, options.fields)

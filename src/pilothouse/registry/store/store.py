@@ -138,10 +138,14 @@ class Store:
         except ValueError as error:
             raise errors.generic(_bad_version(version, error)) from None
         if wanted:
-            try:
-                await self.cache.wait_for(wanted, _WAIT_SECONDS)
-            except FutureRevision as late:
-                raise too_large_version(wanted, late.current) from None
+            await self.reach(wanted)
+
+    async def reach(self, revision: int) -> None:
+        """Wait until the cache has reached a revision; 504 when that takes too long."""
+        try:
+            await self.cache.wait_for(revision, _WAIT_SECONDS)
+        except FutureRevision as late:
+            raise too_large_version(revision, late.current) from None
 
     def decode(self, entry: Entry) -> Object:
         """A fresh object of the entry; the caller may change it."""

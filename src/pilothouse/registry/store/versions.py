@@ -31,9 +31,9 @@ def names_version(text: str) -> bool:
         return False
 
 
-def too_large_version(requested: int, current: int, seconds: int = 1) -> errors.StatusError:
-    """The 504 for a version that has not been reached in time; the client is told when to come back, if at all."""
-    error = errors.timeout(f"Too large resource version: {requested}, current: {current}", seconds)
+def too_large_version(requested: int, current: int) -> errors.StatusError:
+    """The 504 for a version that has not been reached in time; the client is told when to come back."""
+    error = errors.timeout(f"Too large resource version: {requested}, current: {current}", 1)
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
-    error.details = {"causes": causes, "retryAfterSeconds": seconds} if seconds else {"causes": causes}
+    error.details = {"causes": causes, "retryAfterSeconds": 1}
     return error

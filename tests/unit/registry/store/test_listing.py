@@ -143,9 +143,28 @@ async def test_the_past_of_one_name(store: Store) -> None:
         return names(page)
 
     assert [await at(before), await at(created), await at(created + 1)] == [[], ["b"], []]
-    with pytest.raises(StatusError) as refused:
-        await at(created + 1000)
-    assert refused.value.code == 504
+
+
+async def test_a_version_that_does_not_come(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pilothouse.registry.store.store._WAIT_SECONDS", 0.01)
+    far = await add(store, "a") + 1000
+    for options in (
+        ListOptions(version=str(far)),
+        ListOptions(version=str(far), limit=1),
+        ListOptions(version=str(far), match="Exact"),
+        ListOptions(version=str(far), match="Exact", fields=fields.parse("metadata.name=a")),
+    ):
+        with pytest.raises(StatusError) as refused:
+            await list_entries(store, "default", options)
+        assert (refused.value.code, (refused.value.details or {}).get("retryAfterSeconds")) == (504, 1)
+
+
+async def test_a_version_that_comes_while_it_is_waited_for(store: Store) -> None:
+    coming = await add(store, "a") + 1
+    listing = asyncio.ensure_future(list_entries(store, "", ListOptions(version=str(coming), match="Exact")))
+    await asyncio.sleep(0)
+    await add(store, "b")
+    assert names(await listing) == ["a", "b"]
 
 
 async def test_lists_of_the_past(store: Store) -> None:
