@@ -7,12 +7,11 @@ their keys sorted, what a patch brings is as it came, and all else is in the ord
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import orjson
 
 from pilothouse.apis import types
-from pilothouse.endpoints.identity import check_identity
 from pilothouse.endpoints.input import SCHEME, TYPE_META
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
@@ -22,6 +21,8 @@ from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupKind, parse_group_version
 from pilothouse.machinery.schema.decoding import DecodeError, decode
+from pilothouse.machinery.schema.own_faults import first_fault
+from pilothouse.machinery.schema.types import Struct
 
 Places = list[list[str]]
 """Paths that a patch goes through."""
@@ -83,68 +84,79 @@ def undecodable(shown: str, why: str) -> errors.StatusError:
     return errors.invalid(GroupKind("", ""), "", [invalid(Path("patch"), shown, why)])
 
 
-def check_type(
-    scope: ResourceScope, request: APIRequest, validation: str, result: Any, show: Callable[[], str]
-) -> None:
-    """A patch may not turn the object into another kind."""
+Explain = Callable[[], tuple[Any, str]]
+"""The result as the original orders it, and what messages quote of it."""
+
+
+def check_type(scope: ResourceScope, request: APIRequest, validation: str, result: Any, explain: Explain) -> Any:
+    """What is to be decoded of a result. A patch may not turn the object into another kind."""
     if not isinstance(result, dict):
         why = f"json: cannot unmarshal {json_type(result)} into Go value of type {TYPE_META}"
-        raise undecodable(show(), f"couldn't get version/kind; json parse error: {why}")
+        raise undecodable(explain()[1], f"couldn't get version/kind; json parse error: {why}")
     kind, version = result.get("kind"), result.get("apiVersion")
     if (kind, version) == (scope.kind.kind, scope.api_version):
-        return
+        return result
     for name, given in (("apiVersion", version), ("kind", kind)):
         if given is not None and not isinstance(given, str):
             why = f"json: cannot unmarshal {json_type(given)} into Go struct field .{name} of type string"
-            raise undecodable(show(), f"couldn't get version/kind; json parse error: {why}")
+            raise undecodable(explain()[1], f"couldn't get version/kind; json parse error: {why}")
     if scope.keeps_type:
-        _check_custom(kind or "", version or "", show)
-        return
+        _check_custom(kind or "", version or "", explain)
+        return result
     kind = kind or scope.kind.kind
     if not version:
-        _refuse_unversioned(scope, request, validation, result, kind, show)
+        return _read_unversioned(scope, request, validation, result, kind, explain)
     try:
         parse_group_version(version)
         struct = types.struct_of(version, kind)
     except KeyError:
         why = f"no kind {quote(kind)} is registered for version {quote(version)} in scheme {quote(SCHEME)}"
-        raise undecodable(show(), why) from None
+        raise undecodable(explain()[1], why) from None
     except ValueError as error:
-        raise undecodable(show(), str(error)) from None
+        raise undecodable(explain()[1], str(error)) from None
+    _check_content(struct, result, explain)
+    return result
+
+
+def _check_content(struct: Struct, result: dict[str, Any], explain: Explain) -> None:
     try:
         decode(struct, result)
     except DecodeError as error:
-        raise undecodable(show(), str(error)) from None
+        ordered, shown = explain()
+        raise undecodable(shown, str(first_fault(struct, ordered, error))) from None
 
 
-def _check_custom(kind: str, version: str, show: Callable[[], str]) -> None:
+def _check_custom(kind: str, version: str, explain: Explain) -> None:
     """Custom objects must say what they are; whether that is right is a matter of their validation."""
     if not kind:
-        raise undecodable(show(), f"Object 'Kind' is missing in '{show()}'")
+        shown = explain()[1]
+        raise undecodable(shown, f"Object 'Kind' is missing in '{shown}'")
     try:
         parse_group_version(version)
     except ValueError as error:
-        raise undecodable(show(), str(error)) from None
+        raise undecodable(explain()[1], str(error)) from None
 
 
-def _refuse_unversioned(
-    scope: ResourceScope,
-    request: APIRequest,
-    validation: str,
-    result: dict[str, Any],
-    kind: str,
-    show: Callable[[], str],
-) -> NoReturn:
-    """Without a version the original takes the internal type, which knows none of the names that JSON has."""
+def _read_unversioned(
+    scope: ResourceScope, request: APIRequest, validation: str, result: dict[str, Any], kind: str, explain: Explain
+) -> dict[str, Any]:
+    """Without a version the original takes the internal type, which knows no names that JSON has but those of metadata.
+
+    These stand at the top of it.
+    """
     if kind != scope.kind.kind:
         group = quote(scope.kind.group)
         why = f"no kind {quote(kind)} is registered for the internal version of group {group} in scheme {quote(SCHEME)}"
-        raise undecodable(show(), why)
-    unknown = [f"unknown field {quote(name)}" for name in sorted(result) if name not in ("kind", "apiVersion")]
+        raise undecodable(explain()[1], why)
+    known = types.struct("meta.v1.ObjectMeta").fields
+    unknown = [
+        f"unknown field {quote(name)}"
+        for name in sorted(result)
+        if name not in ("kind", "apiVersion") and name not in known
+    ]
     if validation == "Strict" and unknown:
-        raise undecodable(show(), "strict decoding error: " + ", ".join(unknown))
+        raise undecodable(explain()[1], "strict decoding error: " + ", ".join(unknown))
     if validation == "Warn":
         for fault in unknown:
             request.warn(fault)
-    check_identity(scope, request, {"metadata": {}})
-    raise AssertionError("an object without a name is refused")
+    return {"kind": kind, "apiVersion": scope.api_version, "metadata": {k: v for k, v in result.items() if k in known}}

@@ -170,7 +170,7 @@ class _Application(NamedTuple):
         if places := raw_places(scope.expected.struct):
             request.raw = written_anew(places) if reading.strategic else compacted(places)
         if not reading.strategic:
-            check_type(scope, request, self.validation, result, lambda: reading.explain(self.served)[1])
+            result = check_type(scope, request, self.validation, result, lambda: reading.explain(self.served))
         obj, unknown = self._decode(result)
         self._report(unknown)
         check_identity(scope, request, obj)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilothouse.machinery.schema.decoding import SPECIAL_DECODERS, DecodeError, field_labels
+from pilothouse.machinery.schema.decoding import SPECIAL_DECODERS, DecodeError, decode, field_labels
 from pilothouse.machinery.schema.types import ListOf, MapOf, Special, Struct, Type
 
 
@@ -19,6 +19,15 @@ def gravest(struct: Struct, value: Any, first: DecodeError) -> DecodeError:
     except DecodeError as error:
         return error
     return first
+
+
+def first_fault(struct: Struct, value: Any, otherwise: DecodeError) -> DecodeError:
+    """The fault that decoding this value would be refused with; ``otherwise`` if it finds none."""
+    try:
+        decode(struct, value)
+    except DecodeError as error:
+        return gravest(struct, value, error)
+    return otherwise
 
 
 def _look(kind: Type, value: Any) -> None:

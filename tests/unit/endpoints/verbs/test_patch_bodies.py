@@ -124,3 +124,29 @@ def test_wrong_names_and_namespaces(
     headers = {"Content-Type": MERGE if method == "PATCH" else "application/json"}
     answer = pilothouse_server.call(method, path, body, headers)
     assert (answer.status, answer.json["message"][: len(message)]) == (400, message)
+
+
+@pytest.mark.parametrize(
+    ("value", "status", "message"),
+    [
+        ({"name": "b"}, 400, "the name of the object (b) does not match the name on the URL (a)"),
+        ({"name": "a", "data": {}}, 422, 'strict decoding error: unknown field "data"'),
+        ({"kind": "Pod"}, 422, 'no kind "Pod" is registered for the internal version of group "" in scheme '),
+        ({"name": "a", "labels": {"b": "c"}}, 200, ""),
+    ],
+)
+def test_results_without_a_version_have_metadata_at_the_top(
+    pilothouse_server: InProcessServer, path: str, value: dict[str, Any], status: int, message: str
+) -> None:
+    patch = [{"op": "replace", "path": "", "value": value}]
+    answer = pilothouse_server.call("PATCH", f"{path}?fieldValidation=Strict", patch, {"Content-Type": JSON_PATCH})
+    assert answer.status == status
+    assert message in answer.json.get("message", "")
+    if status == 200:
+        assert (answer.json["metadata"]["labels"], "data" in answer.json) == ({"b": "c"}, False)
+
+
+def test_faults_of_a_result_without_kind_come_in_key_order(pilothouse_server: InProcessServer, path: str) -> None:
+    patch = {"kind": None, "immutable": 5, "data": {"b": 1}}
+    answer = pilothouse_server.call("PATCH", path, patch, {"Content-Type": MERGE})
+    assert answer.json["message"].endswith("unmarshal number into Go struct field ConfigMap.data of type string")
