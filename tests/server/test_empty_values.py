@@ -11,6 +11,8 @@ from pilothouse.testing.in_process import InProcessServer
 
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
 PODS = "/api/v1/namespaces/default/pods"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+TEXT = {"type": "string"}
 SELECTOR = {"podSelector": {"matchLabels": {"app": "web"}}, "policyTypes": ["Ingress"]}
 
 
@@ -22,6 +24,15 @@ def server() -> Iterator[InProcessServer]:
 
 def pod(name: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"containers": [{"name": "a", "image": "a"}], **spec}}
+
+
+def definition(schema: dict[str, Any], **root: Any) -> dict[str, Any]:
+    whole = {"type": "object", "properties": {"a": schema}, **root}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": whole}}
+    version["subresources"] = {"status": {}}
+    names = {"plural": "as", "kind": "A"}
+    spec = {"group": "e.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    return {"metadata": {"name": "as.e.com"}, "spec": spec}
 
 
 def test_answers_and_managed_fields_are_those_of_an_object_without(server: InProcessServer) -> None:
@@ -121,6 +132,23 @@ def test_admission_policies_see_what_will_be_stored(server: InProcessServer) -> 
             {"metadata": {"name": "i"}, "spec": {"rules": []}},
             "spec: Invalid value: []: either `defaultBackend` or `rules` must be specified",
         ),
+        (
+            PODS,
+            pod("x", os={"name": "windows"}, securityContext={"supplementalGroups": [], "sysctls": []}),
+            'Pod "x" is invalid: spec.securityContext.supplementalGroups: Forbidden: cannot be set for a windows pod',
+        ),
+        (PODS, pod("x", resources={"claims": []}), "spec.resources.claims: Forbidden: claims may not be set"),
+        (
+            DEFINITIONS,
+            definition({"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {**TEXT, "required": []}]}),
+            "properties[a].anyOf[0].type: Forbidden: must be empty to be structural",
+        ),
+        (DEFINITIONS, definition({**TEXT, "dependencies": {}}), "properties[a].dependencies: Forbidden: dependencies"),
+        (
+            DEFINITIONS,
+            definition(TEXT, patternProperties={}),
+            "fields are allowed at the root of the schema if the status subresource is enabled",
+        ),
     ],
 )
 def test_rules_that_ask_for_none(server: InProcessServer, path: str, body: dict[str, Any], message: str) -> None:
@@ -132,3 +160,25 @@ def test_rules_that_ask_for_none(server: InProcessServer, path: str, body: dict[
 def test_defaults_come_back_once_the_object_is_stored(server: InProcessServer) -> None:
     node = {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "1"}, "allocatable": {}}}
     assert server.call("POST", "/api/v1/nodes", node).json["status"]["allocatable"] == {"cpu": "1"}
+
+
+@pytest.mark.parametrize(
+    ("resource", "field", "status"),
+    [("configmaps", "data", 200), ("configmaps", "binaryData", 422), ("secrets", "data", 422)],
+)
+def test_what_may_not_change_may_not_become_empty(
+    server: InProcessServer, resource: str, field: str, status: int
+) -> None:
+    path = f"/api/v1/namespaces/default/{resource}"
+    body = {"metadata": {"name": field.lower()}, "immutable": True}
+    assert server.call("POST", path, body).status == 201
+    answer = server.call("PUT", f"{path}/{field.lower()}", {**body, field: {}})
+    assert answer.status == status, answer.json
+
+
+@pytest.mark.parametrize("webhook", [{}, {"conversionReviewVersions": []}, {"conversionReviewVersions": None}])
+def test_a_conversion_webhook_of_nothing_is_gone(server: InProcessServer, webhook: dict[str, Any]) -> None:
+    body = definition(TEXT)
+    body["spec"]["conversion"] = {"strategy": "None", "webhook": webhook}
+    answer = server.call("POST", f"{DEFINITIONS}?dryRun=All", body)
+    assert answer.json["spec"]["conversion"] == {"strategy": "None"}

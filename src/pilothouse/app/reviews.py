@@ -28,7 +28,7 @@ from pilothouse.machinery.gvk import GroupResource, GroupVersionKind
 from pilothouse.machinery.schema.emptied import without_notes
 from pilothouse.machinery.times import now
 from pilothouse.net.messages import Response
-from pilothouse.registry.rest.before_create import ensure_namespace
+from pilothouse.registry.rest.before_create import ensure_namespace, wipe_system_fields
 
 _AUTHENTICATION: Final = "authentication.k8s.io"
 _AUTHORIZATION: Final = "authorization.k8s.io"
@@ -77,6 +77,7 @@ async def read_review(
         request.audit.note_object({"kind": endpoint.kind.kind, "apiVersion": endpoint.api_version, **obj})
     ctx = endpoint.context(request)
     ctx.dry_run = options.dry_run
+    wipe_system_fields(obj["metadata"])
     ensure_namespace(endpoint.resource, ctx, obj["metadata"])
     agent = request.headers.get(b"user-agent", b"").decode("latin-1")
     obj = _manager_for(endpoint).update(None, obj, manager_of(options.field_manager, agent), ctx.now)

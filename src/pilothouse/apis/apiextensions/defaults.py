@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from pilothouse.machinery.schema.emptied import as_given
+
+_VERSIONS: Final = "conversionReviewVersions"
 Object = dict[str, Any]
 
 
@@ -18,6 +21,9 @@ def set_defaults(crd: Object) -> None:
     conversion = spec.get("conversion")
     if conversion is None:
         spec["conversion"] = conversion = {"strategy": "None"}
+    webhook = conversion.get("webhook")
+    if webhook is not None and webhook.get("clientConfig") is None and as_given(webhook, _VERSIONS) is None:
+        del conversion["webhook"]
     service = (((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")) or None
     if service is not None and service.get("port") is None:
         service["port"] = 443

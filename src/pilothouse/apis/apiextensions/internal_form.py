@@ -161,6 +161,8 @@ def _show_field(name: str, value: Any) -> Any:
         return {key: show_schema(value[key]) for key in sorted(value)}
     if name == "Not":
         return show_schema(value)
+    if name == "ExternalDocs":
+        return {"Description": value.get("description", ""), "URL": value.get("url", "")}
     if name in ("AdditionalProperties", "AdditionalItems"):
         return {"Allows": value is not False, "Schema": show_schema(value)}
     if name == "Items":

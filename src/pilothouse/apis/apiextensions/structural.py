@@ -10,11 +10,13 @@ from typing import Any, Final
 from pilothouse.apis.apiextensions.schema.patterns import PatternError, compile_pattern
 from pilothouse.apis.apiextensions.schema.walking import is_plain, subschemas
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required
+from pilothouse.machinery.schema.emptied import as_given
 
 Schema = dict[str, Any]
 ROOT: Final = "root"
 ITEM: Final = "item"
 FIELD: Final = "field"
+_KEPT_EMPTY: Final = ("required", "properties", "x-kubernetes-list-map-keys", "x-kubernetes-validations")
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 _UNTYPED: Final = {
     ROOT: "must not be empty at the root",
@@ -82,11 +84,19 @@ def _check(schema: Schema, level: str, path: Path, errs: list[FieldError]) -> No
             _check(additional, FIELD, path.child("additionalProperties"), errs)
     _check_extensions(schema, path, errs)
     all_of = schema.get("allOf") or []
-    skip_any = schema.get("anyOf") == _INT_OR_STRING
-    skip_first = bool(all_of) and all_of[0].get("anyOf") == _INT_OR_STRING
+    skip_any = _is_int_or_string(schema)
+    skip_first = bool(all_of) and _is_int_or_string(all_of[0])
     _check_values(schema, level, path, errs, skip_any=skip_any, skip_first=skip_first)
     _check_type(schema, kind, level, path, errs)
     _check_metadata(schema, properties, level, path, errs)
+
+
+def _is_int_or_string(schema: Schema) -> bool:
+    """Whether the alternatives are exactly an integer and a string, with nothing but a type."""
+    branches = schema.get("anyOf")
+    return branches == _INT_OR_STRING and not any(
+        as_given(branch, key) is not None for branch in branches for key in _KEPT_EMPTY
+    )
 
 
 def _check_extensions(schema: Schema, path: Path, errs: list[FieldError]) -> None:

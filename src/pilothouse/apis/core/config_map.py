@@ -9,6 +9,7 @@ from pilothouse.apis.core.checks import refusals
 from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import WHOLE, FieldError, Path, forbidden, invalid, too_long
+from pilothouse.machinery.schema.emptied import as_given
 
 SIZE_LIMIT: Final = 1024 * 1024
 FROZEN: Final = "field is immutable when `immutable` is set"
@@ -57,6 +58,8 @@ class ConfigMapStrategy(Strategy):
         if old.get("immutable"):
             if not obj.get("immutable"):
                 errs.append(forbidden(Path("immutable"), FROZEN))
-            changed = (key for key in ("data", "binaryData") if (obj.get(key) or {}) != (old.get(key) or {}))
-            errs += (forbidden(Path(key), FROZEN) for key in changed)
+            if (obj.get("data") or {}) != (old.get("data") or {}):
+                errs.append(forbidden(Path("data"), FROZEN))
+            if as_given(obj, "binaryData") != old.get("binaryData"):
+                errs.append(forbidden(Path("binaryData"), FROZEN))
         return errs + self.validate(ctx, obj)

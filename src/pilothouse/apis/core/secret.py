@@ -14,6 +14,7 @@ from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import FieldError, Named, Path, forbidden, invalid, required, too_long
 from pilothouse.machinery.go_json import explain, json_type
+from pilothouse.machinery.schema.emptied import as_given
 
 OPAQUE: Final = "Opaque"
 TLS: Final = "kubernetes.io/tls"
@@ -61,7 +62,7 @@ class SecretStrategy(Strategy):
         if old.get("immutable"):
             if not obj.get("immutable"):
                 errs.append(forbidden(Path("immutable"), FROZEN))
-            if (obj.get("data") or {}) != (old.get("data") or {}):
+            if as_given(obj, "data") != old.get("data"):
                 errs.append(forbidden(_DATA, FROZEN))
         return errs + self.validate(ctx, obj)
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from pilothouse.machinery.schema.types import ListOf, MapOf, Struct, Type
 
 
@@ -68,11 +66,17 @@ def like(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_notes(obj: dict[str, Any]) -> dict[str, Any]:
-    """The object as others see it; a copy if it had notes."""
-    if not isinstance(obj, Emptied):
-        return obj
-    plain: dict[str, Any] = orjson.loads(orjson.dumps(obj))
-    return plain
+    """The object as others see it; a copy if it had notes. What is written even when empty is there."""
+    return _plain(obj) if isinstance(obj, Emptied) else obj
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        plain = {key: _plain(item) for key, item in value.items()}
+        if isinstance(value, Emptied):
+            plain.update((key, item) for key, item in value.empty.items() if key in plain and plain[key] is None)
+        return plain
+    return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
 def copy_noted(value: Any) -> Any:

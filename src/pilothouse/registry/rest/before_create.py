@@ -12,6 +12,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from pilothouse.apis import types
 from pilothouse.apis.metadata import validate_metadata, validate_prefix
 from pilothouse.apis.object_names import name_is_path_segment
 from pilothouse.apis.resources import Resource
@@ -19,6 +20,7 @@ from pilothouse.apis.strategy import Context, Object, Strategy
 from pilothouse.apis.validating import standard_finalizers
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, listed
+from pilothouse.machinery.schema.emptied import Emptied, note_always_written
 from pilothouse.registry.rest.restating import restate
 
 _SYSTEM = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "creationTimestamp", "uid")
@@ -32,6 +34,8 @@ def wipe_system_fields(metadata: dict[str, Any]) -> None:
 
 def before_create(resource: Resource, strategy: Strategy, ctx: Context, obj: Object) -> None:
     """Make the object ready to be stored, or raise the Status that refuses it."""
+    if isinstance(obj, Emptied):
+        note_always_written(types.struct(resource.type_name), obj)
     metadata: dict[str, Any] = obj["metadata"]
     ensure_namespace(resource, ctx, metadata)
     wipe_system_fields(metadata)

@@ -37,6 +37,4 @@ def _empty_at(value: Any, field: str) -> Any:
             value = holder[int(name)] if name.isdecimal() and int(name) < len(holder) else None
         else:
             return None
-    if value is None and isinstance(holder, Emptied):
-        return holder.empty.get(name)
-    return value if value == [] else None
+    return holder.empty.get(name) if value is None and isinstance(holder, Emptied) else None

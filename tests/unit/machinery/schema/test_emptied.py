@@ -118,3 +118,9 @@ def test_notes_are_found_at_any_depth() -> None:
     policy = decode(POLICY, {"spec": {"ingress": rules}}, noting=True)[0]
     assert has_emptied(policy["spec"])
     assert not has_emptied(decode(POLICY, {"spec": {"ingress": [{"from": [{"podSelector": {}}]}]}}, noting=True)[0])
+
+
+def test_others_see_lists_that_are_written_even_when_empty() -> None:
+    claim = decode(CLAIM, {"spec": {"devices": {"requests": [], "constraints": []}}}, noting=True)[0]
+    note_always_written(CLAIM, claim)
+    assert without_notes(claim)["spec"]["devices"] == {"requests": []}

@@ -9,6 +9,7 @@ import pytest
 from pilothouse.apis import types
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.schema.decoding import decode
+from pilothouse.machinery.schema.emptied import note_always_written
 from pilothouse.registry.rest.restating import restate
 
 DAEMON_SET = types.struct("apps.v1.DaemonSet")
@@ -32,5 +33,7 @@ CONTAINERS = Path("spec", "template", "spec", "containers")
 )
 def test_empty_lists_and_maps_show_as_given(path: Path, value: Any, given: Any, shown: str) -> None:
     errors = [invalid(path, value, "is wrong")]
-    restate(errors, decode(DAEMON_SET, {"spec": given}, noting=True)[0])
+    obj = decode(DAEMON_SET, {"spec": given}, noting=True)[0]
+    note_always_written(DAEMON_SET, obj)
+    restate(errors, obj)
     assert str(errors[0]) == f"{path}: Invalid value: {shown}: is wrong"

@@ -12,6 +12,7 @@ from typing import Any, Final
 from pilothouse.apis.core.pod_spec.images import default_pull_policy
 from pilothouse.apis.core.pod_spec.walking import containers_of
 from pilothouse.machinery import quantity
+from pilothouse.machinery.schema.emptied import Emptied
 
 Struct = dict[str, Any]
 
@@ -121,6 +122,8 @@ def _default_requests(container: Struct) -> None:
         else:
             for name, limit in limits.items():
                 requests.setdefault(name, limit)
+    elif isinstance(resources, Emptied) and "limits" in resources.empty and not resources.get("requests"):
+        resources.empty["requests"] = {}
 
 
 def _default_probe(probe: Struct) -> None:

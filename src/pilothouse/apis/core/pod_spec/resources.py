@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -133,7 +134,7 @@ def _validate_request(name: str, text: str, limit: str | None, path: Path, errs:
 def _validate_claims(claims: list[Struct], known: Iterable[str], path: Path, errs: list[FieldError]) -> None:
     """Claims that a container uses: each, or each of its requests, once, and all known to the pod."""
     seen: set[str] = set()
-    partly: set[str] = set()
+    parts: Counter[str] = Counter()
     known = set(known)
     for position, claim in enumerate(claims):
         where = path.index(position)
@@ -149,11 +150,11 @@ def _validate_claims(claims: list[Struct], known: Iterable[str], path: Path, err
                 errs += (invalid(where.child("request"), request, m) for m in check_dns1123_label(request))
             if key in seen:
                 errs.append(duplicate(where, key))
-            elif not request and name in partly:
-                errs.append(duplicate(where, name))
+            elif not request:
+                errs += [duplicate(where, name)] * parts[name]
+            if key not in seen and "/" in key:
+                parts[key.partition("/")[0]] += 1
             seen.add(key)
-            if request:
-                partly.add(name)
         if name not in known:
             error = not_found_error(where, name)
             listed = ": " + ", ".join(sorted(known)) if known else " which is empty"

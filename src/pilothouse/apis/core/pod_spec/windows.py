@@ -8,6 +8,7 @@ from typing import Any, Final
 from pilothouse.apis.core.pod_spec.walking import containers_at
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
 from pilothouse.machinery.names import check_dns1123_subdomain
+from pilothouse.machinery.schema.emptied import as_given
 
 Struct = dict[str, Any]
 
@@ -122,9 +123,11 @@ def validate_system(spec: Struct, path: Path, errs: list[FieldError]) -> None:
 
 
 def _validate_no_linux(spec: Struct, path: Path, errs: list[FieldError]) -> None:
-    context = spec.get("securityContext") or {}
+    context = spec.get("securityContext", {})
     where = path.child("securityContext")
-    errs += (forbidden(where.child(name), _NOT_ON_WINDOWS) for name in _LINUX_POD_CONTEXT if name in context)
+    groups = "supplementalGroups" if as_given(context, "supplementalGroups") is not None else ""
+    given = (name for name in _LINUX_POD_CONTEXT if name in context or name == groups)
+    errs += (forbidden(where.child(name), _NOT_ON_WINDOWS) for name in given)
     for name in ("hostUsers", "hostPID", "hostIPC", "shareProcessNamespace"):
         if name in spec:
             errs.append(forbidden(path.child(name), _NOT_ON_WINDOWS))

@@ -277,6 +277,15 @@ RESOURCES: list[tuple[Struct, list[str]]] = [
         ],
     ),
     (
+        {
+            **container(
+                resources={"claims": [{"name": "a", "request": "x"}, {"name": "a", "request": "y"}, {"name": "a"}]}
+            ),
+            "resourceClaims": [{"name": "a", "resourceClaimName": "b"}],
+        },
+        ['spec.containers[0].resources.claims[2]: Duplicate value: "a"'] * 2,
+    ),
+    (
         {"resourceClaims": [{"name": "a"}]},
         [
             "spec.resourceClaims[0]: Invalid value:"
