@@ -321,9 +321,12 @@ def _check_order(changes: list[Any], order: list[Any], merge_key: str) -> None:
 
 
 def _check_mergeable(merge_key: str, *items: Any) -> None:
-    for item in items if merge_key else ():
+    if not merge_key:
+        return
+    for item in items:
         if not isinstance(item, dict):
             raise wrong_type(dict, item)
+    for item in items:
         if merge_key not in item:
             raise no_merge_key(item, merge_key)
 

@@ -232,6 +232,8 @@ BAD = "invalid patch format of "
          "expected a []interface {}, but received a %!s(<nil>)"),
         ({}, {"$setElementOrder/items": named("a"), "items": [1]}, 500,
          "expected a map[string]interface {}, but received a int64"),
+        ({}, {"$setElementOrder/items": ["x"], "items": [{"value": "x"}]}, 500,
+         "expected a map[string]interface {}, but received a string"),
         ({"numbers": [1]}, {"$setElementOrder/numbers": [1], "numbers": [9]}, 500,
          "The order in patch list:\n[9]\n doesn't match $setElementOrder list:\n[1]\n"),
         ({}, {"$setElementOrder/items": named("a"), "items": [*named("a"), {"$patch": "replace"}]}, 500,
