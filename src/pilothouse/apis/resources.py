@@ -90,6 +90,8 @@ class Version:
     version: str
     priority: tuple[int, int] | None
     resources: list[Resource] = field(default_factory=list)
+    custom: bool = False
+    """Made of definitions rather than built in."""
 
     @property
     def group_version(self) -> GroupVersion:

@@ -59,7 +59,7 @@ def _document(media_type: str, make: Callable[[], bytes], authentication: Authen
 def _accepts(accept: bytes, media_type: str) -> bool:
     if not accept:
         return True
-    wanted = [part.partition(";")[0].strip().lower() for part in accept.decode("latin-1").split(",")]
+    wanted = [part.partition(";")[0].strip() for part in accept.decode("latin-1").split(",")]
     return "*/*" in wanted or media_type in wanted
 
 

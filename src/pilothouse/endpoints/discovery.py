@@ -18,8 +18,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.net.messages import Response
 
-AGGREGATED: Final = b"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-AGGREGATED_PROTOBUF: Final = b"application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_AGGREGATED: Final = b";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 Document = dict[str, Any]
 
 
@@ -92,15 +91,17 @@ def aggregated(groups: dict[str, list[Version]]) -> Document:
 def _aggregated_version(version: Version) -> Document:
     return {
         "version": version.version,
-        "resources": [_aggregated_resource(resource) for resource in version.resources],
+        "resources": [_aggregated_resource(resource, custom=version.custom) for resource in version.resources],
         "freshness": "Current",
     }
 
 
-def _aggregated_resource(resource: Resource) -> Document:
+def _aggregated_resource(resource: Resource, *, custom: bool) -> Document:
+    """Built-in resources leave out what their group version says already; custom ones do not."""
+    group, version = resource.group_version if custom else ("", "")
     item: Document = {
         "resource": resource.name,
-        "responseKind": {"group": "", "version": "", "kind": resource.kind},
+        "responseKind": {"group": group, "version": version, "kind": resource.kind},
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": list(resource.verbs),
@@ -110,12 +111,14 @@ def _aggregated_resource(resource: Resource) -> Document:
     if resource.categories:
         item["categories"] = list(resource.categories)
     if resource.subresources:
-        item["subresources"] = [_aggregated_subresource(resource, sub) for sub in resource.subresources]
+        item["subresources"] = [
+            _aggregated_subresource(resource, sub, custom=custom) for sub in resource.subresources
+        ]
     return item
 
 
-def _aggregated_subresource(resource: Resource, sub: Subresource) -> Document:
-    foreign = sub.kind.group_version != resource.group_version
+def _aggregated_subresource(resource: Resource, sub: Subresource, *, custom: bool) -> Document:
+    foreign = custom or sub.kind.group_version != resource.group_version
     return {
         "subresource": sub.name,
         "responseKind": {
@@ -150,9 +153,9 @@ class KeptDocument:
             body = self._encoded[key] = encode_object(media, self._make())
         return Response(200, body, content_type or media.content_type)
 
-    def respond_tagged(self, request: APIRequest, media: Media, content_type: bytes) -> Response:
+    def respond_tagged(self, request: APIRequest, media: Media) -> Response:
         """The same with an ETag and ``Vary``, as aggregated discovery has it."""
-        response = self.respond(request, media=media, content_type=content_type)
+        response = self.respond(request, media=media, content_type=media.content_type + _AGGREGATED)
         if not self._etag:
             # The tag names the content, in whichever form it was asked for first.
             content = encode_object(PLAIN_JSON, self._make())
@@ -162,21 +165,3 @@ class KeptDocument:
             return Response(304, b"", b"", headers)
         response.headers = headers
         return response
-
-
-def wants_aggregated(request: APIRequest) -> bytes:
-    """The content type of aggregated discovery when the client prefers that form, else nothing.
-
-    A client that lists plain JSON too gets the aggregated form all the same; only v2 is served.
-    """
-    accept = request.headers.get(b"accept", b"")
-    if b"APIGroupDiscoveryList" not in accept:
-        return b""
-    for clause in accept.split(b","):
-        parts = {part.strip() for part in clause.split(b";")}
-        if {b"g=apidiscovery.k8s.io", b"v=v2", b"as=APIGroupDiscoveryList"} <= parts:
-            if b"application/json" in parts:
-                return AGGREGATED
-            if b"application/vnd.kubernetes.protobuf" in parts:
-                return AGGREGATED_PROTOBUF
-    return b""

@@ -22,6 +22,7 @@ METADATA: Final = "PartialObjectMetadata"
 METADATA_LIST: Final = "PartialObjectMetadataList"
 _TRANSFORMS: Final = frozenset({TABLE, METADATA, METADATA_LIST})
 _CONVERTING: Final = frozenset({"as", "g", "v"})
+_AGGREGATED: Final = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
 _META_VERSIONS: Final = frozenset({"v1", "v1beta1"})
 _SORTED_BY_INSERTION: Final = 12
 _KEPT_READINGS: Final = 512
@@ -166,9 +167,26 @@ def _clause(text: str) -> _Clause | None:
 
 def _quality(text: str) -> float:
     try:
-        return float(text) if text == text.strip() else 0.0
+        return float(text) if text == text.strip() and "_" not in text else 0.0
     except ValueError:
         return 0.0
+
+
+def negotiate_aggregated(request: APIRequest) -> Media | None:
+    """The form of aggregated discovery, if the client takes it in any; only its version 2 is served."""
+    accept = request.headers.get(b"accept", b"")
+    if b"APIGroupDiscoveryList" not in accept:
+        return None
+    clauses = map(_clause, accept.decode("latin-1").split(","))
+    for clause in _by_preference([clause for clause in clauses if clause is not None]):
+        asked = clause.parameters
+        if (asked.get("as"), asked.get("g"), asked.get("v")) != _AGGREGATED:
+            continue
+        for format in ALL_FORMATS:
+            plain = {name: value for name, value in asked.items() if name not in _CONVERTING}
+            if clause.covers(format) and (media := _with_parameters(format, plain, False)) is not None:
+                return Media(format, pretty=media.pretty or wants_pretty(request))
+    return None
 
 
 def _with_parameters(format: str, parameters: dict[str, str], transforms: bool) -> Media | None:

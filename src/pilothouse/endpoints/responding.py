@@ -9,6 +9,7 @@ import orjson
 from pilothouse.apis import types
 from pilothouse.endpoints.negotiation import ALL_FORMATS, INDENTED_JSON, JSON, PLAIN_JSON, YAML, Media, negotiate
 from pilothouse.endpoints.request import APIRequest
+from pilothouse.machinery import errors
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
@@ -35,7 +36,10 @@ def encode_object(media: Media, obj: dict[str, Any]) -> bytes:
     if media.format == YAML:
         from pilothouse.machinery import yaml_codec
 
-        return yaml_codec.dump(obj).encode()
+        try:
+            return yaml_codec.dump(obj).encode()
+        except yaml_codec.YamlError as error:
+            raise errors.generic(str(error)) from None
     return encode_protobuf(obj)
 
 
@@ -56,7 +60,7 @@ def error_response(request: APIRequest | None, error: StatusError) -> Response:
     if request is not None:
         audit = request.audit
         try:
-            media = negotiate(request, ALL_FORMATS)
+            media = negotiate(request, ALL_FORMATS, routed=False)
         except StatusError:
             media = INDENTED_JSON
             if audit is not None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pilothouse.apis.resources import Version
 from pilothouse.endpoints import discovery
 from pilothouse.endpoints.installed import InstalledVersion
-from pilothouse.endpoints.negotiation import JSON, PROTOBUF, Media
+from pilothouse.endpoints.negotiation import negotiate_aggregated
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import error_response, page_not_found
 from pilothouse.machinery import errors, kube_versions
@@ -131,12 +131,11 @@ class ChainDiscovery:
         """A path that also serves the aggregated form."""
 
         async def serve(request: APIRequest) -> Response:
-            content_type = discovery.wants_aggregated(request)
-            if not content_type:
+            media = negotiate_aggregated(request)
+            if media is None:
                 return self._kept(path, make).respond(request, routed=path in _ROUTED)
             document = self._kept(f"{path} aggregated", lambda: self._aggregated(path))
-            media = Media(PROTOBUF if content_type.startswith(PROTOBUF.encode()) else JSON)
-            return document.respond_tagged(request, media, content_type)
+            return document.respond_tagged(request, media)
 
         return serve
 

@@ -55,7 +55,10 @@ class GenericAPIServer:
         self.versions[gv] = installed
         document = discovery.KeptDocument(lambda: discovery.resource_list(installed.version))
         path = f"/apis/{gv}" if gv.group else f"/api/{gv}"
-        handler = only_get(_serving(document))
+        custom = installed.version.custom
+        handler = _serving(document, routed=not custom)
+        if not custom:
+            handler = only_get(handler)
         self.routes.add(path, handler)
         self.routes.add(path + "/", handler, hidden=True)
 
@@ -91,9 +94,9 @@ class GenericAPIServer:
         return sorted({path for server in self.chain() for path in server.routes.paths()})
 
 
-def _serving(document: discovery.KeptDocument) -> RouteHandler:
+def _serving(document: discovery.KeptDocument, *, routed: bool) -> RouteHandler:
     async def serve(request: APIRequest) -> Response:
-        return document.respond(request)
+        return document.respond(request, routed=routed)
 
     return serve
 
@@ -113,7 +116,7 @@ def only_json(handler: RouteHandler) -> RouteHandler:
     """Refuse clients that do not take JSON with a 406."""
 
     async def serve(request: APIRequest) -> Response:
-        accept = request.headers.get(b"accept", b"*/*")
+        accept = request.headers.get(b"accept") or b"*/*"
         if not any(part.partition(b";")[0].strip() in (b"application/json", b"*/*") for part in accept.split(b",")):
             why = "406: Not Acceptable\n\nAvailable representations: application/json"
             return error_response(request, errors.StatusError(406, "NotAcceptable", why, {}))

@@ -31,6 +31,7 @@ TABLE = "as=Table;g=meta.k8s.io;v=v1"
         ("application/json;q=0", Media()),
         ("application/json;q=x", Media()),
         ("application/json;q=x,application/yaml;q=0.1", Media(YAML)),
+        ("application/json;q=1_0,application/yaml;q=0.1", Media(YAML)),
         ("application/json;q= 1,application/yaml;q=0.1", Media(YAML)),
         ("*/*, application/yaml", Media(YAML)),
         ("*/*, application/yaml;q=0.1", Media(YAML)),

@@ -75,6 +75,8 @@ def test_load(text: str, value: Any) -> None:
         ("a:\n x: " + "[" * 10_001, "yaml: line 2: exceeded max depth of 10000"),
         ("[" * 10_001, "yaml: exceeded max depth of 10000"),
         ("- " * 10_001 + "a", "yaml: exceeded max depth of 10000"),
+        ("%YAML 1.2\n---\na: b", "yaml: found incompatible YAML document"),
+        ("# x\n\n%YAML 1.2\n---\na: b", "yaml: line 2: found incompatible YAML document"),
     ],
 )
 def test_errors(text: str, message: str) -> None:
@@ -156,9 +158,11 @@ def test_dump(value: Any, text: str) -> None:
     assert load(text.encode()) == value
 
 
+UNREADABLE = {*map(chr, range(0x7F, 0x85)), *map(chr, range(0x86, 0xA0)), "\ufffe", "\uffff"}
+CHARACTERS = st.characters(codec="utf-8", exclude_characters=UNREADABLE)
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1),
-                    st.floats(allow_nan=False, allow_infinity=False), st.text())  # fmt: skip
-KEYS = st.text(max_size=20)
+                    st.floats(allow_nan=False, allow_infinity=False), st.text(CHARACTERS))  # fmt: skip
+KEYS = st.text(CHARACTERS, max_size=20)
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4))
 
 
@@ -224,3 +228,14 @@ def test_json_reads_as_yaml_does(value: dict[str, Any], separators: tuple[str, s
 )
 def test_which_texts_are_read_as_json(text: str, quick: bool) -> None:
     assert (_read_json(text.encode()) is not None) is quick
+
+
+@pytest.mark.parametrize("value", ["\x7f", {"\x80": 1}, ["a\x9f"], "\ufffe"])
+def test_control_characters_are_not_written(value: Any) -> None:
+    with pytest.raises(YamlError, match="yaml: control characters are not allowed"):
+        dump(value)
+
+
+@pytest.mark.parametrize("value", ["\x01", "\x85", "\ufeff", "é\u2028"])
+def test_other_odd_characters_are_written(value: str) -> None:
+    assert load(dump(value).encode()) == value

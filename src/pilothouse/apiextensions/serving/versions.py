@@ -32,7 +32,7 @@ class CustomVersion(InstalledVersion):
             served[name] for name in sorted(served) if definitions.is_true(served[name].crd, definitions.ESTABLISHED)
         ]
         rows = [definition.resource(version) for definition in self.established]
-        super().__init__(Version(group, version, PRIORITY, rows), {})
+        super().__init__(Version(group, version, PRIORITY, rows, custom=True), {})
 
     async def dispatch(self, request: APIRequest) -> Response:
         info = request.info

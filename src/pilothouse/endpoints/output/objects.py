@@ -63,12 +63,14 @@ def entry_response(
     elif media.transform == TABLE:
         obj = table_of(scope, request, media, [entry], "")
     else:
+        if scope.keeps_type:  # what has no Go type of its own is not looked at before it is taken apart
+            raise errors.generic("content is not a list")
         raise _wrong_transform(scope, media.transform, "not a list", "")
     return Response(status, encode_object(media, obj), media.content_type)
 
 
 def _wrong_transform(scope: ResourceScope, asked: str, what: str, suffix: str) -> errors.StatusError:
-    kind = f"*{scope.expected.internal_package}.{scope.kind.kind}{suffix}"
+    kind = f"*{scope.expected.internal_package}.{'Unstructured' if scope.keeps_type else scope.kind.kind}{suffix}"
     return errors.StatusError(
         406, "NotAcceptable", f"you requested {asked}, but the requested object is {what} ({kind})"
     )

@@ -76,6 +76,13 @@ def _describe(error: Any) -> str:
     return where + (error.problem or "unknown problem parsing YAML content")
 
 
+def _check_version(start: Any) -> None:
+    """The original knows one version of YAML."""
+    if start.version not in (None, (1, 1)):
+        line = start.start_mark.line
+        raise fail(f"{f'line {line}: ' if line else ''}found incompatible YAML document")
+
+
 class _Anchored(NamedTuple):
     value: Any
     nodes: int
@@ -121,6 +128,8 @@ class _Builder:
             self._close()
         elif kind == "AliasEvent":
             self._take_alias(event)
+        elif kind == "DocumentStartEvent":
+            _check_version(event)
         return kind == "DocumentEndEvent"
 
     def describe_repeated(self) -> str:

@@ -7,17 +7,22 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from pilothouse.machinery.yaml_codec.scalars import format_float, reads_otherwise, to_json
+from pilothouse.machinery.yaml_codec.scalars import fail, format_float, reads_otherwise, to_json
 
 if TYPE_CHECKING:
     from yaml.events import Event
 
 _LETTERS = re.compile(r"[A-Za-z]*")
+_UNREADABLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
+"""What JSON shows as it is and YAML does not take: the original reads the one to write the other."""
 _DONE: Final = object()
 
 
 def dump(value: Any) -> str:
-    """A JSON value as YAML: block style, keys in natural order, lists not indented, lines of about 80 columns."""
+    """A JSON value as YAML: block style, keys in natural order, lists not indented, lines of about 80 columns.
+
+    Raises ``YamlError`` for control characters, as the original fails to write them.
+    """
     import yaml
 
     text: str = yaml.emit(_events(value), Dumper=yaml.CDumper, allow_unicode=True, width=80)
@@ -63,6 +68,8 @@ def _entries(mapping: dict[str, Any]) -> Iterator[Any]:
 
 def _scalar(value: Any) -> tuple[str, str | None]:
     if isinstance(value, str):
+        if ("\x7f" in value or not value.isascii()) and _UNREADABLE.search(value):
+            raise fail("control characters are not allowed")
         if "\n" in value:
             return value, "|"
         return value, '"' if reads_otherwise(value) else None
