@@ -17,10 +17,10 @@ from typing import Any, Final
 
 import orjson
 
-from pilothouse.apis import types
 from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, NO_PROTOBUF, PROTOBUF
 from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.schemes import find_kind, unknown_kind
 from pilothouse.endpoints.write_options import WriteOptions, read_write_options
 from pilothouse.machinery import errors, go_json
 from pilothouse.machinery.go_json import json_type
@@ -42,7 +42,6 @@ _PARAMETERS: Final = re.compile(rb"(?:%b(?:;%b)*+)?;?[ \t]*" % (_PARAMETER, _PAR
 TYPE_META: Final = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
-SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
 _MOVED: Final = {
     ("extensions", "DaemonSet"): "apps",
     ("extensions", "Deployment"): "apps",
@@ -76,14 +75,14 @@ class Expected:
         """The kind of a parsed body. Raises the Status for one that is not taken here in any version."""
         gvk = interpret(value, self, data)
         if not self._takes(gvk) and (refusal := _unconvertible(gvk, self)) is not None:
-            if (known := types.find_kind(gvk)) is not None:
+            if (known := find_kind(self.gvk.group, gvk)) is not None:
                 _decode(value, gvk, replace(self, struct=known))
             raise refusal
         return gvk
 
     def reader(self, gvk: GroupVersionKind) -> Expected:
         """What reads a body of this kind: one of another version is refused only after it was read as what it is."""
-        known = None if self._takes(gvk) else types.find_kind(gvk)
+        known = None if self._takes(gvk) else find_kind(self.gvk.group, gvk)
         return self if known is None else replace(self, struct=known)
 
     def check_version(self, gvk: GroupVersionKind) -> None:
@@ -260,11 +259,9 @@ def mismatch(gvk: GroupVersionKind, expected: Expected) -> errors.StatusError:
 def _unconvertible(gvk: GroupVersionKind, expected: Expected) -> errors.StatusError | None:
     """The refusal of a kind that cannot become the expected one; None for another version of that."""
     own = expected.gvk
-    known = types.find_kind(gvk)
+    known = find_kind(own.group, gvk)
     if known is None:
-        at = str(gvk.group_version)
-        why = f"no kind {quote(gvk.kind)} is registered for version {quote(at)} in scheme {quote(SCHEME)}"
-        return cannot_handle(gvk, expected, why)
+        return cannot_handle(gvk, expected, unknown_kind(own.group, gvk))
     if gvk.kind == own.kind and own.group in (gvk.group, _MOVED.get((gvk.group, gvk.kind))):
         return None
     why = f"converting ({known.go}) to ({expected.internal_package}.{own.kind}): unknown conversion"

@@ -12,14 +12,15 @@ from typing import Any
 import orjson
 
 from pilothouse.apis import types
-from pilothouse.endpoints.input import SCHEME, TYPE_META
+from pilothouse.endpoints.input import TYPE_META
 from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.schemes import find_kind, unknown_internal_kind, unknown_kind
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import Path, invalid
-from pilothouse.machinery.go_json import json_type
+from pilothouse.machinery.go_json import escape_html, json_type
 from pilothouse.machinery.go_quote import quote
-from pilothouse.machinery.gvk import GroupKind, parse_group_version
+from pilothouse.machinery.gvk import GroupKind, GroupVersionKind, parse_group_version
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.schema.own_faults import first_fault
 from pilothouse.machinery.schema.types import Struct
@@ -76,7 +77,7 @@ def _sort_below(key: str, value: Any, places: Places) -> Any:
 
 def show_sorted(document: Any) -> str:
     """A document all of whose keys are sorted, as those of custom resources are."""
-    return orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
+    return escape_html(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).decode()
 
 
 def undecodable(shown: str, why: str) -> errors.StatusError:
@@ -107,13 +108,13 @@ def check_type(scope: ResourceScope, request: APIRequest, validation: str, resul
     if not version:
         return _read_unversioned(scope, request, validation, result, kind, explain)
     try:
-        parse_group_version(version)
-        struct = types.struct_of(version, kind)
-    except KeyError:
-        why = f"no kind {quote(kind)} is registered for version {quote(version)} in scheme {quote(SCHEME)}"
-        raise undecodable(explain()[1], why) from None
+        gv = parse_group_version(version)
     except ValueError as error:
         raise undecodable(explain()[1], str(error)) from None
+    gvk = GroupVersionKind(gv.group, gv.version, kind)
+    struct = find_kind(scope.kind.group, gvk)
+    if struct is None:
+        raise undecodable(explain()[1], unknown_kind(scope.kind.group, gvk))
     _check_content(struct, result, explain)
     return result
 
@@ -145,9 +146,7 @@ def _read_unversioned(
     These stand at the top of it.
     """
     if kind != scope.kind.kind:
-        group = quote(scope.kind.group)
-        why = f"no kind {quote(kind)} is registered for the internal version of group {group} in scheme {quote(SCHEME)}"
-        raise undecodable(explain()[1], why)
+        raise undecodable(explain()[1], unknown_internal_kind(scope.kind.group, kind))
     known = types.struct("meta.v1.ObjectMeta").fields
     unknown = [
         f"unknown field {quote(name)}"

@@ -122,7 +122,7 @@ def _explainer(
             result = apply(document)
             return result, show_sorted(result)
         result = sort_along(apply(arrange(scope.expected.struct, document)), places(document))
-        return result, orjson.dumps(result).decode()
+        return result, go_json.escape_html(orjson.dumps(result)).decode()
 
     return explain
 

@@ -150,3 +150,9 @@ def test_faults_of_a_result_without_kind_come_in_key_order(pilothouse_server: In
     patch = {"kind": None, "immutable": 5, "data": {"b": 1}}
     answer = pilothouse_server.call("PATCH", path, patch, {"Content-Type": MERGE})
     assert answer.json["message"].endswith("unmarshal number into Go struct field ConfigMap.data of type string")
+
+
+def test_results_are_shown_escaped(pilothouse_server: InProcessServer, path: str) -> None:
+    patch = {"data": {"a": "<&>"}, "immutable": 5}
+    answer = pilothouse_server.call("PATCH", path, patch, {"Content-Type": MERGE})
+    assert r"\\u003c\\u0026\\u003e" in answer.json["message"]
