@@ -102,8 +102,7 @@ def _read(accept: str, formats: tuple[str, ...], transforms: bool, routed: bool)
     texts = accept.split(",")
     if routed and formats is ALL_FORMATS and not any(_media_type(text) in (*formats, "*/*") for text in texts):
         return None  # the router of built-in resources knows no partial wildcards
-    clauses = map(_clause, texts)
-    for clause in _by_preference([clause for clause in clauses if clause is not None]):
+    for clause in read_clauses(accept):
         for format in ALL_FORMATS:
             if clause.covers(format):
                 media = _with_parameters(format, clause.parameters, transforms)
@@ -112,7 +111,7 @@ def _read(accept: str, formats: tuple[str, ...], transforms: bool, routed: bool)
     return None
 
 
-class _Clause(NamedTuple):
+class Clause(NamedTuple):
     """One media range of an Accept header."""
 
     type: str
@@ -124,7 +123,7 @@ class _Clause(NamedTuple):
         type, _, subtype = format.partition("/")
         return (self.type == "*" and self.subtype == "*") or (self.type == type and self.subtype in (subtype, "*"))
 
-    def precedes(self, other: _Clause) -> bool:
+    def precedes(self, other: Clause) -> bool:
         return (
             self.quality > other.quality
             or (self.type != "*" and other.type == "*")
@@ -132,11 +131,17 @@ class _Clause(NamedTuple):
         )
 
 
-def _by_preference(clauses: list[_Clause]) -> list[_Clause]:
+def read_clauses(accept: str) -> list[Clause]:
+    """The media ranges of an Accept header that can be read, the preferred ones first."""
+    clauses = map(_clause, accept.split(","))
+    return _by_preference([clause for clause in clauses if clause is not None])
+
+
+def _by_preference(clauses: list[Clause]) -> list[Clause]:
     """By quality, wildcards last. The two may contradict each other, so the way of sorting decides: by insertion."""
     if len(clauses) > _SORTED_BY_INSERTION:
         return sorted(clauses, key=lambda clause: (-clause.quality, clause.type == "*", clause.subtype == "*"))
-    chosen: list[_Clause] = []
+    chosen: list[Clause] = []
     for clause in clauses:
         at = len(chosen)
         while at and clause.precedes(chosen[at - 1]):
@@ -145,7 +150,7 @@ def _by_preference(clauses: list[_Clause]) -> list[_Clause]:
     return chosen
 
 
-def _clause(text: str) -> _Clause | None:
+def _clause(text: str) -> Clause | None:
     media_range, *rest = text.split(";")
     type, *subtypes = (part.strip(" ") for part in media_range.split("/"))
     if len(subtypes) != 1 or not subtypes[0]:
@@ -162,7 +167,7 @@ def _clause(text: str) -> _Clause | None:
             quality = _quality(values[0])
         else:
             parameters[name.strip(" ")] = values[0].strip(" ")
-    return _Clause(type, subtypes[0], parameters, quality)
+    return Clause(type, subtypes[0], parameters, quality)
 
 
 def _quality(text: str) -> float:
@@ -177,8 +182,7 @@ def negotiate_aggregated(request: APIRequest) -> Media | None:
     accept = request.headers.get(b"accept", b"")
     if b"APIGroupDiscoveryList" not in accept:
         return None
-    clauses = map(_clause, accept.decode("latin-1").split(","))
-    for clause in _by_preference([clause for clause in clauses if clause is not None]):
+    for clause in read_clauses(accept.decode("latin-1")):
         asked = clause.parameters
         if (asked.get("as"), asked.get("g"), asked.get("v")) != _AGGREGATED:
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import time
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -49,7 +50,9 @@ def install_standard_routes(server: GenericAPIServer, instruments: Sequence[Inst
 
 
 def _scrape(instruments: Sequence[Instrument]) -> Any:
+    started = (b"process-start-time-unix", b"%d" % time.time())
+
     async def serve(request: APIRequest) -> Response:
-        return Response(200, render(instruments), METRICS_TYPE)
+        return Response(200, render(instruments), METRICS_TYPE, [started])
 
     return serve

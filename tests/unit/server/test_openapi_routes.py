@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from pilothouse.apis.resources import table
 from pilothouse.endpoints.installed import InstalledVersion
+from pilothouse.endpoints.output.compression import THRESHOLD
 from pilothouse.endpoints.query import Query
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.net.messages import Response
@@ -54,9 +56,12 @@ def header(response: Response, name: bytes) -> bytes:
         (PROTOBUF_V2.replace("@", "."), 2, "protobuf"),
         (PROTOBUF_V2, 3, None),
         (f"application/json;q=0.5, {PROTOBUF_V3}", 3, "protobuf"),
-        (f"{PROTOBUF_V3};q=bad, application/json;q=0.9", 3, "protobuf"),
+        (f"{PROTOBUF_V3};q=bad, application/json;q=0.9", 3, "json"),
+        (f"application/*, {PROTOBUF_V3};q=0.1", 3, "protobuf"),
+        ("*/json", 3, "json"),
         ("text/html", 2, None),
-        ("nonsense", 2, None),
+        ("nonsense", 2, ""),
+        ("application/", 2, ""),
         ("text/html, */*;q=0.1", 2, "json"),
     ],
 )
@@ -129,3 +134,19 @@ async def test_content_types(server: GenericAPIServer, target: str, accept: str,
 async def test_other_forms_are_refused(server: GenericAPIServer, target: str) -> None:
     response = await call(server, target, accept="text/html")
     assert (response.status, response.body) == (406, b"")
+
+
+async def test_what_cannot_be_read_is_refused_or_answered_with_nothing(server: GenericAPIServer) -> None:
+    refused = await call(server, "/openapi/v2", accept="nonsense")
+    nothing = await call(server, DOCUMENT, accept="nonsense")
+    assert (refused.status, nothing.status, nothing.body, nothing.headers) == (406, 200, b"", [])
+
+
+async def test_the_old_document_is_compressed(server: GenericAPIServer) -> None:
+    plain = await call(server, "/openapi/v2")
+    assert [value for name, value in plain.headers if name == b"vary"] == [b"Accept", b"Accept-Encoding"]
+    zipped = await call(server, "/openapi/v2", accept_encoding="gzip")
+    large = len(plain.body) >= THRESHOLD
+    assert (header(zipped, b"content-encoding") == b"gzip") is large
+    if large:
+        assert gzip.decompress(zipped.body) == plain.body

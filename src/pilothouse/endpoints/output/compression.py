@@ -11,6 +11,7 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.net.messages import Response
 
 THRESHOLD: Final = 128 * 1024
+VARY_BY_ENCODING: Final = (b"vary", b"Accept-Encoding")
 _LEVEL: Final = 1
 
 
@@ -36,7 +37,7 @@ async def compress(response: Response) -> Response:
         return _compressor()(response.body if pieces is None else b"".join(pieces))
 
     body = await asyncio.get_running_loop().run_in_executor(None, work)
-    headers = [*response.headers, (b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
+    headers = [*response.headers, (b"content-encoding", b"gzip"), VARY_BY_ENCODING]
     return Response(response.status, body, response.content_type, headers)
 
 
