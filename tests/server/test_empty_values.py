@@ -146,6 +146,11 @@ def test_admission_policies_see_what_will_be_stored(server: InProcessServer) -> 
         (DEFINITIONS, definition({**TEXT, "dependencies": {}}), "properties[a].dependencies: Forbidden: dependencies"),
         (
             DEFINITIONS,
+            definition(TEXT, properties={"metadata": {"type": "object", "required": []}}),
+            "must not specify anything other than name and generateName, but metadata is implicitly specified",
+        ),
+        (
+            DEFINITIONS,
             definition(TEXT, patternProperties={}),
             "fields are allowed at the root of the schema if the status subresource is enabled",
         ),

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import errors
+from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.names import check_path_segment_name
 
 
 def forbidden(attributes: Attributes, why: str) -> errors.StatusError:
     """Refuse a request for a reason."""
     return errors.forbidden(attributes.resource.group_resource, name_of(attributes), why)
+
+
+def unnameable(name: str) -> str:
+    """Why nothing can be asked for by this name; empty where something can."""
+    if not name:
+        return "resource name may not be empty"
+    faults = check_path_segment_name(name)
+    return f"invalid resource name {quote(name)}: [{' '.join(faults)}]" if faults else ""
 
 
 def name_of(attributes: Attributes) -> str:

@@ -90,6 +90,8 @@ class Strategy:
     """Whether finalizers must be qualified or the system's own, as for most built-in kinds."""
     metadata_last: ClassVar[bool] = False
     """Whether the rules for any object's metadata come after ``validate``, and only if that finds nothing."""
+    names_freely: ClassVar[bool] = False
+    """Whether ``validate_name`` takes anything; then a name need only fit into a path, if nothing else is wrong."""
     judges_prefix_on_update: ClassVar[bool] = False
     """Whether updates too hold metadata.generateName to ``validate_name``; elsewhere it need only fit into a path."""
     repeats_faults: ClassVar[bool] = False

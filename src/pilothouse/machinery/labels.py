@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from pilothouse.machinery import field_errors
-from pilothouse.machinery.field_errors import FieldError, Path, aggregate
+from pilothouse.machinery.field_errors import FieldError, Named, Path, aggregate
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.names import check_label_key, check_label_value
 
@@ -421,7 +421,7 @@ def _validate_expression(expression: Mapping[str, Any], path: Path, allow_invali
             detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
             errors.append(field_errors.forbidden(path.child("values"), detail))
     else:
-        errors.append(field_errors.invalid(path.child("operator"), operator, "not a valid selector operator"))
+        errors.append(field_errors.invalid(path.child("operator"), Named(operator), "not a valid selector operator"))
     errors.extend(field_errors.invalid(path.child("key"), key, message) for message in check_label_key(key))
     for index, value in enumerate(() if allow_invalid_values else values):
         where = path.child("values").index(index)

@@ -30,6 +30,7 @@ from pilothouse.apis.strategies import strategy_for
 from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.schema.decoding import decode
+from pilothouse.machinery.schema.emptied import Emptied, forget
 from pilothouse.machinery.schema.settling import settle
 from pilothouse.machinery.schema.types import ListOf, MapOf, Scalar, Special, Struct, Type
 from pilothouse.registry.rest.before_create import before_create
@@ -281,13 +282,13 @@ class Kind:
 
     def create(self, body: Object) -> Object:
         """What is stored, as it reads back."""
-        obj, _ = decode(self.struct, body)
+        obj, _ = decode(self.struct, body, noting=True)
         self.strategy.default(obj)
         before_create(self.resource, self.strategy, self.context(), obj)
         return self.store(obj)
 
     def update(self, strategy: Strategy, stored: Object, body: Object) -> Object:
-        obj, _ = decode(self.struct, body)
+        obj, _ = decode(self.struct, body, noting=True)
         kept = copy.deepcopy(stored)
         strategy.default(obj)
         before_update(self.resource, strategy, self.context(), obj, stored)
@@ -296,6 +297,9 @@ class Kind:
 
     def store(self, obj: Object) -> Object:
         """What reads back of an accepted object, which must be just what was accepted, in its final form."""
+        if isinstance(obj, Emptied):
+            forget(obj)
+            self.strategy.default(obj)
         entry = self.codec.entry("/key", self.codec.to_stored(self.codec.encode(obj)), 7)
         accepted = {**obj, "metadata": {**obj["metadata"], "resourceVersion": "7"}}
         back: Object = orjson.loads(entry.data)

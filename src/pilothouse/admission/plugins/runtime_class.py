@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
-from pilothouse.admission.refusals import forbidden
+from pilothouse.admission.refusals import forbidden, unnameable
 from pilothouse.admission.tolerations import merge_tolerations
 from pilothouse.endpoints.admission import CREATE, Attributes
+from pilothouse.machinery import errors
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.quantity import QuantityError, parse
@@ -61,6 +62,8 @@ class RuntimeClass(Plugin):
     async def _find(self, attributes: Attributes, name: str) -> dict[str, Any]:
         found = await self._classes.find("", name)
         if found is None:
+            if why := unnameable(name):
+                raise errors.generic(why)
             raise forbidden(attributes, f"pod rejected: RuntimeClass {quote(name)} not found")
         return found
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pilothouse.machinery.schema.emptied import as_given
+from pilothouse.machinery.schema.emptied import as_given, unset
 
 Object = dict[str, Any]
 _SHARED: Final = {
@@ -25,17 +25,17 @@ class InternalSpec:
 
     def __init__(self, spec: Object) -> None:
         self.spec = spec
-        self.versions: list[Object] = [dict(version) for version in spec.get("versions") or ()]
+        self.versions: list[Object] = [version.copy() for version in spec.get("versions") or ()]
         self.shared: Object = {}
         if not self.versions:
             return
         for key, name in _SHARED.items():
-            first = self.versions[0].get(key) or None
-            if all((version.get(key) or None) == first for version in self.versions):
-                if self.versions[0].get(key) is not None:
-                    self.shared[name] = self.versions[0][key]
+            first = self.versions[0].get(key)
+            if all(version.get(key) == first for version in self.versions):
+                if first is not None:
+                    self.shared[name] = first
                 for version in self.versions:
-                    version.pop(key, None)
+                    unset(version, key)
 
     @property
     def shown_versions(self) -> list[Object] | None:
@@ -59,8 +59,8 @@ def show_version(version: Object) -> Object:
         "DeprecationWarning": version.get("deprecationWarning"),
         "Schema": None if schema is None else {"OpenAPIV3Schema": show_schema(schema.get("openAPIV3Schema"))},
         "Subresources": _show_subresources(version.get("subresources")),
-        "AdditionalPrinterColumns": _show_columns(version.get("additionalPrinterColumns")),
-        "SelectableFields": _show_selectable(version.get("selectableFields")),
+        "AdditionalPrinterColumns": _show_columns(as_given(version, "additionalPrinterColumns")),
+        "SelectableFields": _show_selectable(as_given(version, "selectableFields")),
     }
 
 
@@ -79,7 +79,7 @@ def _show_subresources(declared: Object | None) -> Object | None:
 
 
 def _show_columns(columns: list[Object] | None) -> list[Object] | None:
-    if not columns:
+    if columns is None:
         return None
     names = (("Name", "name"), ("Type", "type"), ("Format", "format"), ("Description", "description"))
     return [
@@ -93,7 +93,7 @@ def _show_columns(columns: list[Object] | None) -> list[Object] | None:
 
 
 def _show_selectable(fields: list[Object] | None) -> list[Object] | None:
-    return [{"JSONPath": field.get("jsonPath", "")} for field in fields] if fields else None
+    return [{"JSONPath": field.get("jsonPath", "")} for field in fields] if fields is not None else None
 
 
 def show_rule(rule: Object) -> Object:

@@ -147,7 +147,7 @@ def _only_names(metadata: Schema) -> bool:
     rest = {key: value for key, value in metadata.items() if key not in ("type", "default") and _is_set(value)}
     if set(rest.get("properties") or ()) <= {"name", "generateName"}:
         rest.pop("properties", None)
-    return not rest
+    return not rest and all(as_given(metadata, key) != [] for key in _KEPT_EMPTY)
 
 
 def _is_set(value: Any) -> bool:

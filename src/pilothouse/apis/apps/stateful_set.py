@@ -31,7 +31,7 @@ from pilothouse.apis.object_names import name_is_dns_label
 from pilothouse.apis.selectors import validate_selector_matches_template
 from pilothouse.apis.strategy import Context, Object, StatusStrategy, Strategy
 from pilothouse.apis.validating import IMMUTABLE, non_negative, well_formed
-from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, required
+from pilothouse.machinery.field_errors import FieldError, Named, Path, invalid, not_supported, required
 from pilothouse.machinery.names import check_dns1123_label
 
 _RECREATE: Final = "Recreate"
@@ -79,7 +79,7 @@ def _validate_policies(spec: Object, errs: list[FieldError], *, may_recreate: bo
     if not policy:
         errs.append(required(SPEC.child("podManagementPolicy"), ""))
     elif policy not in ("OrderedReady", "Parallel"):
-        errs.append(invalid(SPEC.child("podManagementPolicy"), policy, "must be 'OrderedReady' or 'Parallel'"))
+        errs.append(invalid(SPEC.child("podManagementPolicy"), Named(policy), "must be 'OrderedReady' or 'Parallel'"))
     _validate_rollout(spec["updateStrategy"], SPEC.child("updateStrategy"), errs, may_recreate)
     retention = spec.get("persistentVolumeClaimRetentionPolicy")
     if retention is not None:

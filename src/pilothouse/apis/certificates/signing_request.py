@@ -158,6 +158,7 @@ def _same(old: Object, condition: Object) -> bool:
 
 class _Part(Strategy):
     validate_name = staticmethod(name_is_anything)
+    names_freely = True
 
 
 class ApprovalStrategy(_Part):

@@ -183,7 +183,7 @@ def _check_operator(path: Path, operator: str, values: list[str]) -> list[FieldE
     if operator in ("Exists", "DoesNotExist"):
         why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
         return [invalid(path.child("values"), values, why)] if values else []
-    return [invalid(path.child("operator"), operator, "not a valid selector operator")]
+    return [invalid(path.child("operator"), Named(operator), "not a valid selector operator")]
 
 
 def _check_conflicts(path: Path, scopes: set[str], shown: Any) -> list[FieldError]:

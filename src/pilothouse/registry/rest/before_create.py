@@ -13,7 +13,7 @@ import uuid
 from typing import Any
 
 from pilothouse.apis import types
-from pilothouse.apis.metadata import validate_metadata, validate_prefix
+from pilothouse.apis.metadata import validate_metadata, validate_names, validate_prefix
 from pilothouse.apis.object_names import name_is_path_segment
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Object, Strategy
@@ -62,7 +62,7 @@ def _validate(resource: Resource, strategy: Strategy, ctx: Context, obj: Object)
             standard_finalizers(metadata, errs)
     if not strategy.metadata_last:
         errs += strategy.validate(ctx, obj)
-    return errs or validate_prefix(metadata, name_is_path_segment)
+    return errs or (validate_names if strategy.names_freely else validate_prefix)(metadata, name_is_path_segment)
 
 
 def ensure_namespace(resource: Resource, ctx: Context, metadata: dict[str, Any]) -> None:

@@ -34,3 +34,15 @@ def test_prefixes_fit_into_a_path_even_where_the_kind_does_not_care(group_versio
         before_create(resource, strategy, Context(namespace="n" if resource.namespaced else ""), obj)
     causes = (refused.value.details or {})["causes"]
     assert [f"{cause['field']}: {cause['message']}" for cause in causes] == [SLASH]
+
+
+def test_names_that_are_free_fit_into_a_path_nevertheless() -> None:
+    rows = table()[parse_group_version("certificates.k8s.io/v1")].resources
+    resource = next(row for row in rows if row.name == "certificatesigningrequests")
+    strategy = strategy_for(resource)
+    strategy.validate = lambda ctx, obj: []  # type: ignore[method-assign]
+    with pytest.raises(StatusError, match=r"may not contain '/'"):
+        before_create(resource, strategy, Context(), {"metadata": {"name": "a/b"}, "spec": {}})
+    with pytest.raises(StatusError) as refused:
+        before_create(resource, strategy, Context(), {"metadata": {"name": "a/b", "labels": {"a": "!"}}, "spec": {}})
+    assert [cause["field"] for cause in (refused.value.details or {})["causes"]] == ["metadata.labels"]

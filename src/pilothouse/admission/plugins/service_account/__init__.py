@@ -17,7 +17,7 @@ from pilothouse.admission.plugins.service_account.secret_references import (
     check_references,
     references_secret,
 )
-from pilothouse.admission.refusals import forbidden
+from pilothouse.admission.refusals import forbidden, unnameable
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
@@ -98,8 +98,8 @@ class ServiceAccount(Plugin):
                 account = await accounts.find(namespace, name)
                 if account is not None:
                     return account
-        why = f"error looking up service account {namespace}/{name}: serviceaccount {quote(name)} not found"
-        raise forbidden(attributes, why)
+        why = unnameable(name) or f"serviceaccount {quote(name)} not found"
+        raise forbidden(attributes, f"error looking up service account {namespace}/{name}: {why}")
 
 
 def _is_mirror(pod: dict[str, Any]) -> bool:

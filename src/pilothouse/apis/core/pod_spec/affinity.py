@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pilothouse.apis.core.pod_spec.topology_spread import validate_match_keys
 from pilothouse.apis.selectors import validate_label_selector
-from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required
+from pilothouse.machinery.field_errors import FieldError, Named, Path, forbidden, invalid, required
 from pilothouse.machinery.names import (
     check_dns1123_label,
     check_dns1123_subdomain,
@@ -92,7 +92,7 @@ def _validate_label_requirement(expression: Struct, path: Path, errs: list[Field
             why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
             errs.append(required(path.child("values"), why))
     else:
-        errs.append(invalid(path.child("operator"), operator, _BAD_OPERATOR))
+        errs.append(invalid(path.child("operator"), Named(operator), _BAD_OPERATOR))
     errs += (invalid(path.child("key"), key, message) for message in check_label_key(key))
     if not allow_invalid:
         for position, value in enumerate(values):
@@ -103,7 +103,7 @@ def _validate_label_requirement(expression: Struct, path: Path, errs: list[Field
 def _validate_field_requirement(expression: Struct, path: Path, errs: list[FieldError]) -> None:
     operator, values, key = expression.get("operator", ""), expression.get("values") or (), expression.get("key", "")
     if operator not in ("In", "NotIn"):
-        errs.append(invalid(path.child("operator"), operator, _BAD_OPERATOR))
+        errs.append(invalid(path.child("operator"), Named(operator), _BAD_OPERATOR))
     elif len(values) != 1:
         why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
         errs.append(required(path.child("values"), why))
