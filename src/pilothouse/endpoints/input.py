@@ -39,6 +39,7 @@ BODY_LIMIT: Final = 3 * 1024 * 1024
 _SHOWN: Final = 30
 _PARAMETER: Final = rb"[ \t]*[\w!#$%&'*+.^`|~-]+[ \t]*=[ \t]*(?:[\w!#$%&'*+.^`|~-]+|\"(?:[^\"\\\\]|\\\\.)*+\")[ \t]*"
 _PARAMETERS: Final = re.compile(rb"(?:%b(?:;%b)*+)?;?[ \t]*" % (_PARAMETER, _PARAMETER))
+_USUAL: Final = frozenset({"kind", "apiVersion", "metadata", "spec", "status", "data"})
 TYPE_META: Final = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
@@ -164,7 +165,7 @@ async def _read(request: APIRequest, expected: Expected, data: bytes, format: st
             (value, faults), told = reading, True
     gvk = expected.identify(value, data)
     reader = expected.reader(gvk)
-    obj, unknown = _decode(value, gvk, reader)
+    obj, unknown = _decode(value, gvk, reader, data if format == JSON else b"")
     keep_reset(obj)
     if unknown is not None and not told and validation != "Ignore":
         faults += unknown() if format == JSON or custom else strict_faults(reader, in_key_order(value))
@@ -216,10 +217,16 @@ async def parse_json(data: bytes, refuse: Callable[[str], errors.StatusError]) -
     raise refuse(f"couldn't get version/kind; json parse error: {why}")
 
 
-def _decode(value: Any, gvk: GroupVersionKind, expected: Expected) -> tuple[dict[str, Any], Faults | None]:
+def _decode(
+    value: Any, gvk: GroupVersionKind, expected: Expected, text: bytes = b""
+) -> tuple[dict[str, Any], Faults | None]:
+    """The object, and what was let pass. A number that is refused is quoted from the JSON ``text``."""
     try:
         obj, unknown = expected.decode(value, owned=True)
     except DecodeError as error:
+        number = error.found.removeprefix("number ")
+        if text and number != error.found:
+            error.found = f"number {go_json.written_number(text, float(number)) or number}"
         raise cannot_handle(gvk, expected, str(error)) from None
     obj["kind"], obj["apiVersion"] = gvk.kind, str(gvk.group_version)
     return obj, unknown
@@ -233,6 +240,8 @@ def interpret(value: Any, expected: Expected, data: bytes) -> GroupVersionKind:
         why = f"json: cannot unmarshal {json_type(value)} into Go value of type {TYPE_META}"
         raise unrecognized(expected, f"couldn't get version/kind; json parse error: {why}", data)
     kind, version = value.get("kind"), value.get("apiVersion")
+    if value.keys() - _USUAL:
+        kind, version = _in_any_case(value, "kind"), _in_any_case(value, "apiVersion")
     for name, given in (("apiVersion", version), ("kind", kind)):
         if given is not None and not isinstance(given, str):
             why = f"json: cannot unmarshal {json_type(given)} into Go struct field .{name} of type string"
@@ -243,9 +252,15 @@ def interpret(value: Any, expected: Expected, data: bytes) -> GroupVersionKind:
     except ValueError as error:
         raise unrecognized(expected, str(error), data) from None
     own = expected.gvk
-    if not kind:
-        return GroupVersionKind(gv.group, gv.version, own.kind) if version else own
-    return GroupVersionKind(gv.group, gv.version, kind) if version else GroupVersionKind(own.group, own.version, kind)
+    if not gv.version and gv.group in ("", own.group):
+        gv = own.group_version
+    return GroupVersionKind(gv.group, gv.version, kind or own.kind)
+
+
+def _in_any_case(value: dict[str, Any], name: str) -> Any:
+    """What stands last under a name. Only the type of an object is found whatever the case."""
+    named = [given for key, given in value.items() if key == name or key.lower() == name.lower()]
+    return next((given for given in reversed(named) if given is not None), None)
 
 
 def mismatch(gvk: GroupVersionKind, expected: Expected) -> errors.StatusError:

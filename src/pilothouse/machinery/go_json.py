@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any, Final
 
 import orjson
@@ -13,6 +14,7 @@ from pilothouse.machinery.go_quote import quote
 
 _SPACE: Final = " \t\r\n"
 _DIGITS: Final = "0123456789"
+_LONG_INTEGER: Final = 19
 MAX_DEPTH: Final = 10000
 _S: Final = r"[ \t\r\n]*+"
 _STRING: Final = r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
@@ -243,6 +245,34 @@ def escape_html(data: bytes) -> bytes:
 
 
 _BEYOND_INTEGERS: Final = 2.0**63
+_PLAIN_FROM, _PLAIN_BELOW = 1e-6, 1e21
+
+
+def format_number(value: float) -> str:
+    """A float as Go's encoder writes it: the fewest digits that mean it, an exponent below 1e-6 and from 1e21 on."""
+    if value == 0 or _PLAIN_FROM <= abs(value) < _PLAIN_BELOW:
+        return f"{Decimal(repr(value)):f}".removesuffix(".0")
+    return repr(value).replace("e-0", "e-")
+
+
+def written_number(data: bytes, value: float) -> str | None:
+    """How a number stands in a JSON text: the first that has this value and is not written as a short integer."""
+    found: list[str] = []
+
+    def note(text: str) -> float:
+        number = float(text)
+        if number == value:
+            found.append(text)
+        return number
+
+    def note_long(text: str) -> float:
+        return int(text) if len(text) < _LONG_INTEGER else note(text)
+
+    try:
+        json.loads(data, parse_float=note, parse_int=note_long)
+    except (ValueError, RecursionError):
+        return None
+    return found[0] if found else None
 
 
 def with_whole_numbers(value: Any) -> Any:

@@ -1,8 +1,8 @@
 """``/openapi/v2`` and ``/openapi/v3``: the documents of everything a chain of servers serves.
 
 The answers are those of Go's ``http.ServeContent`` (``content.py``), whatever the method. A version 3 document asked
-for by its hash may be cached for ever; an old hash is redirected to the new one. The index has no content type of its own:
-Go takes it for plain text.
+for by its hash may be cached for ever; an old hash is redirected to the new one. The index has no content type of its
+own: Go takes it for plain text.
 """
 
 from __future__ import annotations

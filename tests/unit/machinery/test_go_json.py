@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.machinery.go_json import MAX_DEPTH, SyntaxFault, duplicate_fields, explain, may_repeat_fields, mend
+from pilothouse.machinery.go_json import (
+    MAX_DEPTH,
+    SyntaxFault,
+    duplicate_fields,
+    explain,
+    format_number,
+    may_repeat_fields,
+    mend,
+    written_number,
+)
 
 END = "unexpected end of JSON input"
 VALUE = "looking for beginning of value"
@@ -168,3 +177,35 @@ def test_mending(text: bytes, value: str) -> None:
 def test_what_cannot_be_mended() -> None:
     with pytest.raises(SyntaxFault, match="unexpected end of JSON input"):
         mend(b'{"a":')
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (1.0, "1"),
+        (2.5, "2.5"),
+        (1e-6, "0.000001"),
+        (1e-7, "1e-7"),
+        (1e20, "100000000000000000000"),
+        (1e21, "1e+21"),
+        (-9.223372036854775808e18, "-9223372036854776000"),
+    ],
+)
+def test_floats_as_go_writes_them(value: float, text: str) -> None:
+    assert format_number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("data", "value", "text"),
+    [
+        (b'{"a":1e3,"b":"1000.0"}', 1000.0, "1e3"),
+        (b"[1, 1.0]", 1.0, "1.0"),
+        (b"[18446744073709551616]", 18446744073709551616.0, "18446744073709551616"),
+        (b"[1]", 1.0, None),
+        (b"a: 1.0", 1.0, None),
+        (b"[" * 100_000, 1.0, None),
+    ],
+)
+def test_numbers_as_they_were_written(data: bytes, value: float, text: str | None) -> None:
+    assert written_number(data, value) == text

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pilothouse.machinery import quantity, times
-from pilothouse.machinery.go_json import json_type, with_whole_numbers
+from pilothouse.machinery.go_json import format_number, json_type, with_whole_numbers
 from pilothouse.machinery.schema.emptied import Emptied, note_empty
 from pilothouse.machinery.schema.types import Decoder, Field, Inline, ListOf, MapOf, Scalar, Special, Struct, Type
 
@@ -51,8 +51,6 @@ class DecodeError(Exception):
 DROP: Final = object()
 """What a field's decoder returns for a value that is not written out."""
 
-_LONGEST_INTEGER: Final = 1 << 63
-"""From here on, integers are read as floats."""
 _PLAIN_BELOW: Final = 1e21
 """From here on Go's encoder writes floats with an exponent."""
 _LIMITS: Final = {"int32": 1 << 31, "int64": 1 << 63, "uint8": 1 << 8, "uint64": 1 << 64}
@@ -289,10 +287,8 @@ def _decode_float(value: Any, go: str) -> Any:
 
 
 def _literal(value: float) -> str:
-    """A number as it most likely stood in the document: the original quotes it from there."""
-    if value.__class__ is int or (value.is_integer() and _LONGEST_INTEGER <= abs(value) < _PLAIN_BELOW):
-        return str(int(value))
-    return repr(value)
+    """A number as Go writes it; who knows the text of the document quotes it from there."""
+    return str(value) if value.__class__ is int else format_number(value)
 
 
 def _decode_bytes(value: Any, go: str) -> str:

@@ -135,3 +135,32 @@ def test_pods_as_a_whole_have_no_claims_not_even_none(
     answer = pilothouse_server.call("POST", path.format(pilothouse_namespace), {"metadata": {"name": "a"}, **body})
     fault = f"{where}.resources.claims: Forbidden: claims may not be set for Resources at pod-level"
     assert (answer.status, fault in answer.json["message"]) == (422, True)
+
+
+@pytest.mark.parametrize("number", ["1.0", "1e3", "1E3", "-9223372036854775809", "0.1e-5", "2.50"])
+@pytest.mark.parametrize("verb", ["POST", "PUT"])
+def test_refused_numbers_are_quoted(pilothouse_server: InProcessServer, number: str, verb: str) -> None:
+    body = b'{"metadata":{"name":"x","generation":%s}}' % number.encode()
+    path = "/api/v1/namespaces/default/configmaps" + ("" if verb == "POST" else "/x")
+    answer = pilothouse_server.call(verb, path, body, JSON)
+    assert answer.status == 400
+    assert f": json: cannot unmarshal number {number} into Go struct field" in answer.json["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "part"),
+    [
+        (b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n"},"Kind":"Pod"}', 400, 'Pod in version "v1"'),
+        (b'{"APIVERSION":"v2","metadata":{"name":"n"}}', 400, 'in version "v2"'),
+        (b'{"KIND":1,"metadata":{"name":"n"}}', 400, "json: cannot unmarshal number into Go struct field .kind"),
+        (b'{"kind":"ConfigMap","Kind":null,"metadata":{"name":"n"}}', 201, ""),
+        (b'{"apiVersion":"/","metadata":{"name":"n"}}', 201, ""),
+    ],
+)
+def test_types_of_objects_in_any_case(
+    pilothouse_server: InProcessServer, pilothouse_namespace: str, body: bytes, status: int, part: str
+) -> None:
+    path = f"/api/v1/namespaces/{pilothouse_namespace}/configmaps"
+    answer = pilothouse_server.call("POST", path, body, JSON)
+    assert answer.status == status, answer.body
+    assert part in answer.json.get("message", "")
