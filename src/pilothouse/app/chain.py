@@ -51,7 +51,10 @@ def build_chain(
     guards = guards or {}
     extensions = build_extensions(_own(enabled, _EXTENSIONS, storage, admission))
     built_in = [v for v in enabled if v.group not in (_EXTENSIONS, _AGGREGATION)]
-    installed = [install_version(v, storage.store_for, own_verbs, guards.get(v.group, admission)) for v in built_in]
+    served = frozenset(v.group_version for v in enabled)
+    installed = [
+        install_version(v, storage.store_for, own_verbs, guards.get(v.group, admission), served) for v in built_in
+    ]
     control_plane = build_control_plane(installed, extensions)
     aggregator = build_aggregator(_own(enabled, _AGGREGATION, storage, admission), control_plane)
     discovery = ChainDiscovery(aggregator, lambda: address)

@@ -32,6 +32,7 @@ from pilothouse.endpoints.verbs.watch import watch
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.machinery.field_manager.tracking import Convert
+from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.schema.types import Struct
 from pilothouse.machinery.structured.field_sets import from_paths
@@ -49,6 +50,8 @@ VERBS: Mapping[str, Verb] = {
     "deletecollection": delete_collection,
 }
 StoreFor = Callable[[Resource], Store]
+Served = frozenset[GroupVersion] | None
+"""The versions that are served; None for all there are."""
 
 
 OwnVerbs = Mapping[tuple[str, str, str], Mapping[str, EndpointVerb]]
@@ -60,19 +63,20 @@ def install_version(
     store_for: StoreFor,
     own_verbs: OwnVerbs | None = None,
     admission: Admission | None = None,
+    served: Served = None,
 ) -> InstalledVersion:
-    """All endpoints of a version."""
+    """All endpoints of a version, which stands among the versions served."""
     scopes: dict[tuple[str, str], Endpoint] = {}
     for resource in version.resources:
         store: Store | None = None
         if resource.is_stored:
             store = store_for(resource)
-            scopes[resource.name, ""] = make_scope(resource, None, store, store.strategy)
+            scopes[resource.name, ""] = make_scope(resource, None, store, store.strategy, served)
         else:
             scopes[resource.name, ""] = make_endpoint(resource, None, store_for, own_verbs or {})
         for sub in resource.subresources:
             if store is not None and sub.name in store.strategy.subresources:
-                scope: Endpoint = make_scope(resource, sub, store, store.strategy.subresource(sub.name))
+                scope: Endpoint = make_scope(resource, sub, store, store.strategy.subresource(sub.name), served)
             else:
                 scope = make_endpoint(resource, sub, store_for, own_verbs or {})
             scopes[resource.name, sub.name] = scope
@@ -95,14 +99,17 @@ def _stored_row(group: str, name: str) -> Resource:
     return next(row for row in rows if row.name == name)
 
 
-def make_scope(resource: Resource, sub: Subresource | None, store: Store, strategy: Strategy) -> ResourceScope:
+def make_scope(
+    resource: Resource, sub: Subresource | None, store: Store, strategy: Strategy, served: Served = None
+) -> ResourceScope:
     """The scope of a resource, or of a subresource that shows the same object."""
     struct = types.struct(resource.type_name)
     to_hub, from_hub = converters_for(resource)
+    subresource = sub.name if sub is not None else ""
     verbs = sub.verbs if sub is not None else resource.verbs
     return ResourceScope(
         resource=resource,
-        subresource=sub.name if sub is not None else "",
+        subresource=subresource,
         kind=resource.gvk,
         store=store,
         strategy=strategy,
@@ -112,16 +119,18 @@ def make_scope(resource: Resource, sub: Subresource | None, store: Store, strate
         from_hub=from_hub,
         columns=store.strategy.columns,
         deprecation=deprecation_of(resource),
-        make_field_manager=lambda: make_field_manager(resource, sub.name if sub is not None else "", strategy),
+        make_field_manager=lambda: make_field_manager(resource, subresource, strategy, served),
     )
 
 
-def make_field_manager(resource: Resource, subresource: str, strategy: Strategy) -> FieldManager:
+def make_field_manager(resource: Resource, subresource: str, strategy: Strategy, served: Served = None) -> FieldManager:
     """What tracks ownership at an endpoint. Fields that the endpoint never keeps are never owned through it.
 
-    The legacy API knows no types of the groups, nor they its own: an event forgets who wrote it on the other side.
+    What was written in a version that is not served is forgotten. So is what was written to an event on the other side:
+    the legacy API knows no types of the groups, nor they its own.
     """
-    rows = {str(row.group_version): row for row in versions_of(resource) if bool(row.group) == bool(resource.group)}
+    near = (row for row in versions_of(resource) if bool(row.group) == bool(resource.group))
+    rows = {str(row.group_version): row for row in near if served is None or row.group_version in served}
     dropped = strategy.reset_fields
     if not dropped and not subresource and any(sub.name == "status" for sub in resource.subresources):
         dropped = ("status",)

@@ -59,3 +59,28 @@ def test_managers_of_another_version_keep_their_fields() -> None:
         ("second", "autoscaling/v1"): {"f:maxReplicas": {}, "f:scaleTargetRef": {}},
         ("first", "autoscaling/v2"): {"f:scaleTargetRef": {"f:apiVersion": {}, "f:kind": {}, "f:name": {}}},
     }
+
+
+@pytest.mark.parametrize(("served", "kept"), [(None, ["first", "second"]), (["autoscaling/v2"], ["second"])])
+def test_managers_of_versions_that_are_not_served_are_forgotten(served: list[str] | None, kept: list[str]) -> None:
+    versions = None if served is None else frozenset(map(parse_group_version, served))
+    live = manager("autoscaling/v1").update(
+        None, autoscaler("autoscaling/v1", scaleTargetRef=TARGET, maxReplicas=5), "first", NOW
+    )
+    scalers = row("autoscaling/v2", "horizontalpodautoscalers")
+    shown = {**live, "apiVersion": "autoscaling/v2"}
+    changed = {**shown, "spec": {**shown["spec"], "minReplicas": 2}}
+    tracked = make_field_manager(scalers, "", Strategy(), versions).update(shown, changed, "second", NOW)
+    assert [entry["manager"] for entry in tracked["metadata"]["managedFields"]] == kept
+
+
+def test_a_manager_of_a_version_that_is_none_stops_tracking() -> None:
+    live = autoscaler("autoscaling/v2", scaleTargetRef=TARGET, maxReplicas=5)
+    live["metadata"]["managedFields"] = [
+        {"manager": "odd", "operation": "Update", "apiVersion": "a/b/c", "fieldsType": "FieldsV1", "fieldsV1": {}}
+    ]
+    changed = autoscaler("autoscaling/v2", scaleTargetRef=TARGET, maxReplicas=6)
+    tracked = manager("autoscaling/v2").update(live, changed, "second", NOW)
+    assert tracked["metadata"]["managedFields"] == live["metadata"]["managedFields"]
+    with pytest.raises(StatusError, match="unexpected GroupVersion string: a/b/c"):
+        manager("autoscaling/v2").apply(live, autoscaler("autoscaling/v2"), "third", force=True, now=NOW)

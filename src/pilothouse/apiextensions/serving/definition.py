@@ -31,10 +31,9 @@ from pilothouse.endpoints.negotiation import NO_PROTOBUF
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.machinery import errors, jsonpath
 from pilothouse.machinery.field_manager import FieldManager
-from pilothouse.machinery.go_quote import show
+from pilothouse.machinery.go_quote import quote, show
 from pilothouse.machinery.gvk import GroupResource, GroupVersion, GroupVersionKind
 from pilothouse.machinery.structured.field_sets import FieldSet, from_paths
-from pilothouse.machinery.structured.ownership import MissingVersion
 from pilothouse.machinery.structured.shapes import Shape
 from pilothouse.machinery.structured.validating import SchemaMismatch, validate
 from pilothouse.registry.storage import StorageFactory
@@ -267,8 +266,12 @@ class ServedDefinition:
 
     def _convert_for_managers(self, obj: Object, old: str, new: str) -> tuple[Shape, Object]:
         group, _, version = new.rpartition("/")
-        if group != self.group or version not in self._versions:
-            raise MissingVersion(new)
+        if group != self.group:
+            kind = f"{old}, Kind={obj.get('kind', '')}"
+            raise errors.generic(f"{kind} is unstructured and is not suitable for converting to {quote(new)}")
+        if version not in self._versions:
+            # A version that is gone does not take its managers' claims with it: nobody can apply until they are reset.
+            raise errors.generic(f"request to convert CR to an invalid group/version: {new}")
         shape, converted = self.shape(version), {**obj, "apiVersion": new}
         try:
             validate(shape, converted)

@@ -243,6 +243,10 @@ class FieldManager:
     def _convert(self, value: Versioned, version: str, /) -> Versioned:
         if value.version == version:
             return value
+        try:
+            parse_group_version(version)
+        except ValueError as error:
+            raise errors.generic(str(error)) from None
         if self._convert_object is None:
             raise MissingVersion(version)
         schema, converted = self._convert_object(value.value, value.version, version)

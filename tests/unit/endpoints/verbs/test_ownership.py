@@ -79,3 +79,44 @@ def test_a_stale_version_is_told_after_other_faults(
     answer = pilothouse_server.call("PATCH", path + "m2", patch, APPLY)
     assert answer.status == status
     assert answer.json["message"].startswith(message)
+
+
+def wait_for(server: InProcessServer, path: str, status: int) -> None:
+    """Ask again until definitions have taken effect."""
+    assert any(server.call("GET", path).status == status for _ in range(500))
+
+
+def test_a_version_of_a_custom_resource_that_is_gone_stops_tracking(pilothouse_server: InProcessServer) -> None:
+    call = pilothouse_server.call
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    versions = [{"name": v, "served": True, "storage": v == "v1", "schema": schema} for v in ("v1", "v2")]
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    boats = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "boats.owned.example"},
+        "spec": {
+            "group": "owned.example",
+            "scope": "Cluster",
+            "names": {"plural": "boats", "kind": "Boat"},
+            "versions": versions,
+        },
+    }
+    assert call("POST", definitions, boats, None).status == 201
+    wait_for(pilothouse_server, "/apis/owned.example/v2/boats", 200)
+    first, second = (
+        {"apiVersion": f"owned.example/{v}", "kind": "Boat", "metadata": {"name": "a"}, "spec": {v: 1}}
+        for v in ("v1", "v2")
+    )
+    path = "/apis/owned.example/{}/boats/a?fieldManager="
+    assert managers(call("PATCH", path.format("v2") + "m2", second, APPLY).json) == ["m2"]
+    patch = {"spec": {"versions": versions[:1]}}
+    assert call("PATCH", f"{definitions}/boats.owned.example", patch, MERGE).status == 200
+    wait_for(pilothouse_server, "/apis/owned.example/v2/boats", 404)
+    changed = call("PATCH", path.format("v1") + "m1", {"spec": {"x": 1}}, MERGE)
+    assert (changed.json["spec"]["x"], managers(changed.json)) == (1, ["m2"])
+    refused = call("PATCH", path.format("v1") + "m1", first, APPLY)
+    why = "request to convert CR to an invalid group/version: owned.example/v2"
+    assert (refused.status, refused.json["message"]) == (500, why)
+    foreign = {"metadata": {"managedFields": [{**changed.json["metadata"]["managedFields"][0], "apiVersion": "x/v1"}]}}
+    assert managers(call("PATCH", path.format("v1") + "m1", foreign, MERGE).json) == ["m2"]
