@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from pilothouse.apis.columns import AGE, NAME
-from pilothouse.apis.metadata import validate_names
+from pilothouse.apis.metadata import validate_metadata
 from pilothouse.apis.object_names import NameValidator
 from pilothouse.apis.status import StatusKeeper
 from pilothouse.apis.strategy import Column, Context, Object, StatusStrategy, Strategy, keep
@@ -145,7 +145,8 @@ class APIServiceStrategy(StatusKeeper):
         return validate_service(obj)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return validate_names(obj["metadata"], self.name_rule(obj)) + validate_service(obj)
+        faults = validate_metadata(obj["metadata"], namespaced=False, validate_name=self.name_rule(obj))
+        return faults + validate_service(obj)
 
 
 STRATEGIES: dict[str, type[Strategy]] = {"apiservices": APIServiceStrategy}

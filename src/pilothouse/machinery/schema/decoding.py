@@ -227,7 +227,8 @@ def _list_decoder(kind: ListOf) -> FieldDecoder:
 
 def _map_decoder(kind: MapOf) -> FieldDecoder:
     item = type_decoder(kind.value)
-    zero = type_zero(kind.value)
+    # Bytes that are null come out of storage as none at all, which in a map is still a value.
+    zero = str if isinstance(kind.value, Scalar) and kind.value.kind == "bytes" else type_zero(kind.value)
     go = kind.go
 
     def decode_map(value: Any, seen: _Seen) -> dict[str, Any]:

@@ -218,7 +218,8 @@ class Store:
     def _settle_empty(self, obj: Object) -> None:
         """What was given as empty reads back as not given at all, and so with its default."""
         forget(obj)
-        self.strategy.default(obj)
+        if not _is_finished(obj["metadata"]):
+            self.strategy.default(obj)
 
     async def _write_new(self, ctx: Context, obj: Object) -> Entry:
         metadata = obj["metadata"]

@@ -78,3 +78,10 @@ def test_status_writes_take_only_the_status() -> None:
     assert (obj["spec"], obj["metadata"]) == (old["spec"], old["metadata"])
     [found] = status.validate_update(Context(), obj, old)
     assert str(found).startswith('status.conditions[0].status: Unsupported value: "Maybe"')
+
+
+def test_an_update_judges_the_metadata_as_that_of_a_new_object() -> None:
+    service = made(LOCAL)
+    service["metadata"] |= {"labels": {"a": "/"}, "finalizers": ["a b"]}
+    faults = strategy.validate_update(Context(), service, service)
+    assert list(dict.fromkeys(error.field for error in faults)) == ["metadata.labels", "metadata.finalizers"]

@@ -214,3 +214,7 @@ def test_every_type_of_the_catalogue_can_be_empty() -> None:
         empty, unknown = decode(kind, {})
         assert not unknown, name
         assert decode(kind, empty) == (empty, False), name
+
+
+def test_null_bytes_of_a_map_are_empty() -> None:
+    assert decode(types.struct("core.v1.Secret"), {"data": {"a": None}})[0]["data"] == {"a": ""}
