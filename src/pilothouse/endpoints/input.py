@@ -71,19 +71,30 @@ class Expected:
     formats: tuple[str, ...] = ALL_FORMATS
     also: frozenset[GroupVersionKind] = frozenset()
     """Older versions of the same shape that are taken as well."""
+    scheme: str = ""
+    """What knows the kinds here, where that is not the scheme of the kind's group; see ``schemes``."""
+
+    @property
+    def knowing(self) -> str:
+        """Which scheme knows the kinds here."""
+        return self.scheme or self.gvk.group
+
+    def unreadable(self, gvk: GroupVersionKind, why: str) -> errors.StatusError:
+        """The refusal of a body whose kind could be read and whose content could not."""
+        return cannot_handle(gvk, self, why)
 
     def identify(self, value: Any, data: bytes) -> GroupVersionKind:
         """The kind of a parsed body. Raises the Status for one that is not taken here in any version."""
         gvk = interpret(value, self, data)
         if not self._takes(gvk) and (refusal := _unconvertible(gvk, self)) is not None:
-            if (known := find_kind(self.gvk.group, gvk)) is not None:
+            if (known := find_kind(self.knowing, gvk)) is not None:
                 _decode(value, gvk, replace(self, struct=known))
             raise refusal
         return gvk
 
     def reader(self, gvk: GroupVersionKind) -> Expected:
         """What reads a body of this kind: one of another version is refused only after it was read as what it is."""
-        known = None if self._takes(gvk) else find_kind(self.gvk.group, gvk)
+        known = None if self._takes(gvk) else find_kind(self.knowing, gvk)
         return self if known is None else replace(self, struct=known)
 
     def check_version(self, gvk: GroupVersionKind) -> None:
@@ -227,7 +238,7 @@ def _decode(
         number = error.found.removeprefix("number ")
         if text and number != error.found:
             error.found = f"number {go_json.written_number(text, float(number)) or number}"
-        raise cannot_handle(gvk, expected, str(error)) from None
+        raise expected.unreadable(gvk, str(error)) from None
     obj["kind"], obj["apiVersion"] = gvk.kind, str(gvk.group_version)
     return obj, unknown
 
@@ -274,9 +285,9 @@ def mismatch(gvk: GroupVersionKind, expected: Expected) -> errors.StatusError:
 def _unconvertible(gvk: GroupVersionKind, expected: Expected) -> errors.StatusError | None:
     """The refusal of a kind that cannot become the expected one; None for another version of that."""
     own = expected.gvk
-    known = find_kind(own.group, gvk)
+    known = find_kind(expected.knowing, gvk)
     if known is None:
-        return cannot_handle(gvk, expected, unknown_kind(own.group, gvk))
+        return cannot_handle(gvk, expected, unknown_kind(expected.knowing, gvk))
     if gvk.kind == own.kind and own.group in (gvk.group, _MOVED.get((gvk.group, gvk.kind))):
         return None
     why = f"converting ({known.go}) to ({expected.internal_package}.{own.kind}): unknown conversion"
@@ -311,7 +322,7 @@ def report(request: APIRequest, validation: str, gvk: GroupVersionKind, expected
     if not faults or validation == "Ignore":
         return
     if validation == "Strict":
-        raise cannot_handle(gvk, expected, "strict decoding error: " + ", ".join(faults))
+        raise expected.unreadable(gvk, "strict decoding error: " + ", ".join(faults))
     for fault in faults:
         request.warn(fault)
 

@@ -18,6 +18,9 @@ _SMALL: Final = {
     "apiextensions.k8s.io": "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:56",
     "apiregistration.k8s.io": "k8s.io/kube-aggregator/pkg/apiserver/scheme/scheme.go:28",
 }
+CUSTOM_SCALES: Final = "scale"
+"""The scheme of scales of custom resources, which knows nothing else."""
+_NAMES: Final = {**_SMALL, CUSTOM_SCALES: "k8s.io/client-go/scale/util.go:146"}
 _META: Final = "meta.k8s.io"
 _OPTIONS: Final = frozenset({"ListOptions", "GetOptions", "CreateOptions", "UpdateOptions", "PatchOptions"})
 _UNVERSIONED: Final = frozenset({"Status", "APIVersions", "APIGroupList", "APIGroup", "APIResourceList"})
@@ -25,10 +28,12 @@ _UNVERSIONED: Final = frozenset({"Status", "APIVersions", "APIGroupList", "APIGr
 
 
 def find_kind(group: str, gvk: GroupVersionKind) -> Struct | None:
-    """The type of a kind for the server of a group; None where that knows no such kind."""
+    """The type of a kind for the server of a group (or for ``CUSTOM_SCALES``); None where that knows no such kind."""
     if gvk.kind in _UNVERSIONED:
         return types.struct(f"meta.v1.{gvk.kind}")
-    if group in _SMALL:
+    if group == CUSTOM_SCALES:
+        known = gvk.kind == "Scale"
+    elif group in _SMALL:
         known = gvk.group == group or (gvk.group == "" and (gvk.kind in _OPTIONS or gvk.kind == "DeleteOptions"))
     else:
         known = gvk.group not in _SMALL and gvk.group != _META
@@ -45,11 +50,11 @@ def unknown_kind(group: str, gvk: GroupVersionKind) -> str:
     return f"no kind {quote(gvk.kind)} is registered for version {quote(at)} in scheme {quote(_name(group))}"
 
 
-def unknown_internal_kind(group: str, kind: str) -> str:
-    """What the server of a group says about a kind without a version that it does not know."""
+def unknown_internal_kind(knowing: str, group: str, kind: str) -> str:
+    """What a scheme says about a kind of a group without a version that it does not know."""
     what = f"no kind {quote(kind)} is registered for the internal version of group {quote(group)}"
-    return f"{what} in scheme {quote(_name(group))}"
+    return f"{what} in scheme {quote(_name(knowing))}"
 
 
 def _name(group: str) -> str:
-    return _SMALL.get(group, _LARGE)
+    return _NAMES.get(group, _LARGE)

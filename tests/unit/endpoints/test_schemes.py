@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilothouse.endpoints.schemes import find_kind, unknown_internal_kind, unknown_kind
+from pilothouse.endpoints.schemes import CUSTOM_SCALES, find_kind, unknown_internal_kind, unknown_kind
 from pilothouse.machinery.gvk import GroupVersionKind
 
 DEFINITIONS, SERVICES = "apiextensions.k8s.io", "apiregistration.k8s.io"
@@ -36,7 +36,17 @@ def test_words() -> None:
     assert unknown_kind("apps", gvk) == (
         'no kind "B" is registered for version "a.io/v1" in scheme "pkg/api/legacyscheme/scheme.go:30"'
     )
-    assert unknown_internal_kind(SERVICES, "B") == (
+    assert unknown_internal_kind(SERVICES, SERVICES, "B") == (
         'no kind "B" is registered for the internal version of group "apiregistration.k8s.io" in scheme '
         '"k8s.io/kube-aggregator/pkg/apiserver/scheme/scheme.go:28"'
     )
+
+
+@pytest.mark.parametrize(
+    ("group", "version", "kind", "known"),
+    [("autoscaling", "v1", "Scale", True), ("apps", "v1beta1", "Scale", True), ("", "v1", "Pod", False)],
+)
+def test_scales_of_custom_resources(group: str, version: str, kind: str, known: bool) -> None:
+    gvk = GroupVersionKind(group, version, kind)
+    assert (find_kind(CUSTOM_SCALES, gvk) is not None) == known
+    assert unknown_kind(CUSTOM_SCALES, gvk).endswith(' in scheme "k8s.io/client-go/scale/util.go:146"')

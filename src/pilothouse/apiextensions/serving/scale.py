@@ -13,6 +13,7 @@ from pilothouse.apis.columns import NAME
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Column, Object
 from pilothouse.endpoints.input import Expected, interpret
+from pilothouse.endpoints.schemes import CUSTOM_SCALES
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.subresources.scale_store import ScaleStore, make_scale
 from pilothouse.endpoints.verbs.get import get
@@ -162,10 +163,16 @@ class ScaleBody(Expected):
     __slots__ = ()
 
     def identify(self, value: Any, data: bytes) -> GroupVersionKind:
-        gvk = interpret(value, self, data)
+        try:
+            gvk = interpret(value, self, data)
+        except errors.StatusError as error:
+            raise self.unreadable(self.gvk, str(error)) from None
         if gvk != self.gvk:
-            raise errors.bad_request(f'no kind is registered for the type v1.Scale in scheme "{_SCHEME}"')
+            raise self.unreadable(gvk, "")
         return gvk
+
+    def unreadable(self, gvk: GroupVersionKind, why: str) -> errors.StatusError:
+        return errors.bad_request(f'no kind is registered for the type v1.Scale in scheme "{_SCHEME}"')
 
 
 class ScaleFieldManager(FieldManager):
@@ -197,7 +204,7 @@ def make_scale_scope(
         resource=resource,
         subresource="scale",
         kind=SCALE,
-        expected=ScaleBody(SCALE, struct, "v1"),
+        expected=ScaleBody(SCALE, struct, "v1", scheme=CUSTOM_SCALES),
         verbs={"get": get, "update": update, "patch": patch},
         deprecation=main.deprecation,
         store=store,

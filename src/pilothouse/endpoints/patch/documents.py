@@ -112,9 +112,9 @@ def check_type(scope: ResourceScope, request: APIRequest, validation: str, resul
     except ValueError as error:
         raise undecodable(explain()[1], str(error)) from None
     gvk = GroupVersionKind(gv.group, gv.version, kind)
-    struct = find_kind(scope.kind.group, gvk)
+    struct = find_kind(scope.expected.knowing, gvk)
     if struct is None:
-        raise undecodable(explain()[1], unknown_kind(scope.kind.group, gvk))
+        raise undecodable(explain()[1], unknown_kind(scope.expected.knowing, gvk))
     _check_content(struct, result, explain)
     return result
 
@@ -146,7 +146,7 @@ def _read_unversioned(
     These stand at the top of it.
     """
     if kind != scope.kind.kind:
-        raise undecodable(explain()[1], unknown_internal_kind(scope.kind.group, kind))
+        raise undecodable(explain()[1], unknown_internal_kind(scope.expected.knowing, scope.kind.group, kind))
     known = types.struct("meta.v1.ObjectMeta").fields
     unknown = [
         f"unknown field {quote(name)}"

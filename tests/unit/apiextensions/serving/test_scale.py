@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.apiextensions.serving.scale import SCALE, ScaleFieldManager
+from pilothouse.apiextensions.serving.scale import SCALE, ScaleBody, ScaleFieldManager
 from pilothouse.apis import types
 from pilothouse.machinery.errors import StatusError
 
@@ -51,3 +51,13 @@ def test_refusals(live: dict[str, Any], force: bool, message: str) -> None:
     with pytest.raises(StatusError) as caught:
         apply(live, 2, force=force)
     assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    "value", [[], "x", {"apiVersion": 5}, {"kind": "Foo"}, {"apiVersion": "v1", "kind": "Scale"}, {"kind": {}}]
+)
+def test_whatever_is_wrong_with_a_scale_the_same_is_said(value: Any) -> None:
+    body = ScaleBody(SCALE, types.struct("autoscaling.v1.Scale"), "v1")
+    with pytest.raises(StatusError, match=r"no kind is registered for the type v1\.Scale in scheme "):
+        body.identify(value, b"")
+    assert body.unreadable(SCALE, "for whatever reason").code == 400
