@@ -187,3 +187,18 @@ def test_a_conversion_webhook_of_nothing_is_gone(server: InProcessServer, webhoo
     body["spec"]["conversion"] = {"strategy": "None", "webhook": webhook}
     answer = server.call("POST", f"{DEFINITIONS}?dryRun=All", body)
     assert answer.json["spec"]["conversion"] == {"strategy": "None"}
+
+
+def test_fields_of_features_that_are_off_are_a_change_of_slices(server: InProcessServer) -> None:
+    path = "/apis/resource.k8s.io/v1/resourceslices"
+    device: dict[str, Any] = {"name": "d", "attributes": {"a": {"int": 1}}}
+    pool = {"name": "p", "resourceSliceCount": 1}
+    spec = {"driver": "d.example.com", "nodeName": "n", "pool": pool, "devices": [device]}
+    body = {"metadata": {"name": "gated"}, "spec": spec}
+    assert server.call("POST", path, body).status == 201
+    body["metadata"]["resourceVersion"] = server.call("GET", f"{path}/gated").json["metadata"]["resourceVersion"]
+    device["attributes"]["a"]["versions"] = []
+    assert server.call("PUT", f"{path}/gated?dryRun=All", body).json["metadata"]["generation"] == 1
+    device["attributes"]["a"]["versions"] = ["1.0.0"]
+    changed = server.call("PUT", f"{path}/gated?dryRun=All", body).json
+    assert (changed["metadata"]["generation"], changed["spec"]["devices"][0]["attributes"]) == (2, {"a": {"int": 1}})

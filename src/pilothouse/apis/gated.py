@@ -109,21 +109,22 @@ def _is_always_written(field: Field) -> bool:
     return not (field.omit_empty or field.omit_zero)
 
 
-def drop_gated(places: Places, obj: Object, old: Object | None) -> None:
-    """Drop fields of features that are off and that the stored object does not use."""
+def drop_gated(places: Places, obj: Object, old: Object | None) -> bool:
+    """Drop fields of features that are off and that the stored object does not use; whether there were any."""
     if isinstance(obj, Emptied):
         _forget_gated(places, obj)
     found: list[Found] = []
     _look(places, obj, None, found)
     if not found:
-        return
+        return False
     used: list[Found] = []
     if old is not None:
         _look(places, old, None, used)
     kept = {each.rule.line for each in used}
-    for each in found:
-        if each.rule.line not in kept:
-            _drop(each)
+    dropped = [each for each in found if each.rule.line not in kept]
+    for each in dropped:
+        _drop(each)
+    return bool(dropped)
 
 
 def _look(places: Places, value: Any, around: tuple[Object, str] | None, found: list[Found]) -> None:

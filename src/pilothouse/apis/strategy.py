@@ -47,6 +47,8 @@ class Context:
     user_extra: Mapping[str, list[str]] = field(default_factory=dict)
     raw: Writing | None = None
     """How raw JSON values of the wanted object are written; None where the kind has none."""
+    gated_given: bool = False
+    """Whether the wanted object had fields of features that are off."""
     raw_changed: bool = False
     """Whether a raw value outside the status has another text than the stored one."""
 
@@ -82,6 +84,8 @@ class Strategy:
     """Whether the server counts spec changes in metadata.generation."""
     counts_empty: ClassVar[bool] = False
     """Whether a list or map that is given as empty is a change of the spec, as it is to a comparison of bare memory."""
+    counts_gated: ClassVar[bool] = False
+    """Whether fields of features that are off are a change of the spec, although they are not kept."""
     any_value: bool = False
     """Whether a field may hold now a boolean, now a number."""
     default_orphans: ClassVar[bool] = False

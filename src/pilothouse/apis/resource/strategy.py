@@ -200,6 +200,7 @@ class SliceStrategy(Strategy):
 
     returns_deleted = True
     generation = True
+    counts_gated = True
     field_labels = frozenset(_SLICE_FIELDS)
     columns = (
         NAME,

@@ -40,7 +40,8 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
         metadata.pop("selfLink", None)
     strategy.prepare_for_update(ctx, obj, old)
     metadata = obj["metadata"]
-    if strategy.generation and (ctx.raw_changed or _desire_changed(obj, old, strategy)):
+    dropped = strategy.counts_gated and ctx.gated_given
+    if strategy.generation and (ctx.raw_changed or dropped or _desire_changed(obj, old, strategy)):
         metadata["generation"] = old_metadata.get("generation", 0) + 1
     if not metadata.get("uid"):
         metadata["uid"] = old_metadata.get("uid", "")

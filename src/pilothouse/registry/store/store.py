@@ -315,7 +315,7 @@ class Store:
             reservation = await self.reservations.allocate_update(ctx, obj, old)
         try:
             if self._gated is not None:
-                drop_gated(self._gated, obj, old)
+                ctx.gated_given = drop_gated(self._gated, obj, old)
             if strategy.is_heavy(obj):
                 await asyncio.to_thread(before_update, self.resource, strategy, ctx, obj, old)
             else:
