@@ -11,7 +11,7 @@ from pilothouse.apis.resources import Version
 from pilothouse.endpoints.output.compression import compress, is_worth_compressing
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import error_response
-from pilothouse.endpoints.scope import Endpoint
+from pilothouse.endpoints.scope import Endpoint, EndpointVerb
 from pilothouse.machinery import errors
 from pilothouse.machinery.addressing import check_looked_up
 from pilothouse.net.messages import MalformedBody, Response
@@ -37,15 +37,21 @@ class InstalledVersion:
             return error_response(request, errors.method_not_allowed())
         if scope.deprecation:
             _tell_deprecation(scope, request)
-        try:
-            if info.name in _UNUSABLE_NAMES:
-                check_looked_up(info.name)
-            response = await verb(scope, request)
-        except errors.StatusError as error:
-            return error_response(request, error)
-        except MalformedBody as error:
-            return error_response(request, errors.generic(str(error)))
-        return await compress(response) if is_worth_compressing(request, response) else response
+        return await call_verb(verb, scope, request)
+
+
+async def call_verb(verb: EndpointVerb, scope: Endpoint, request: APIRequest) -> Response:
+    """What a verb answers, or the Status of why it does not; compressed where that is worth it."""
+    name = request.info.name
+    try:
+        if (name in _UNUSABLE_NAMES or "%" in name) and request.info.verb not in _SELECTING:
+            check_looked_up(name)
+        response = await verb(scope, request)
+    except errors.StatusError as error:
+        return error_response(request, error)
+    except MalformedBody as error:
+        return error_response(request, errors.generic(str(error)))
+    return await compress(response) if is_worth_compressing(request, response) else response
 
 
 def _tell_deprecation(scope: Endpoint, request: APIRequest) -> None:
@@ -58,6 +64,8 @@ def _tell_deprecation(scope: Endpoint, request: APIRequest) -> None:
 
 
 _UNUSABLE_NAMES = frozenset({".", ".."})
+_SELECTING = frozenset({"list", "watch", "deletecollection"})
+"""Verbs for which a name is no more than a way to select."""
 
 
 def _fits(scope: Endpoint, request: APIRequest) -> bool:

@@ -25,7 +25,8 @@ def with_audit_id(following: Handler) -> Handler:
         given = request.headers.get(b"audit-id")
         request.audit_id = given.decode("latin-1") if given else new_audit_id()
         response = await following(request)
-        response.headers.append((b"audit-id", request.audit_id[:_MAX_LENGTH].encode("latin-1")))
+        if response.upgrade is None:  # what takes the connection over says all there is to say
+            response.headers.append((b"audit-id", request.audit_id[:_MAX_LENGTH].encode("latin-1")))
         return response
 
     return handle

@@ -14,7 +14,7 @@ def with_cache_control(following: Handler) -> Handler:
 
     async def handle(request: APIRequest) -> Response:
         response = await following(request)
-        if not response.headers or not any(name == b"cache-control" for name, _ in response.headers):
+        if response.upgrade is None and not any(name == b"cache-control" for name, _ in response.headers):
             response.headers.append(_HEADER)
         return response
 

@@ -146,10 +146,7 @@ def _split_target(method: str, target: bytes, minor: int) -> RequestLine:
 def _decode_path(raw: bytes) -> str:
     if _BAD_ESCAPE(raw):
         raise Refusal
-    try:
-        return unquote_to_bytes(raw).decode()
-    except UnicodeDecodeError:
-        raise Refusal from None
+    return unquote_to_bytes(raw).decode("utf-8", "replace")
 
 
 def parse_header_block(block: bytes) -> HeaderBlock:

@@ -111,6 +111,12 @@ async def test_cache_control(ask: Ask) -> None:
     assert own.headers == [(b"cache-control", b"public")]
 
 
+async def test_nothing_is_added_for_who_takes_the_connection_over(ask: Ask) -> None:
+    switching = answering(101, upgrade=lambda transport, leftover: None)
+    response = await with_audit_id(with_cache_control(switching))(ask())
+    assert response.headers == []
+
+
 async def test_strict_transport(ask: Ask) -> None:
     response = await with_strict_transport(answering(), ["max-age=1", "preload"])(ask())
     assert response.headers == [(b"strict-transport-security", b"max-age=1; preload")]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pilothouse.apiextensions.serving.definition import ServedDefinition
 from pilothouse.apis.apiextensions import definitions
 from pilothouse.apis.resources import Version
-from pilothouse.endpoints.installed import InstalledVersion
+from pilothouse.endpoints.installed import InstalledVersion, call_verb
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responding import error_response, page_not_found
 from pilothouse.machinery import errors
@@ -40,17 +40,14 @@ class CustomVersion(InstalledVersion):
         if definition is None or not _in_scope(definition, request):
             return page_not_found()
         scope = definition.scope(info.version, info.subresource)
-        try:
-            if scope is None:
-                raise errors.not_found(definition.group_resource, info.name)
-            verb = scope.verbs.get(info.verb)
-            if verb is None:
-                raise errors.method_not_supported(definition.group_resource, info.verb)
-            if scope.deprecation:
-                request.warn(scope.deprecation)
-            return await verb(scope, request)
-        except errors.StatusError as error:
-            return error_response(request, error)
+        if scope is None:
+            return error_response(request, errors.not_found(definition.group_resource, info.name))
+        verb = scope.verbs.get(info.verb)
+        if verb is None:
+            return error_response(request, errors.method_not_supported(definition.group_resource, info.verb))
+        if scope.deprecation:
+            request.warn(scope.deprecation)
+        return await call_verb(verb, scope, request)
 
 
 def _in_scope(definition: ServedDefinition, request: APIRequest) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import Any
 
 import pytest
@@ -115,3 +116,29 @@ def test_control_characters_have_no_yaml(server: InProcessServer) -> None:
     assert (answer.status, answer.headers["content-type"]) == (500, "application/yaml")
     assert b"message: 'yaml: control characters are not allowed'" in answer.body
     server.call("DELETE", SHIPS + "/b")
+
+
+@pytest.mark.parametrize("collection", [SHIPS, "/api/v1/namespaces/default/configmaps", "/api/v1/nodes"])
+@pytest.mark.parametrize(
+    ("name", "why"), [("%25", "may not contain '%'"), ("%2e", "may not be '.'"), ("..", "may not be '..'")]
+)
+def test_names_that_nothing_can_have(server: InProcessServer, collection: str, name: str, why: str) -> None:
+    for method in ("GET", "DELETE"):
+        answer = server.call(method, f"{collection}/{name}")
+        assert (answer.status, answer.json["message"].partition(": ")[0]) == (400, "Name parameter invalid")
+        assert why in answer.json["message"]
+
+
+def test_a_name_to_watch_may_be_any(server: InProcessServer) -> None:
+    answer = server.call("GET", "/api/v1/watch/namespaces/default/configmaps/%25?timeoutSeconds=1")
+    assert (answer.status, answer.body) == (200, b"")
+
+
+def test_long_lists_of_custom_resources_are_compressed(server: InProcessServer) -> None:
+    large = {"apiVersion": "forms.example/v1", "kind": "Ship", "metadata": {"name": "large"}, "x": "x" * 150_000}
+    assert server.call("POST", SHIPS, large).status == 201
+    plain = server.call("GET", SHIPS)
+    zipped = server.call("GET", SHIPS, None, {"Accept-Encoding": "gzip"})
+    assert zipped.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(zipped.body) == plain.body
+    server.call("DELETE", SHIPS + "/large")
