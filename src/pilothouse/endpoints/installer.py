@@ -29,14 +29,13 @@ from pilothouse.endpoints.verbs.list import list_
 from pilothouse.endpoints.verbs.patch import patch
 from pilothouse.endpoints.verbs.update import update
 from pilothouse.endpoints.verbs.watch import watch
-from pilothouse.machinery import errors
 from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.machinery.field_manager.tracking import Convert
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.schema.types import Struct
 from pilothouse.machinery.structured.field_sets import from_paths
-from pilothouse.machinery.structured.ownership import MissingVersion
+from pilothouse.machinery.structured.ownership import MissingVersion, Unconvertible
 from pilothouse.registry.store.store import Store
 
 VERBS: Mapping[str, Verb] = {
@@ -150,7 +149,7 @@ def _between(rows: Mapping[str, Resource]) -> Convert:
         try:
             shown = decode(types.struct(rows[old].type_name), obj)[0]
         except DecodeError as error:
-            raise errors.generic(f"failed to convert object: {error}") from None
+            raise Unconvertible(str(error)) from None
         for step in filter(None, (to_hub, from_hub)):
             shown = step(shown)
         return types.struct(rows[new].type_name), {**shown, "kind": rows[new].kind, "apiVersion": new}

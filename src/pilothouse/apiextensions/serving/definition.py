@@ -29,11 +29,12 @@ from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.installer import VERBS
 from pilothouse.endpoints.negotiation import NO_PROTOBUF
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.machinery import errors, jsonpath
+from pilothouse.machinery import jsonpath
 from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.machinery.go_quote import quote, show
 from pilothouse.machinery.gvk import GroupResource, GroupVersion, GroupVersionKind
 from pilothouse.machinery.structured.field_sets import FieldSet, from_paths
+from pilothouse.machinery.structured.ownership import Unconvertible
 from pilothouse.machinery.structured.shapes import Shape
 from pilothouse.machinery.structured.validating import SchemaMismatch, validate
 from pilothouse.registry.storage import StorageFactory
@@ -253,6 +254,7 @@ class ServedDefinition:
             subresource=subresource,
             reset_fields=self._reset_fields(version, subresource),
             convert=self._convert_for_managers,
+            may_mismatch=len(self._versions) > 1 or self.crd["metadata"].get("generation", 1) > 1,
         )
 
     def _reset_fields(self, version: str, subresource: str) -> dict[str, FieldSet]:
@@ -268,15 +270,15 @@ class ServedDefinition:
         group, _, version = new.rpartition("/")
         if group != self.group:
             kind = f"{old}, Kind={obj.get('kind', '')}"
-            raise errors.generic(f"{kind} is unstructured and is not suitable for converting to {quote(new)}")
+            raise Unconvertible(f"{kind} is unstructured and is not suitable for converting to {quote(new)}")
         if version not in self._versions:
             # A version that is gone does not take its managers' claims with it: nobody can apply until they are reset.
-            raise errors.generic(f"request to convert CR to an invalid group/version: {new}")
+            raise Unconvertible(f"request to convert CR to an invalid group/version: {new}")
         shape, converted = self.shape(version), {**obj, "apiVersion": new}
         try:
             validate(shape, converted)
         except SchemaMismatch as error:
-            raise errors.generic(f"failed to convert object: {error}") from None
+            raise Unconvertible(str(error)) from None
         return shape, converted
 
 

@@ -40,7 +40,15 @@ from pilothouse.machinery.schema.types import Struct
 from pilothouse.machinery.structured.comparing import same
 from pilothouse.machinery.structured.describing import StepError
 from pilothouse.machinery.structured.field_sets import FieldSet, difference, from_paths, has, union
-from pilothouse.machinery.structured.ownership import Conflicts, Filter, MissingVersion, Owned, Ownership, Versioned
+from pilothouse.machinery.structured.ownership import (
+    Conflicts,
+    Filter,
+    MissingVersion,
+    Owned,
+    Ownership,
+    Unconvertible,
+    Versioned,
+)
 from pilothouse.machinery.structured.shapes import Shape, shape_of
 from pilothouse.machinery.structured.validating import SchemaMismatch, validate
 
@@ -68,13 +76,17 @@ _IDENTITY: Final = from_paths(
 """Fields that nobody owns."""
 
 Convert = Callable[[dict[str, Any], str, str], tuple[Struct | Shape, dict[str, Any]]]
-"""An object, its version and the wanted one; gives the schema there and the object. ``MissingVersion`` if unknown."""
+"""An object, its version and the wanted one; gives the schema there and the object.
+
+Raises ``MissingVersion`` where that is unknown, ``Unconvertible`` where the object does not fit it.
+"""
 
 
 class FieldManager:
     """Tracks the fields of one kind in one version, through the main resource or one subresource.
 
     ``reset_fields`` are, by version, the fields that the strategy resets anyway, or a filter for those it does not.
+    ``may_mismatch`` tells that stored objects may not fit the schema, and so are looked at first.
     """
 
     def __init__(
@@ -85,6 +97,7 @@ class FieldManager:
         subresource: str = "",
         reset_fields: Mapping[str, FieldSet | Filter] | None = None,
         convert: Convert | None = None,
+        may_mismatch: bool = False,
     ) -> None:
         self.gvk = gvk
         self.subresource = subresource
@@ -92,6 +105,7 @@ class FieldManager:
         self._shape = _shape(schema)
         self._schema = schema
         self._convert_object = convert
+        self._may_mismatch = may_mismatch
         self._ownership = Ownership(self._convert, reset_fields or {})
         self._blank: dict[str, Any] | None = None
 
@@ -115,7 +129,7 @@ class FieldManager:
             return new
         try:
             return set_entries(new, self._updated_entries(live, new, manager, now))
-        except (SchemaMismatch, StepError, InvalidEntries, StatusError, RecursionError):
+        except (SchemaMismatch, StepError, InvalidEntries, StatusError, Unconvertible, RecursionError):
             # A version that cannot be converted to right now is no reason either to refuse the write.
             return set_entries(new, entries_of(live))
 
@@ -140,6 +154,8 @@ class FieldManager:
 
     def _track(self, live: dict[str, Any], new: dict[str, Any], managed: Managed, manager: str, now: str) -> None:
         """Give the writer what it changed."""
+        # A new object that does not fit is refused anyway, unless the live one is no better.
+        self._check_stored(live)
         left, changed = self._ownership.update(self._versioned(live), self._versioned(new), managed.managers)
         changed = difference(changed, _IDENTITY)
         if changed:
@@ -167,6 +183,8 @@ class FieldManager:
             merged = self._apply(live or self.blank, patch, managed, manager, force=force, now=now)
         except Conflicts as error:
             raise conflict_error(error.conflicts) from None
+        except Unconvertible as error:
+            raise errors.generic(str(error)) from None
         except RecursionError:
             raise errors.bad_request("error decoding patch: exceeded max depth") from None
         if manager == last_applied.KUBECTL:
@@ -178,6 +196,7 @@ class FieldManager:
     ) -> dict[str, Any]:
         if not managed.managers:
             try:
+                self._check_stored(live)
                 self._track(self.blank, live, managed, BEFORE_FIRST_APPLY, now)
             except (SchemaMismatch, StepError) as error:
                 what = "failed to create manager for existing fields: failed to convert new object"
@@ -186,6 +205,7 @@ class FieldManager:
         applier = Manager(manager or "unknown", APPLY, "", self.subresource)
         own, theirs = self._versioned(live), self._versioned(patch)
         try:
+            self._check_stored(live)
             merged, managers = self._ownership.apply(own, theirs, managed.managers, applier, force=force)
         except (SchemaMismatch, StepError) as error:
             what = f"failed to create typed live object ({named(live, self.gvk)})"
@@ -213,6 +233,10 @@ class FieldManager:
         metadata = patch.get("metadata")
         if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
             raise errors.bad_request("metadata.managedFields must be nil")
+
+    def _check_stored(self, live: dict[str, Any]) -> None:
+        if self._may_mismatch:
+            validate(self._shape, live, allow_duplicates=True)
 
     def _validate_patch(self, patch: dict[str, Any]) -> None:
         try:
@@ -246,7 +270,7 @@ class FieldManager:
         try:
             parse_group_version(version)
         except ValueError as error:
-            raise errors.generic(str(error)) from None
+            raise Unconvertible(str(error)) from None
         if self._convert_object is None:
             raise MissingVersion(version)
         schema, converted = self._convert_object(value.value, value.version, version)

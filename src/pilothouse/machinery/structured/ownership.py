@@ -49,6 +49,10 @@ class MissingVersion(Exception):
     """The wanted version does not exist (any more)."""
 
 
+class Unconvertible(Exception):
+    """The value does not fit the wanted version; the message says at which step that showed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Versioned:
     """A value in one version of its kind."""
@@ -59,7 +63,7 @@ class Versioned:
 
 
 class Converter(Protocol):
-    """Turns a value into another version; raises ``MissingVersion`` for one it does not know."""
+    """Turns a value into another version; ``MissingVersion`` for one it does not know, or ``Unconvertible``."""
 
     def __call__(self, value: Versioned, version: str, /) -> Versioned: ...
 
@@ -103,7 +107,10 @@ class Ownership:
             claimed = self._filters[config.version](claimed)
         managers[manager] = Owned(claimed, config.version, True)
         if last is not None and last.fields:
-            merged = self._prune(merged, managers, manager, last)
+            try:
+                merged = self._prune(merged, managers, manager, last)
+            except Unconvertible as error:
+                raise Unconvertible(f"failed to prune fields: {error}") from None
         comparison = self._compare(live, merged)
         left, conflicts = self._take(live, merged, managers, comparison, manager, force=force)
         if conflicts:
@@ -169,16 +176,23 @@ class Ownership:
 
     def _compare_at(self, live: Versioned, new: Versioned, version: str) -> Comparison | None:
         try:
-            return self._compare(self._convert(live, version), self._convert(new, version))
+            old = self._show(live, version, "failed to convert old object")
+            return self._compare(old, self._show(new, version, "failed to convert new object"))
         except MissingVersion:
             return None
+
+    def _show(self, value: Versioned, version: str, failure: str) -> Versioned:
+        try:
+            return self._convert(value, version)
+        except Unconvertible as error:
+            raise Unconvertible(f"{failure}: {error}") from None
 
     def _prune(self, merged: Versioned, managers: Managers, manager: Hashable, last: Owned) -> Versioned:
         """Take out what the manager applied last time and neither it nor anybody else owns now."""
         if last.version == merged.version and not difference(last.fields, managers[manager].fields):
             return merged
         try:
-            at_last = self._convert(merged, last.version)
+            at_last = self._show(merged, last.version, "failed to convert merged object to last applied version")
         except MissingVersion:
             return merged
         shape = at_last.shape
@@ -195,8 +209,9 @@ class Ownership:
         # The version that was pruned comes first: other conversions may need the fields that come back here.
         for version in sorted(by_version, key=lambda version: version != pruned.version):
             try:
-                merged = self._convert(merged, version)
-                pruned = self._convert(pruned, version)
+                failure = "failed add back owned items: failed to convert {} object at version " + version
+                merged = self._show(merged, version, failure.format("merged"))
+                pruned = self._show(pruned, version, failure.format("pruned"))
             except MissingVersion:
                 continue
             shape = merged.shape
@@ -211,7 +226,8 @@ class Ownership:
     def _add_back_dangling(self, merged: Versioned, pruned: Versioned, last: Owned) -> Versioned:
         """Give back what went with the pruned fields but never was the manager's."""
         try:
-            pruned = self._convert(pruned, last.version)
+            failure = "failed add back dangling items: failed to convert pruned object to last applied version"
+            pruned = self._show(pruned, last.version, failure)
         except MissingVersion:
             return merged
         shape = merged.shape

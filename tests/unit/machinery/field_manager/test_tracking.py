@@ -15,6 +15,7 @@ from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.schema import decoding
 from pilothouse.machinery.structured import DEDUCED, Shape
 from pilothouse.machinery.structured.ownership import MissingVersion
+from pilothouse.machinery.structured.shapes import MapShape
 
 ONE, TWO, THREE = "2024-01-01T00:00:01Z", "2024-01-01T00:00:02Z", "2024-01-01T00:00:03Z"
 STATUS = {"f:status": {}}
@@ -411,3 +412,21 @@ def test_stored_objects_that_cannot_be_followed_refuse_an_apply(managed: bool, w
         " (and doesn't have default values for any key fields)"
     )
     assert (refused.value.code, refused.value.message) == (500, f"{what}: .secrets: element 0: {why}")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_stored_objects_that_do_not_fit(known: bool) -> None:
+    spec = Shape(map=MapShape(dict, element=lambda: Shape("string")))
+    shape = Shape(map=MapShape(lambda: {"spec": spec}, element=lambda: DEDUCED))
+    fields = FieldManager(shape, GroupVersionKind("a.io", "v1", "A"), may_mismatch=known)
+    entry = {"manager": "m", "operation": "Update", "apiVersion": "a.io/v1", "fieldsType": "FieldsV1", "fieldsV1": {}}
+    live = {"spec": {"old": 1}, "metadata": {"uid": "u", "managedFields": [entry]}}
+    changed = {**live, "spec": {"old": 1, "new": "x"}}
+    tracked = fields.update(live, changed, "n", ONE)["metadata"]["managedFields"]
+    assert [each["manager"] for each in tracked] == (["m"] if known else ["n"])
+    if known:
+        patch = {"apiVersion": "a.io/v1", "kind": "A"}
+        with pytest.raises(StatusError) as caught:
+            fields.apply(live, patch, "n", force=True, now=ONE)
+        what = "failed to create typed live object (/; a.io/v1, Kind=A): .spec.old: expected string, got "
+        assert caught.value.message.startswith(what)

@@ -16,6 +16,7 @@ from pilothouse.machinery.structured.ownership import (
     MissingVersion,
     Owned,
     Ownership,
+    Unconvertible,
     Versioned,
 )
 
@@ -211,3 +212,35 @@ def test_arguments_are_left_alone(thing: Shape, things: Things, data: st.DataObj
     assert repr((first, second)) == shown
     assert repr(kept) == managers
     assert describe(thing, first) is not None
+
+
+@pytest.mark.parametrize(
+    ("calls", "message"),
+    [
+        (0, "does not fit"),
+        (1, "failed to prune fields: failed to convert merged object to last applied version: does not fit"),
+        (
+            3,
+            "failed to prune fields: failed add back owned items: failed to convert pruned object at version v2: does "
+            "not fit",
+        ),
+    ],
+)
+def test_where_converting_fails(thing: Shape, calls: int, message: str) -> None:
+    world = World(thing)
+    world.apply("a", {"text": "1", "labels": {"x": "1"}}, version="v1")
+    left = calls
+
+    def convert(value: Versioned, version: str, /) -> Versioned:
+        nonlocal left
+        if value.version != version:
+            left -= 1
+            if left < 0:
+                raise Unconvertible("does not fit")
+        return world.convert(value, version)
+
+    rules = Ownership(convert, {})
+    live = world.convert(world.at(world.value), "v2")
+    with pytest.raises(Unconvertible) as caught:
+        rules.apply(live, world.at({"labels": {"x": "1"}}, "v2"), world.managers, "a", force=True)
+    assert str(caught.value) == message

@@ -50,7 +50,7 @@ def node_shape(node: Node) -> Shape:
         return INT_OR_STRING
     if node.embedded:
         return _embedded_shape(node)
-    if node.preserves and not node.properties and node.type != "array":
+    if node.preserves and not node.properties and not node.type:
         return DEDUCED
     if node.type == "array":
         return Shape(items=_list_shape(node))

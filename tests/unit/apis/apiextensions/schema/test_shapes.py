@@ -29,7 +29,8 @@ def test_scalars_lists_and_maps():
             "items": {"type": "object", "properties": {"k": {"type": "string", "default": "x"}}},
         },
         whole={"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"a": {"type": "string"}}},
-        free={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        free={"x-kubernetes-preserve-unknown-fields": True},
+        loose={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     )
     assert (fields["s"].scalar, fields["n"].scalar, fields["p"].scalar) == ("string", "numeric", "untyped")
     assert fields["p"].items is not None and fields["p"].map is not None
@@ -39,6 +40,8 @@ def test_scalars_lists_and_maps():
     assert fields["map"].items.key_fields == (("k", "x"),)
     assert fields["whole"].map.atomic
     assert fields["free"] is DEDUCED
+    assert (fields["loose"].scalar, fields["loose"].items) == ("", None)
+    assert fields["loose"].map.field("a") is DEDUCED
     assert {"apiVersion", "kind", "metadata"} <= fields.keys()
 
 
