@@ -1,7 +1,8 @@
 """Custom resources in the OpenAPI documents: a source for each group version, read only when somebody asks.
 
 Version 3 shows schemas as their authors wrote them. Version 2 cannot say all that, and old clients take what it says
-too seriously: value validations go, and places that keep unknown fields show nothing of what is below them.
+too seriously: alternatives and defaults go, and places that may be null or keep unknown fields show nothing of what is
+below them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _PATCH: Final = model_name("meta.v1.Patch")
 _DELETE: Final = model_name("meta.v1.DeleteOptions")
 _CONVENTIONS: Final = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
-_IN_BOTH: Final = ("description", "type", "title", "default", "example", "externalDocs")
+_BELOW: Final = ("items", "properties", "additionalProperties")
+_NOT_IN_V2: Final = frozenset({"allOf", "oneOf", "anyOf", "not", "nullable", "default", *_BELOW})
 
 
 def model_of(group: str, version: str, kind: str) -> str:
@@ -239,19 +241,35 @@ def _unfold(shown: Schema) -> None:
 
 
 def _show_v2(source: Schema) -> Schema:
-    shown: Schema = {key: source[key] for key in _IN_BOTH if key in source}
-    shown.update((key, value) for key, value in source.items() if key.startswith("x-kubernetes-"))
+    """What version 2 can say of the schema, and what its readers can take."""
+    shown: Schema = {key: value for key, value in source.items() if key not in _NOT_IN_V2}
     preserves = source.get("x-kubernetes-preserve-unknown-fields")
-    if not preserves:
-        _go_below(shown, source, _show_v2)
-    elif isinstance(source.get("additionalProperties"), dict):
-        shown["additionalProperties"] = _show_v2(source["additionalProperties"])
+    nullable = source.get("nullable")
+    below: Schema = {key: source[key] for key in _BELOW if key in source}
+    if preserves or nullable:
+        below = {key: value for key, value in below.items() if key == "additionalProperties"}
+    _go_below(shown, below, _show_v2)
+    _drop_nullable(shown, below)
     untyped = (shown.get("type") == "array" and "items" not in shown) or (preserves and shown.get("type") == "object")
-    if untyped:
-        del shown["type"]
+    if nullable or untyped:
+        shown.pop("type", None)
     if source.get("x-kubernetes-embedded-resource") and not preserves:
         _embed(shown, V2)
     return shown
+
+
+def _drop_nullable(shown: Schema, below: Schema) -> None:
+    """What may be null cannot be said to be required."""
+    additional = below.get("additionalProperties")
+    if isinstance(additional, dict) and additional.get("nullable"):
+        shown.pop("required", None)
+        return
+    properties: Schema = below.get("properties") or {}
+    required = [name for name in shown.get("required") or () if not properties.get(name, {}).get("nullable")]
+    if required:
+        shown["required"] = required
+    else:
+        shown.pop("required", None)
 
 
 def _go_below(shown: Schema, source: Schema, show: Any) -> None:

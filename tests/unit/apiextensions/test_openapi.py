@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
 from pilothouse.apiextensions.openapi import CustomVersionSource, model_of
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.machinery.gvk import GroupVersion
@@ -27,7 +29,7 @@ SPEC = {
 }
 
 
-def source():
+def source(spec=SPEC):
     served = SimpleNamespace(
         crd={"metadata": {"uid": "u", "generation": 1}},
         names={"kind": "Box", "listKind": "BoxList"},
@@ -37,7 +39,7 @@ def source():
         resource=lambda version: SimpleNamespace(
             subresources=[SimpleNamespace(name="status"), SimpleNamespace(name="scale")]
         ),
-        versions=SimpleNamespace(schemas={"v1": ObjectSchema({"type": "object", "properties": {"spec": SPEC}})}),
+        versions=SimpleNamespace(schemas={"v1": ObjectSchema({"type": "object", "properties": {"spec": spec}})}),
         selectable_fields=lambda version: ["spec.a"],
     )
     return CustomVersionSource(GV, [served])
@@ -57,11 +59,56 @@ def test_version_3_shows_the_schema_itself():
     assert shown["x-kubernetes-selectable-fields"] == [{"fieldPath": "spec.a"}]
 
 
-def test_version_2_shows_no_more_than_old_clients_can_bear():
-    spec = source().definition(MODEL, V2)["properties"]["spec"]
-    assert "required" not in spec
-    assert spec["properties"]["a"] == {"type": "string"}
-    assert spec["properties"]["free"] == {"x-kubernetes-preserve-unknown-fields": True}
+NULLABLE = {"type": "string", "nullable": True, "maxLength": 3}
+
+
+@pytest.mark.parametrize(
+    ("schema", "shown"),
+    [
+        ({"type": "string", "maxLength": 3, "enum": ["a"]}, {"type": "string", "maxLength": 3, "enum": ["a"]}),
+        ({"type": "integer", "format": "int32", "default": 1}, {"type": "integer", "format": "int32"}),
+        (
+            {"type": "array", "maxItems": 2, "items": NULLABLE},
+            {"type": "array", "maxItems": 2, "items": {"maxLength": 3}},
+        ),
+        ({"type": "array", "nullable": True, "items": {"type": "string"}}, {}),
+        ({"type": "object", "oneOf": [{"required": ["a"]}], "not": {"required": ["b"]}}, {"type": "object"}),
+        (
+            {"type": "object", "nullable": True, "required": ["a"], "properties": {"a": {"type": "string"}}},
+            {"required": ["a"]},
+        ),
+        (
+            {"type": "object", "required": ["a", "n"], "properties": {"a": {"type": "string"}, "n": NULLABLE}},
+            {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}, "n": {"maxLength": 3}}},
+        ),
+        (
+            {"type": "object", "required": ["n"], "properties": {"n": NULLABLE}},
+            {"type": "object", "properties": {"n": {"maxLength": 3}}},
+        ),
+        (
+            {"type": "object", "required": ["a"], "additionalProperties": NULLABLE},
+            {"type": "object", "additionalProperties": {"maxLength": 3}},
+        ),
+        (
+            {
+                "type": "object",
+                "x-kubernetes-preserve-unknown-fields": True,
+                "required": ["k"],
+                "properties": {"k": {"type": "string"}},
+            },
+            {"x-kubernetes-preserve-unknown-fields": True, "required": ["k"]},
+        ),
+        ({"x-kubernetes-int-or-string": True, "pattern": "1"}, {"x-kubernetes-int-or-string": True, "pattern": "1"}),
+    ],
+)
+def test_version_2_shows_no_more_than_old_clients_can_bear(schema, shown):
+    assert source(schema).definition(MODEL, V2)["properties"]["spec"] == shown
+
+
+def test_version_2_names_what_an_embedded_object_needs():
+    pod = source().definition(MODEL, V2)["properties"]["spec"]["properties"]["pod"]
+    assert pod["required"] == ["kind", "apiVersion"]
+    assert pod["properties"].keys() == {"x", "apiVersion", "kind", "metadata"}
 
 
 def test_whole_documents():
