@@ -21,7 +21,7 @@ from pilothouse.endpoints.verbs.patch import patch
 from pilothouse.endpoints.verbs.update import update
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import INVALID, FieldError
-from pilothouse.machinery.field_manager import FieldManager, named
+from pilothouse.machinery.field_manager import FieldManager, named, set_entries
 from pilothouse.machinery.field_manager.scale import ReplicasPaths
 from pilothouse.machinery.go_quote import quote, show
 from pilothouse.machinery.gvk import GroupVersionKind
@@ -184,7 +184,7 @@ class ScaleFieldManager(FieldManager):
             at = f"failed to convert live object (/; {self.gvk})"
             raise errors.generic(f"failed to create manager for existing fields: {at} {why}")
         applied = super().apply(live, patch, manager, force=force, now=now)
-        if applied.get("spec") != live.get("spec"):
+        if set_entries(applied, []) != set_entries(live, []):
             raise errors.generic(f"failed to convert new object ({named(patch, self.gvk)}) {why}")
         return applied
 

@@ -53,6 +53,12 @@ def test_refusals(live: dict[str, Any], force: bool, message: str) -> None:
     assert caught.value.message == message
 
 
+def test_a_change_of_metadata_is_one_too() -> None:
+    manager = ScaleFieldManager(types.struct("autoscaling.v1.Scale"), SCALE, subresource="scale")
+    with pytest.raises(StatusError, match="failed to convert new object"):
+        manager.apply(scale(1, uid="u", managedFields=[OWNED]), scale(1, uid="v"), "second", force=True, now=NOW)
+
+
 @pytest.mark.parametrize(
     "value", [[], "x", {"apiVersion": 5}, {"kind": "Foo"}, {"apiVersion": "v1", "kind": "Scale"}, {"kind": {}}]
 )
