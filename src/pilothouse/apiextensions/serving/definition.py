@@ -72,12 +72,11 @@ class ServedDefinition:
         self._versions = {version["name"]: version for version in definitions.versions(crd)}
         self._id = uuid.uuid4().hex
         self.served_since: int = int(crd["metadata"]["resourceVersion"])
-        if previous is not None and previous.crd["metadata"]["uid"] == crd["metadata"]["uid"]:
-            self.served_since = previous.served_since
         self._shapes: dict[str, Shape] = {}
         self.versions: Versions
         if previous is not None and previous.is_same(crd):
             self._id, self._shapes, self.versions = previous._id, previous._shapes, previous.versions
+            self.served_since = previous.served_since
         else:
             self.versions = self._make_versions(converter)
 

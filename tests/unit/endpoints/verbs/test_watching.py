@@ -93,3 +93,20 @@ def test_a_version_that_is_gone(pilothouse_server: InProcessServer, accept: str,
     assert answer.status == status
     if status == 200:
         assert answer.json["object"]["code"] == 410
+
+
+def test_a_definition_that_changes_forgets_what_was_before(pilothouse_server: InProcessServer) -> None:
+    call, definitions = pilothouse_server.call, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    call("POST", definitions, DEFINITION)
+    ships = "/apis/watching.example/v1/ships"
+    before = call("GET", ships).json["metadata"]["resourceVersion"]
+    watch = f"{ships}?watch=1&timeoutSeconds=1&resourceVersion="
+    path, merge = f"{definitions}/ships.watching.example", {"Content-Type": "application/merge-patch+json"}
+    call("PATCH", path, {"metadata": {"labels": {"a": "b"}}}, merge)
+    assert call("GET", watch + before).body == b""
+    column = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+    patch = [{"op": "add", "path": "/spec/versions/0/additionalPrinterColumns", "value": [column]}]
+    answer = call("PATCH", path, patch, {"Content-Type": "application/json-patch+json"})
+    changed = answer.json["metadata"]["resourceVersion"]
+    assert call("GET", watch + before).json["object"]["code"] == 410
+    assert call("GET", watch + changed).body == b""
