@@ -111,9 +111,7 @@ def _aggregated_resource(resource: Resource, *, custom: bool) -> Document:
     if resource.categories:
         item["categories"] = list(resource.categories)
     if resource.subresources:
-        item["subresources"] = [
-            _aggregated_subresource(resource, sub, custom=custom) for sub in resource.subresources
-        ]
+        item["subresources"] = [_aggregated_subresource(resource, sub, custom=custom) for sub in resource.subresources]
     return item
 
 
