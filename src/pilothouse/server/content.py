@@ -20,13 +20,22 @@ _UNITS: Final = b"bytes="
 
 
 def serve_content(
-    request: APIRequest, body: bytes, content_type: bytes, modified: float, headers: Headers, etag: bytes = b""
+    request: APIRequest,
+    body: bytes,
+    content_type: bytes,
+    modified: float,
+    headers: Headers,
+    etag: bytes = b"",
+    made: float = 0.0,
 ) -> Response:
-    """Answer with the document, with as much of it as is asked for, or with nothing but a status."""
+    """Answer with the document, with as much of it as is asked for, or with nothing but a status.
+
+    ``made`` is for documents that always say that they are as new as the request for them: when they really changed.
+    """
     tagged = [*headers, (b"etag", etag)] if etag else headers
     dated = [*tagged, (b"last-modified", formatdate(modified, usegmt=True).encode())]
     asked = request.headers
-    status = _precondition(request, modified, etag)
+    status = _precondition(request, modified, etag, made)
     if status == 304:
         return Response(304, b"", b"", tagged if etag else dated)
     if status:
@@ -37,7 +46,7 @@ def serve_content(
     return Response(200, body, content_type, [*dated, (b"accept-ranges", b"bytes")])
 
 
-def _precondition(request: APIRequest, modified: float, etag: bytes) -> int:
+def _precondition(request: APIRequest, modified: float, etag: bytes, made: float) -> int:
     """The status that stands in the way, or 0."""
     asked, reads = request.headers, request.method in ("GET", "HEAD")
     if match := asked.get(b"if-match"):
@@ -48,8 +57,8 @@ def _precondition(request: APIRequest, modified: float, etag: bytes) -> int:
     if known := asked.get(b"if-none-match"):
         if _names(known, etag, strong=False):
             return 304 if reads else 412
-    elif reads and (since := _seconds(asked.get(b"if-modified-since", b""))) is not None and int(modified) <= since:
-        return 304
+    elif reads and (since := _seconds(asked.get(b"if-modified-since", b""))) is not None:
+        return 304 if int(modified) <= since and int(made) < since else 0
     return 0
 
 

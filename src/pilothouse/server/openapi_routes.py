@@ -69,7 +69,10 @@ def install_documents(server: GenericAPIServer, openapi: OpenApi) -> None:
         return response
 
     async def serve_index(request: APIRequest) -> Response:
-        return serve_content(request, openapi.index().body, _INDEX_TYPE, time.time(), [])
+        # In the original, whoever asks twice within a second is told that nothing has changed. Here definitions are
+        # served at once, so that much may have.
+        index = openapi.index()
+        return serve_content(request, index.body, _INDEX_TYPE, time.time(), [], made=index.modified)
 
     async def serve_document(request: APIRequest) -> Response:
         return await _serve_document(openapi, request)

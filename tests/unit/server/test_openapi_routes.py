@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import time
+from email.utils import formatdate
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +17,7 @@ from pilothouse.endpoints.output.compression import THRESHOLD
 from pilothouse.endpoints.query import Query
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.net.messages import Response
+from pilothouse.openapi.sources import PlainPaths
 from pilothouse.server.generic import GenericAPIServer
 from pilothouse.server.openapi_routes import _form_for, install_openapi
 
@@ -77,6 +80,19 @@ async def test_index_answers_any_method_as_plain_text(server: GenericAPIServer, 
         ".well-known/openid-configuration", "api", "apis", "apis/scheduling.k8s.io", "apis/scheduling.k8s.io/v1",
         "openid/v1/jwks", "version",
     ]  # fmt: skip
+
+
+async def test_index_that_changed_within_the_second_is_served_again() -> None:
+    made = GenericAPIServer("test")
+    openapi = install_openapi(made)
+    first = await call(made, "/openapi/v3")
+    known = header(first, b"last-modified").decode()
+    openapi.set_document("more", PlainPaths([]))
+    second = await call(made, "/openapi/v3", if_modified_since=known)
+    assert second.status == 200
+    assert "more" in orjson.loads(second.body)["paths"]
+    later = formatdate(time.time() + 60, usegmt=True)
+    assert (await call(made, "/openapi/v3", if_modified_since=later)).status == 304
 
 
 async def test_unknown_document(server: GenericAPIServer) -> None:
