@@ -276,7 +276,12 @@ def _in_any_case(value: dict[str, Any], name: str) -> Any:
 
 def mismatch(gvk: GroupVersionKind, expected: Expected) -> errors.StatusError:
     """Why an object of another kind or version cannot be taken here."""
-    return _unconvertible(gvk, expected) or errors.bad_request(
+    return _unconvertible(gvk, expected) or other_version(gvk, expected)
+
+
+def other_version(gvk: GroupVersionKind, expected: Expected) -> errors.StatusError:
+    """The refusal of a body of another version than that of its path."""
+    return errors.bad_request(
         f"the API version in the data ({gvk.group_version}) does not match the expected API version "
         f"({expected.gvk.group_version})"
     )

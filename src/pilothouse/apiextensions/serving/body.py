@@ -10,8 +10,7 @@ import orjson
 
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.apis.apiextensions.schema.embedded import coerce_metadata
-from pilothouse.endpoints.input import Expected, Faults, interpret, unrecognized
-from pilothouse.machinery import errors
+from pilothouse.endpoints.input import Expected, Faults, interpret, other_version, unrecognized
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.schema.decoding import DecodeError
@@ -39,10 +38,7 @@ class CustomBody(Expected):
 
     def check_version(self, gvk: GroupVersionKind) -> None:
         if gvk.group_version != self.gvk.group_version:
-            raise errors.bad_request(
-                f"the API version in the data ({gvk.group_version}) does not match the expected API version "
-                f"({self.gvk.group_version})"
-            )
+            raise other_version(gvk, self)
 
     def decode(self, value: Any, *, owned: bool = False, applied: bool = False) -> tuple[dict[str, Any], Faults | None]:
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -18,7 +16,6 @@ from pilothouse.endpoints.request_info import resolve
 from pilothouse.machinery.gvk import GroupVersion, parse_group_version
 from pilothouse.net.messages import Response
 from pilothouse.registry.storage import StorageFactory
-from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.storage.cacher import Cacher
 
 Object = dict[str, Any]
@@ -90,11 +87,5 @@ class Server:
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Server]:
-    backend = SQLiteBackend(str(tmp_path / "store.db"))
-    await backend.open()
-    cacher = Cacher(backend, tick_seconds=0)
-    await cacher.open()
-    yield Server(StorageFactory(cacher))
-    await cacher.close()
-    await backend.close()
+def server(cacher: Cacher) -> Server:
+    return Server(StorageFactory(cacher))
