@@ -134,7 +134,7 @@ class TlsTransport(asyncio.Transport):
         self._tls: Any = session.tls._sslobj  # type: ignore[attr-defined]  # what `tls` calls, without its detours
         self._fd = session.sock.fileno()
         self._protocol = protocol
-        self._buffer: deque[bytes] = deque()  # encrypted already
+        self._buffer: deque[bytes | memoryview] = deque()  # encrypted already
         self._buffered = 0
         self._protocol_paused = False
         self._input_ended = False
@@ -265,9 +265,9 @@ class TlsTransport(asyncio.Transport):
             self._vanish(error)
         else:
             if sent < len(piece):
-                self._keep(piece[sent:])
+                self._keep(memoryview(piece)[sent:])
 
-    def _keep(self, piece: bytes) -> None:
+    def _keep(self, piece: bytes | memoryview) -> None:
         self._buffer.append(piece)
         self._buffered += len(piece)
         if not self._writing:
@@ -291,7 +291,7 @@ class TlsTransport(asyncio.Transport):
                 return
             self._buffered -= sent
             if sent < len(buffer[0]):
-                buffer[0] = buffer[0][sent:]
+                buffer[0] = memoryview(buffer[0])[sent:]
                 return
             buffer.popleft()
             if self._protocol_paused and self._buffered <= _LOW_WATER:
