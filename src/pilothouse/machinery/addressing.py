@@ -11,6 +11,6 @@ def check_looked_up(name: str) -> None:
     """Raise the 400 for a name that no stored object can have."""
     if not name:
         raise errors.bad_request("Name parameter required.")
-    faults = check_path_segment_name(name)
-    if faults:
-        raise errors.bad_request(f"Name parameter invalid: {quote(name)}: {';'.join(faults)}")
+    errs = check_path_segment_name(name)
+    if errs:
+        raise errors.bad_request(f"Name parameter invalid: {quote(name)}: {';'.join(errs)}")

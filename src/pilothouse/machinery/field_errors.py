@@ -1,6 +1,6 @@
 """Errors about one field of an object, worded as kube-apiserver words them.
 
-Validation appends ``FieldError`` values to a list and never raises: one answer names every fault. A ``Path`` is a
+Validation appends ``FieldError`` values to a list and never raises: one answer names every error. A ``Path`` is a
 cheap linked list that becomes text only when an error is printed, so a valid object pays almost nothing for it.
 
     errs: list[FieldError] = []
@@ -44,7 +44,7 @@ _TITLES: Final = {
 _ESCAPED: Final = re.compile("[<>&\u2028\u2029]")
 """What Go escapes in JSON, so that it may stand in a web page."""
 _EXPONENT_FROM: Final = 1e21
-_TEXT_LIMIT: Final = 4 << 20
+_TEXT_LIMIT: Final = 1 << 20
 _WITHOUT_VALUE: Final = frozenset({REQUIRED, FORBIDDEN, TOO_LONG, INTERNAL})
 
 
@@ -99,17 +99,17 @@ class Path:
 
 
 WHOLE: Final = Path("[]")
-"""Where faults of an object as a whole are, for rules whose path has one step without a name."""
+"""Where errors of an object as a whole are, for rules whose path has one step without a name."""
 
 
 class Named(str):
-    """A text that has a type of its own in the original, and so shows as JSON: ``\\u003c``, not ``<``."""
+    """A text that has a type of its own in kube-apiserver, and so shows as JSON: ``\\u003c``, not ``<``."""
 
     __slots__ = ()
 
 
 class FieldError:
-    """One fault at one field. ``value`` is what was refused, shown as Go would show it."""
+    """One error at one field. ``value`` is what was refused, shown as Go would show it."""
 
     __slots__ = ("detail", "path", "type", "value")
 

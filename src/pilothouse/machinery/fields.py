@@ -36,13 +36,33 @@ class Requirement(NamedTuple):
         return f"{self.field}{self.operator}{escape(self.value)}"
 
 
+class Condition(NamedTuple):
+    """All requirements on one field together: the values it may have (None: any), and those it must not have."""
+
+    field: str
+    wanted: frozenset[str] | None
+    excluded: frozenset[str]
+
+    def takes(self, value: str) -> bool:
+        """Whether the field may have this value."""
+        return (self.wanted is None or value in self.wanted) and value not in self.excluded
+
+
 class Selector:
     """Requirements that an object's fields must all meet."""
 
-    __slots__ = ("requirements",)
+    __slots__ = ("_conditions", "requirements")
 
     def __init__(self, requirements: Iterable[Requirement] = ()) -> None:
         self.requirements = tuple(requirements)
+        self._conditions: tuple[Condition, ...] | None = None
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """One for each field: with many requirements a test still costs no more than there are fields."""
+        if self._conditions is None:
+            self._conditions = _merge(self.requirements)
+        return self._conditions
 
     @property
     def empty(self) -> bool:
@@ -50,10 +70,7 @@ class Selector:
         return not self.requirements
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        for field, operator, value in self.requirements:
-            if (fields.get(field, "") == value) is not (operator == EQUALS):
-                return False
-        return True
+        return all(condition.takes(fields.get(condition.field, "")) for condition in self.conditions)
 
     def exact_value(self, field: str) -> str | None:
         """The one value that the selector requires of a field, if it does."""
@@ -82,6 +99,20 @@ class Selector:
 
     def __hash__(self) -> int:
         return hash(self.requirements)
+
+
+def _merge(requirements: Iterable[Requirement]) -> tuple[Condition, ...]:
+    wanted: dict[str, set[str]] = {}
+    excluded: dict[str, set[str]] = {}
+    for field, operator, value in requirements:
+        (wanted if operator == EQUALS else excluded).setdefault(field, set()).add(value)
+    merged: list[Condition] = []
+    for field in wanted | excluded:
+        values = wanted.get(field)
+        # Two values at once is what no field has.
+        allowed = None if values is None else frozenset(values if len(values) == 1 else ())
+        merged.append(Condition(field, allowed, frozenset(excluded.get(field, ()))))
+    return tuple(merged)
 
 
 EVERYTHING: Final = Selector()

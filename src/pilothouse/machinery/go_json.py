@@ -1,4 +1,4 @@
-"""What Go's JSON package makes of a text where it differs from ours: faults in its words, repeated fields, escapes."""
+"""What Go's JSON package makes of a text where it differs from ours: errors in its words, repeated fields, escapes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ _STRING: Final = r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
 _PLAIN: Final = rf"(?:{_STRING}|-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+|true|false|null)"
 _FLAT: Final = rf"(?:{_PLAIN}|\{{{_S}(?:{_STRING}{_S}:{_S}{_PLAIN}{_S}(?:,{_S}(?=\")|(?=\}})))*+\}})"
 _WHITE: Final = re.compile(_S)
-_ITEMS: Final = re.compile(rf"(?:{_FLAT}{_S},{_S})*+")
-_PAIRS: Final = re.compile(rf"(?:{_STRING}{_S}:{_S}{_FLAT}{_S},{_S})*+")
-"""Runs of flawless items and pairs, skipped in one step: a large body must not be walked character by character."""
+_ITEMS: Final = re.compile(rf"(?:{_FLAT}{_S},{_S}){{0,5000}}+")
+_PAIRS: Final = re.compile(rf"(?:{_STRING}{_S}:{_S}{_FLAT}{_S},{_S}){{0,5000}}+")
+"""Runs of flawless items and pairs, skipped in one step: a large body must not be walked character by character.
+
+Not all in one step, though: other threads have to wait for the end of each."""
 _CHARACTERS: Final = re.compile(_STRING.removeprefix('"').removesuffix('"'))
 _NUMERALS: Final = re.compile(r"[0-9]*+")
 _HEXADECIMAL: Final = re.compile(rb"[0-9a-fA-F]*+")
+_PIECE: Final = 32 * 1024
 _STRAY: Final = re.compile("[\udc80-\udcff]")
 _HIGH, _LOW = r"u[dD][89abAB][0-9a-fA-F]{2}", r"u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPED: Final = re.compile(rf"\\(?:{_HIGH}\\{_LOW}|({_HIGH}|{_LOW})|.)")
@@ -46,27 +49,30 @@ def json_type(value: Any) -> str:
     return "number"
 
 
-class SyntaxFault(ValueError):
-    """The first fault of a text, as Go's scanner reports it."""
+class JSONSyntaxError(ValueError):
+    """The first error of a text, as Go's scanner reports it."""
 
 
 def explain(data: bytes) -> str:
     """Go's message for a text that is no JSON."""
     try:
         mend(data)
-    except SyntaxFault as fault:
-        return str(fault)
+    except JSONSyntaxError as error:
+        return str(error)
     return "invalid character in string literal"
 
 
 def mend(data: bytes) -> bytes:
     """A text that Go reads and we do not, with replacement characters where bytes and escapes are no characters.
 
-    Raises ``SyntaxFault`` for what is no JSON to Go either.
+    Raises ``JSONSyntaxError`` for what is no JSON to Go either.
     """
     text = data.decode("utf-8", "surrogateescape")
     _Scanner(text).scan()
-    return _ESCAPED.sub(_whole_escape, _STRAY.sub("\ufffd", text)).encode()
+    if _STRAY.search(text) is not None:
+        pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
+        text = "".join(_STRAY.sub("\ufffd", piece) for piece in pieces)
+    return _ESCAPED.sub(_whole_escape, text).encode()
 
 
 def _whole_escape(found: re.Match[str]) -> str:
@@ -101,7 +107,7 @@ class _Scanner:
                 self.at += 1
                 stack.append(char)
                 if len(stack) > MAX_DEPTH:
-                    raise SyntaxFault("exceeded max depth")
+                    raise JSONSyntaxError("exceeded max depth")
                 self._skip_space()
                 if self._peek() == {"{": "}", "[": "]"}[char]:
                     self.at += 1
@@ -165,16 +171,16 @@ class _Scanner:
                 raise self._unexpected("in string")
             raise self._escape()
 
-    def _escape(self) -> SyntaxFault:
-        """The fault of an escape that the pattern did not take. Its bytes are quoted, two or six of them."""
+    def _escape(self) -> JSONSyntaxError:
+        """The error of an escape that the pattern did not take. Its bytes are quoted, two or six of them."""
         start = self.text[self.at : self.at + 6].encode("utf-8", "surrogateescape")
         hexadecimal = start[1:2] == b"u"
         if len(start) < 2 or (hexadecimal and len(start) < 6 and _HEXADECIMAL.fullmatch(start[2:])):
-            return SyntaxFault("unexpected end of JSON input")
+            return JSONSyntaxError("unexpected end of JSON input")
         text = start[: 6 if hexadecimal else 2].decode("utf-8", "surrogateescape")
         if any(char in "`\ufffd" or char.isspace() or not char.isprintable() for char in text):
-            return SyntaxFault(f"invalid escape sequence {quote(text)} in string")
-        return SyntaxFault(f"invalid escape sequence `{text}` in string")
+            return JSONSyntaxError(f"invalid escape sequence {quote(text)} in string")
+        return JSONSyntaxError(f"invalid escape sequence `{text}` in string")
 
     def _number(self) -> None:
         if self._peek() == "-":
@@ -212,11 +218,11 @@ class _Scanner:
 
     def _peek(self) -> str:
         if self.at >= len(self.text):
-            raise SyntaxFault("unexpected end of JSON input")
+            raise JSONSyntaxError("unexpected end of JSON input")
         return self.text[self.at]
 
-    def _unexpected(self, context: str) -> SyntaxFault:
-        return SyntaxFault(f"invalid character {_char(self.text[self.at])} {context}")
+    def _unexpected(self, context: str) -> JSONSyntaxError:
+        return JSONSyntaxError(f"invalid character {_char(self.text[self.at])} {context}")
 
 
 def _char(char: str) -> str:

@@ -1,4 +1,4 @@
-"""JSON patch (RFC 6902) with the habits of the original's library (evanphx/json-patch v4).
+"""JSON patch (RFC 6902) with the habits of kube-apiserver's library (evanphx/json-patch v4).
 
 Where it departs from the RFC, clients rely on it: ``replace`` and ``copy`` accept a missing object key, index -1 is the
 last item, the first segment of a path is ignored whatever it is, a missing ``value`` is null, and values are equal only
@@ -6,7 +6,7 @@ if their numbers are written with the same type.
 
 ``apply`` never changes the given document or patch. Containers are copied when first written to and changed in place
 from then on, so a patch costs the width of the paths it touches. Copies are shared, but their size is counted against
-the same limit as in the original.
+the same limit as in kube-apiserver.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Label selectors: their text form, their object form, and matching.
 
-``parse`` reads what clients put into ``?labelSelector=`` and fails with the original's words; ``from_object`` turns a
+``parse`` reads what clients put into ``?labelSelector=`` and fails with kube-apiserver's words; ``from_object`` turns a
 ``LabelSelector`` of an object into the same ``Selector``. A selector is immutable, its requirements are sorted by key,
 and ``selector.matches(labels)`` is a function made for exactly these requirements, because a list or a watch calls it
 once for every object.
@@ -9,35 +9,37 @@ once for every object.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from pilothouse.machinery import field_errors
 from pilothouse.machinery.field_errors import FieldError, Named, Path, aggregate
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.label_matching import (
+    DOES_NOT_EXIST,
+    DOUBLE_EQUALS,
+    EQUALS,
+    EXISTS,
+    GREATER_THAN,
+    IN,
+    LESS_THAN,
+    NOT_EQUALS,
+    NOT_IN,
+    Labels,
+    Matcher,
+    compile_all,
+    never,
+    parse_int,
+)
 from pilothouse.machinery.names import check_label_key, check_label_value
-
-IN: Final = "in"
-NOT_IN: Final = "notin"
-EQUALS: Final = "="
-DOUBLE_EQUALS: Final = "=="
-NOT_EQUALS: Final = "!="
-GREATER_THAN: Final = "gt"
-LESS_THAN: Final = "lt"
-EXISTS: Final = "exists"
-DOES_NOT_EXIST: Final = "!"
 
 _BINARY: Final = (IN, NOT_IN, EQUALS, DOUBLE_EQUALS, NOT_EQUALS, GREATER_THAN, LESS_THAN)
 _OPERATORS: Final = (*_BINARY, EXISTS, DOES_NOT_EXIST)
 _SHOWN: Final = {IN: " in ", NOT_IN: " notin ", GREATER_THAN: ">", LESS_THAN: "<"}
 _OBJECT_OPERATORS: Final = {"In": IN, "NotIn": NOT_IN, "Exists": EXISTS, "DoesNotExist": DOES_NOT_EXIST}
 
-# A NUL ends the text, unless it directly follows a token: that is how the original's reader sees it.
+# A NUL ends the text, unless it directly follows a token: that is how kube-apiserver's reader sees it.
 _TOKEN = re.compile(r"[ \t\r\n]*(?:(==|!=|[=!(),<>])|([^=!(),<> \t\r\n\0]+))\0?")
-_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
-
-Labels = Mapping[str, str]
-Matcher = Callable[[Labels], bool]
 
 
 class SelectorError(ValueError):
@@ -70,7 +72,7 @@ class Selector:
     def __init__(self, requirements: Iterable[Requirement] = (), *, selectable: bool = True) -> None:
         self.requirements = tuple(sorted(requirements, key=_key_of))
         self.selectable = selectable
-        self.matches: Matcher = _compile(self.requirements) if selectable else _never
+        self.matches: Matcher = compile_all(self.requirements) if selectable else never
 
     @property
     def empty(self) -> bool:
@@ -110,78 +112,11 @@ def _key_of(requirement: Requirement) -> str:
     return requirement.key
 
 
-def _always(labels: Labels) -> bool:
-    return True
-
-
-def _never(labels: Labels) -> bool:
-    return False
-
-
-def _compile(requirements: Sequence[Requirement]) -> Matcher:
-    if not requirements:
-        return _always
-    tests = tuple(map(_compile_one, requirements))
-    if len(tests) == 1:
-        return tests[0]
-    if all(r.operator in (EQUALS, DOUBLE_EQUALS) for r in requirements):
-        pairs = tuple((r.key, r.values[0]) for r in requirements)
-        return lambda labels: _has_all(labels, pairs)
-    return lambda labels: _meets_all(labels, tests)
-
-
-def _has_all(labels: Labels, pairs: tuple[tuple[str, str], ...]) -> bool:
-    for key, value in pairs:  # noqa: SIM110 - a loop is twice as fast as all() here
-        if labels.get(key) != value:
-            return False
-    return True
-
-
-def _meets_all(labels: Labels, tests: tuple[Matcher, ...]) -> bool:
-    for test in tests:  # noqa: SIM110
-        if not test(labels):
-            return False
-    return True
-
-
-def _compile_one(requirement: Requirement) -> Matcher:
-    key, operator, values = requirement
-    if operator == EXISTS:
-        return lambda labels: key in labels
-    if operator == DOES_NOT_EXIST:
-        return lambda labels: key not in labels
-    if operator in (GREATER_THAN, LESS_THAN):
-        return _compile_inequality(key, operator == GREATER_THAN, _parse_int(values[0]) if len(values) == 1 else None)
-    chosen = frozenset(values)
-    single = values[0] if len(chosen) == 1 else None
-    if operator in (NOT_IN, NOT_EQUALS):
-        if single is not None:
-            return lambda labels: labels.get(key) != single
-        return lambda labels: labels.get(key) not in chosen
-    if single is not None:
-        return lambda labels: labels.get(key) == single
-    return lambda labels: labels.get(key) in chosen
-
-
-def _compile_inequality(key: str, greater: bool, limit: int | None) -> Matcher:
-    if limit is None:
-        return _never
-
-    def test(labels: Labels) -> bool:
-        value = labels.get(key)
-        number = _parse_int(value) if value is not None else None
-        return number is not None and (number > limit if greater else number < limit)
-
-    return test
-
-
-def _parse_int(text: str) -> int | None:
-    match = _INTEGER.fullmatch(text)
-    if match is None:
-        return None
-    number = int(match[1] + match[2])
-    return number if -(2**63) <= number < 2**63 else None
-
+__all__ = [
+    "DOES_NOT_EXIST", "DOUBLE_EQUALS", "EQUALS", "EVERYTHING", "EXISTS", "GREATER_THAN", "IN", "LESS_THAN", "NOTHING",
+    "NOT_EQUALS", "NOT_IN", "Labels", "Matcher", "Requirement", "Selector", "SelectorError", "format_object",
+    "from_labels", "from_object", "new_requirement", "parse", "validate_labels", "validate_object",
+]  # fmt: skip
 
 EVERYTHING: Final = Selector()
 NOTHING: Final = Selector(selectable=False)
@@ -203,7 +138,7 @@ def new_requirement(
     if operator in (GREATER_THAN, LESS_THAN):
         detail = "for 'Gt', 'Lt' operators, the value must be an integer"
         for index, value in enumerate(values):
-            if _parse_int(value) is None:
+            if parse_int(value) is None:
                 errors.append(field_errors.invalid(values_path.index(index), value, detail))
     for index, value in enumerate(values):
         if messages := check_label_value(value):

@@ -1,4 +1,4 @@
-"""JSON merge patch (RFC 7386) as the original applies it.
+"""JSON merge patch (RFC 7386) as kube-apiserver applies it.
 
 ``apply`` returns a new document that shares everything untouched with the given one and new values with the patch;
 neither is changed. Nothing here recurses, so that depth cannot exhaust the stack.

@@ -1,17 +1,26 @@
 """Counters, gauges and histograms that cost a few additions on the way, and their text form for those who scrape.
 
 Names are written exactly as declared, which the usual client library does not do: it ends every counter with
-``_total``, and some of the original's have no such ending. A series is resolved once (``labelled``) and kept by
-whoever counts, even before there is anything to count. As in the original, an instrument without labels shows 0 from
+``_total``, and some of kube-apiserver's have no such ending. A series is resolved once (``labelled``) and kept by
+whoever counts, even before there is anything to count. As in kube-apiserver, an instrument without labels shows 0 from
 the start, and series with labels are shown once something was counted.
+
+Whatever labels are asked for, a family has a bounded number of series, each with short labels: those who scrape, and
+the memory of the process, do not depend on what clients can think of.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, Final, Protocol
 
+OTHER: Final = "other"
+"""Stands for what is not told apart."""
+MAX_SERIES: Final = 5_000
+MAX_HISTOGRAMS: Final = 2_000
+MAX_LABEL: Final = 256
+_LINES_A_PIECE: Final = 500
 DEFAULT_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -53,8 +62,8 @@ class _Values:
         """The series with these labels, made when first asked for."""
         found = self._series.get(values)
         if found is None:
-            _check_labels(self.name, self._labels, values)
-            found = self._series[values] = Value()
+            values = _bounded(self.name, self._labels, values, len(self._series) < MAX_SERIES)
+            found = self._series.setdefault(values, Value())
         return found
 
     def forget(self) -> None:
@@ -90,6 +99,51 @@ class Gauge(_Values):
     kind = "gauge"
 
 
+class CollectedGauge:
+    """A gauge whose series are asked for when the page is made: label values and their number."""
+
+    def __init__(
+        self,
+        name: str,
+        words: str,
+        labels: Sequence[str],
+        collect: Callable[[], Iterable[tuple[tuple[str, ...], float]]],
+        kind: str = "gauge",
+        *,
+        aside: bool = False,
+    ) -> None:
+        self.name, self._words, self._labels, self._collect, self._kind = name, words, tuple(labels), collect, kind
+        self.aside = aside
+        """Whether asking reads files: ``read`` then does it, in a thread, before the page is made."""
+        self._read: list[tuple[tuple[str, ...], float]] = []
+
+    def read(self) -> None:
+        """Ask now what ``lines`` is to show."""
+        self._read = list(self._collect())
+
+    def lines(self) -> Iterable[str]:
+        """The family's lines."""
+        shown = sorted(self._read if self.aside else self._collect())
+        if not shown:
+            return
+        yield from _head(self.name, self._words, self._kind)
+        for values, value in shown:
+            yield f"{self.name}{_labels(zip(self._labels, values, strict=True))} {_number(value)}"
+
+
+class Refreshed:
+    """An instrument that something must be brought up to date for before it is shown."""
+
+    def __init__(self, instrument: Instrument, refresh: Callable[[], object]) -> None:
+        self.name = instrument.name
+        self._instrument, self._refresh = instrument, refresh
+
+    def lines(self) -> Iterable[str]:
+        """The family's lines."""
+        self._refresh()
+        return self._instrument.lines()
+
+
 class Observations:
     """One series of a histogram."""
 
@@ -104,6 +158,11 @@ class Observations:
         """One more."""
         self.counts[bisect_left(self._bounds, value)] += 1
         self.total += value
+
+    def observe_many(self, value: float, number: int) -> None:
+        """So many more of the same."""
+        self.counts[bisect_left(self._bounds, value)] += number
+        self.total += value * number
 
     @property
     def count(self) -> int:
@@ -124,9 +183,15 @@ class Histogram:
         """The series with these labels, made when first asked for."""
         found = self._series.get(values)
         if found is None:
-            _check_labels(self.name, self._labels, values)
-            found = self._series[values] = Observations(self._buckets)
+            values = _bounded(self.name, self._labels, values, len(self._series) < MAX_HISTOGRAMS)
+            found = self._series.get(values)
+            if found is None:
+                found = self._series[values] = Observations(self._buckets)
         return found
+
+    def numbers(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        """How often something was observed, by labels."""
+        return ((values, series.count) for values, series in self._series.items() if series.count)
 
     def lines(self) -> Iterable[str]:
         """The family's lines."""
@@ -145,15 +210,70 @@ class Histogram:
             yield f"{self.name}_count{_labels(pairs)} {reached}"
 
 
+def counted_durations(name: str, words: str, labels: Sequence[str], histogram: Histogram) -> CollectedGauge:
+    """A counter of what a histogram observes, for those who look for it by that name."""
+    return CollectedGauge(name, words, labels, histogram.numbers, "counter")
+
+
+class Instrumented(Protocol):
+    """A part of the server with instruments of its own."""
+
+    def instruments(self) -> Iterable[Instrument]:
+        """All of them."""
+        ...
+
+
+class Registry:
+    """All instruments of a process; whoever makes a part registers it."""
+
+    def __init__(self) -> None:
+        self._instruments: list[Instrument] = []
+
+    def register(self, *parts: Instrumented) -> None:
+        """Show the instruments of these from now on."""
+        for part in parts:
+            self._instruments += part.instruments()
+
+    def __iter__(self) -> Iterator[Instrument]:
+        return iter(self._instruments)
+
+
+def read_aside(instruments: Iterable[Instrument]) -> None:
+    """Ask all that reads files; to be called in a thread before a page is made."""
+    for each in instruments:
+        if isinstance(each, CollectedGauge) and each.aside:
+            each.read()
+
+
 def render(instruments: Iterable[Instrument]) -> bytes:
     """The page that a scraper gets, families in the order of their names."""
-    ordered = sorted(instruments, key=lambda instrument: instrument.name)
-    return "".join(f"{line}\n" for instrument in ordered for line in instrument.lines()).encode()
+    read_aside(instruments)
+    return b"".join(render_pieces(instruments))
 
 
-def _check_labels(name: str, labels: tuple[str, ...], values: tuple[str, ...]) -> None:
+def render_pieces(instruments: Iterable[Instrument]) -> Iterator[bytes]:
+    """The same in pieces that take little time each; what is counted meanwhile may be seen or not."""
+    lines: list[str] = []
+    for instrument in sorted(instruments, key=lambda each: each.name):
+        for line in instrument.lines():
+            lines.append(line)
+            if len(lines) >= _LINES_A_PIECE:
+                yield _joined(lines)
+                lines.clear()
+    yield _joined(lines)
+
+
+def _joined(lines: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _bounded(name: str, labels: tuple[str, ...], values: tuple[str, ...], room: bool) -> tuple[str, ...]:
+    """The labels to count these under."""
     if len(labels) != len(values):
         raise ValueError(f"{name} has {len(labels)} labels, not {len(values)}")
+    if not room:
+        return (OTHER,) * len(labels)
+    return tuple(value if len(value) <= MAX_LABEL else OTHER for value in values)
 
 
 def _head(name: str, words: str, kind: str) -> tuple[str, str]:

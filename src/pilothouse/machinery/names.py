@@ -1,6 +1,6 @@
 """The formats of names, keys and values, with the messages kube-apiserver gives for each.
 
-A check takes a text and returns the messages about it; none means valid. Lengths count bytes. The original words the
+A check takes a text and returns the messages about it; none means valid. Lengths count bytes. kube-apiserver words the
 length limit in two ways ("characters" in its older package, "bytes" in the newer one that label keys and declarative
 validation use); ``unit`` chooses. Label keys and values come again and again, so valid ones are remembered.
 
@@ -125,6 +125,7 @@ _KEY_NAME_MESSAGE: Final = pattern_message(
     "my.name",
     "123-abc",
 )
+_NAME_PART_MESSAGE: Final = f"name part {_KEY_NAME_MESSAGE}"  # one text for all: there may be very many errors
 _LABEL_VALUE_MESSAGE: Final = pattern_message(
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and"
     " end with an alphanumeric character",
@@ -231,15 +232,15 @@ def _check_label_key(text: str) -> list[str]:
         return [f"a valid label key {_KEY_NAME_MESSAGE}{suffix}"]
     messages: list[str] = []
     if len(parts) == 2:
-        faults = check_dns1123_subdomain(parts[0], "bytes") if parts[0] else [EMPTY]
-        messages.extend(f"prefix part {fault}" for fault in faults)
+        errs = check_dns1123_subdomain(parts[0], "bytes") if parts[0] else [EMPTY]
+        messages.extend(f"prefix part {error}" for error in errs)
     name = parts[-1]
     if not name:
         messages.append(f"name part {EMPTY}")
     elif _exceeds(name, MAX_LABEL):
         messages.append(f"name part {max_length_message(MAX_LABEL, 'bytes')}")
     if not _is_key_name(name):
-        messages.append(f"name part {_KEY_NAME_MESSAGE}")
+        messages.append(_NAME_PART_MESSAGE)
     return messages
 
 
@@ -350,7 +351,7 @@ def check_path_segment_prefix(text: str) -> list[str]:
 
 
 def mask_trailing_dash(base: str) -> str:
-    """A generateName as the original checks it: a final dash and the character before it become an ``a``."""
+    """A generateName as kube-apiserver checks it: a final dash and the character before it become an ``a``."""
     return base[:-2] + "a" if len(base) > 1 and base.endswith("-") else base
 
 

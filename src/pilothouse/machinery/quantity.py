@@ -1,11 +1,11 @@
 """Resource quantities: ``100m``, ``128Mi``, ``1.5``, ``1e3``.
 
 Every write passes its quantities through ``canonicalize``, which gives the text that kube-apiserver would store and
-answer. That text is not always the shortest one: a text that already looks canonical to the original's scanner
+answer. That text is not always the shortest one: a text that already looks canonical to kube-apiserver's scanner
 (``1.500``, ``+1``, ``01``) is kept as it came. Answers are remembered for short texts, so common ones cost one lookup.
 
-``Quantity`` is immutable and exact. A value is ``mantissa * 10**scale``; ``wide`` marks values that the original holds
-as arbitrary-precision decimals, because those round negative numbers and overflow differently. Hostile exponents
+``Quantity`` is immutable and exact. A value is ``mantissa * 10**scale``; ``wide`` marks values that kube-apiserver
+holds as arbitrary-precision decimals, because those round negative numbers and overflow differently. Hostile exponents
 (``1e2147483647``) are never expanded, so every operation is bounded.
 """
 
@@ -137,7 +137,7 @@ class Quantity:
         return self.scaled_value(MILLI)
 
     def scaled_value(self, scale: int) -> int:
-        """The amount in units of ``10**scale`` as a 64-bit integer, overflowing as the original does."""
+        """The amount in units of ``10**scale`` as a 64-bit integer, overflowing as kube-apiserver does."""
         shift = self.scale - scale
         if shift >= 0:
             exact = self.mantissa * 10**shift if shift < 64 else self._overflow(shift)
@@ -150,7 +150,7 @@ class Quantity:
         return quotient + self.sign if rest else quotient
 
     def as_int64(self) -> int | None:
-        """The amount if the original can give it as an int64 without arithmetic on decimals, else None."""
+        """The amount if kube-apiserver can give it as an int64 without arithmetic on decimals, else None."""
         if self.wide or self.scale < 0:
             return None
         if self.scale == 0 or self.mantissa == 0:
@@ -166,7 +166,7 @@ class Quantity:
         return Decimal((int(self.mantissa < 0), digits, self.scale))
 
     def as_approximate_float(self) -> float:
-        """The amount as a float, by the original's quick way: base times a power of ten."""
+        """The amount as a float, by kube-apiserver's quick way: base times a power of ten."""
         base = float(self.mantissa) if abs(self.mantissa) < 10**300 else float("inf") * self.sign
         if self.scale == 0:
             return base
@@ -243,7 +243,7 @@ _canonical: dict[str, str] = {}
 
 
 def parse(text: str) -> Quantity:
-    """Read a quantity, or raise ``QuantityError`` with the original's words."""
+    """Read a quantity, or raise ``QuantityError`` with kube-apiserver's words."""
     match = _SHAPE.fullmatch(text) if text else None
     if match is None:
         raise QuantityError(FORMAT_ERROR)
@@ -279,7 +279,7 @@ def _read_suffix(suffix: str) -> tuple[int, int, str]:
 def _parse_narrow(
     text: str, sign: str, number: str, places: int, base: int, exponent: int, format: str
 ) -> Quantity | None:
-    """The value as int64, if the original would hold it so; its text is kept if it looks canonical."""
+    """The value as int64, if kube-apiserver would hold it so; its text is kept if it looks canonical."""
     if base == 10:
         scale = exponent - places
         if len(number) > 18 or scale < NANO:

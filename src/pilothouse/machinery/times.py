@@ -9,9 +9,7 @@ as it is. Whoever needs the present takes a ``Clock``; the standard ``time`` mod
 from __future__ import annotations
 
 import re
-import secrets
 import time
-from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
 SECOND: Final = 1_000_000_000
@@ -73,8 +71,6 @@ def now_micro(clock: Clock = _SYSTEM) -> str:
 
 def now_instant(clock: Clock = _SYSTEM) -> Instant:
     """The present for arithmetic."""
-    if _recording is not None:
-        _recording.readings += 1
     return Instant(*divmod(clock.time_ns(), SECOND))
 
 
@@ -359,56 +355,3 @@ def human_duration(seconds: float) -> str:
 
 def _pair(large: int, large_unit: str, small: int, small_unit: str) -> str:
     return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
-
-
-def age(timestamp: str | None, at: Instant) -> str:
-    """How long ago a timestamp was, for a table's AGE column; ``<unknown>`` without one."""
-    recording = _recording
-    if recording is not None:
-        recording.readings -= 1
-    if not timestamp:
-        return "<unknown>"
-    instant = _remembered_time(timestamp)
-    return human_duration(at.since(instant)) if recording is None else recording.mark(instant)
-
-
-class AgeRecording:
-    """While it is entered, ``age`` gives marks instead of texts, so that what is made of them can be kept.
-
-    A mark is ``MARK`` and three digits, the place in ``instants`` of what the age is of. The present must have been
-    asked for by nobody else: ``timeless`` tells. Code that is entered must not wait.
-    """
-
-    __slots__ = ("instants", "readings")
-    MARK: Final = secrets.token_hex(12)  # nobody can put it into an object on purpose
-
-    def __init__(self) -> None:
-        self.instants: list[Instant] = []
-        self.readings = 0
-
-    def __enter__(self) -> AgeRecording:
-        global _recording
-        _recording = self
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        global _recording
-        _recording = None
-
-    @property
-    def timeless(self) -> bool:
-        """Whether all that depends on the present is marked."""
-        return self.readings == 0 and len(self.instants) < 1000
-
-    def mark(self, instant: Instant) -> str:
-        self.instants.append(instant)
-        return f"{self.MARK}{len(self.instants) - 1:03}"
-
-
-_recording: AgeRecording | None = None
-
-
-@lru_cache(maxsize=4096)
-def _remembered_time(text: str) -> Instant:
-    """Many objects are made in the same second: tables read each time once."""
-    return parse_time(text)

@@ -80,8 +80,8 @@ def test_retry_after() -> None:
 
 def test_invalid() -> None:
     path = Path("spec")
-    faults = [field_errors.required(path.child("a")), field_errors.invalid(path.child("b"), 5, "too big")]
-    error = errors.invalid(GroupKind("apps", "Deployment"), "x", faults)
+    errs = [field_errors.required(path.child("a")), field_errors.invalid(path.child("b"), 5, "too big")]
+    error = errors.invalid(GroupKind("apps", "Deployment"), "x", errs)
     assert error.code == 422
     assert error.message == (
         'Deployment.apps "x" is invalid: [spec.a: Required value, spec.b: Invalid value: 5: too big]'
@@ -95,7 +95,7 @@ def test_invalid() -> None:
             {"reason": "FieldValueInvalid", "message": "Invalid value: 5: too big", "field": "spec.b"},
         ],
     }
-    single = errors.invalid(GroupKind("", "Pod"), "", faults[:1])
+    single = errors.invalid(GroupKind("", "Pod"), "", errs[:1])
     assert single.message == 'Pod "" is invalid: spec.a: Required value'
 
 
@@ -113,7 +113,7 @@ def test_paths(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "text"),
+    ("error", "text"),
     [
         (field_errors.invalid(Path("a"), "x", "why"), 'a: Invalid value: "x": why'),
         (field_errors.invalid(None, {"b": 1}, "why"), '<nil>: Invalid value: {"b":1}: why'),
@@ -134,8 +134,8 @@ def test_paths(path: Path, text: str) -> None:
         (field_errors.type_invalid(Path("a"), 1.5, "why"), "a: Invalid value: 1.5: why"),
     ],
 )
-def test_field_errors(fault: FieldError, text: str) -> None:
-    assert str(fault) == text
+def test_field_errors(error: FieldError, text: str) -> None:
+    assert str(error) == text
 
 
 @pytest.mark.parametrize(
@@ -150,23 +150,23 @@ def test_refused_values(value: Any, text: str) -> None:
     assert show_value(value) == text
 
 
-def test_equal_faults_are_one() -> None:
+def test_equal_errors_are_one() -> None:
     one, same = field_errors.required(Path("a")), field_errors.required(Path("a"))
     assert one == same
     assert len({one, same, field_errors.required(Path("b"))}) == 2
 
 
-def test_listed_faults_are_unique_unless_repetition_is_wanted() -> None:
-    faults = [field_errors.required(Path("a")), field_errors.required(Path("b")), field_errors.required(Path("a"))]
-    assert field_errors.listed(faults) == faults[:2]
-    assert field_errors.listed(faults, repeated=True) == faults
+def test_listed_errors_are_unique_unless_repetition_is_wanted() -> None:
+    errs = [field_errors.required(Path("a")), field_errors.required(Path("b")), field_errors.required(Path("a"))]
+    assert field_errors.listed(errs) == errs[:2]
+    assert field_errors.listed(errs, repeated=True) == errs
 
 
-def test_faults_that_show_long_values_over_and_over_are_cut_off() -> None:
+def test_errors_that_show_long_values_over_and_over_are_cut_off() -> None:
     values = ["x" * 100] * 1000
-    faults = [field_errors.invalid(Path("a").index(at), values, "no") for at in range(100_000)]
-    assert 1 < len(field_errors.listed(faults)) < 100
-    assert field_errors.listed(iter(faults[:1])) == faults[:1]
+    errs = [field_errors.invalid(Path("a").index(at), values, "no") for at in range(100_000)]
+    assert 1 < len(field_errors.listed(errs)) < 100
+    assert field_errors.listed(iter(errs[:1])) == errs[:1]
 
 
 def test_aggregate() -> None:

@@ -1,4 +1,4 @@
-"""Faults of JSON in the words of Go's decoder."""
+"""Errors of JSON in the words of Go's decoder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pilothouse.machinery.go_json import (
     MAX_DEPTH,
-    SyntaxFault,
+    JSONSyntaxError,
     duplicate_fields,
     explain,
     format_number,
@@ -84,7 +84,7 @@ def test_messages(text: str, message: str) -> None:
         ('["\\x", 1]', "invalid escape sequence `\\x` in string"),
     ],
 )
-def test_runs_of_good_values_hide_no_fault(text: str, message: str) -> None:
+def test_runs_of_good_values_hide_no_error(text: str, message: str) -> None:
     assert explain(text.encode()) == message
 
 
@@ -97,7 +97,7 @@ def test_agrees_with_a_parser_about_what_is_json(text: str) -> None:
             return
         assert explain(text.encode()) != "invalid character in string literal" or "surrogate" in str(error)
     else:
-        assert explain(text.encode()) == "invalid character in string literal", "no fault is found in what has none"
+        assert explain(text.encode()) == "invalid character in string literal", "no error is found in what has none"
 
 
 @given(st.binary(max_size=60))
@@ -105,8 +105,8 @@ def test_any_bytes_get_an_answer(data: bytes) -> None:
     assert explain(data)
 
 
-def test_faults_are_value_errors() -> None:
-    assert issubclass(SyntaxFault, ValueError)
+def test_errors_are_value_errors() -> None:
+    assert issubclass(JSONSyntaxError, ValueError)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_mending(text: bytes, value: str) -> None:
 
 
 def test_what_cannot_be_mended() -> None:
-    with pytest.raises(SyntaxFault, match="unexpected end of JSON input"):
+    with pytest.raises(JSONSyntaxError, match="unexpected end of JSON input"):
         mend(b'{"a":')
 
 

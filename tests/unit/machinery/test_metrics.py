@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilothouse.machinery.metrics import Counter, Gauge, Histogram, doubling_buckets, render
+from pilothouse.machinery.metrics import MAX_HISTOGRAMS, MAX_SERIES, Counter, Gauge, Histogram, doubling_buckets, render
 
 
 def test_families_are_ordered_and_named_as_declared() -> None:
@@ -62,3 +62,23 @@ def test_series_can_be_forgotten() -> None:
     gauge.labelled("1").value = 1
     gauge.forget()
     assert render([gauge]) == b""
+
+
+def test_series_are_bounded_and_the_rest_is_counted_together() -> None:
+    counter, histogram = Counter("a", "A.", ("x", "y")), Histogram("b", "B.", ("x",))
+    for number in range(3 * MAX_SERIES):
+        counter.labelled(str(number), "").value += 1
+        histogram.labelled(str(number)).observe(0.0)
+    counter.labelled("0", "").value += 1
+    page = render([counter]).decode().splitlines()
+    assert len(page) == 2 + MAX_SERIES + 1
+    assert 'a{x="0",y=""} 2' in page
+    assert f'a{{x="other",y="other"}} {2 * MAX_SERIES}' in page
+    assert render([histogram]).count(b"b_count") == MAX_HISTOGRAMS + 1
+
+
+def test_long_labels_are_not_kept() -> None:
+    counter = Counter("a", "A.", ("x", "y"))
+    for letter in "pq":
+        counter.labelled(letter * 400_000, "short").value += 1
+    assert render([counter]).decode().splitlines()[2:] == ['a{x="other",y="short"} 2']

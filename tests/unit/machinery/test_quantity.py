@@ -314,7 +314,7 @@ TEXTS = st.builds(
 
 @given(TEXTS)
 def test_canonical_text_means_the_same_and_is_stable(text: str) -> None:
-    # The original has no suffix beyond E and drops what it would need: 5000E is written as 5.
+    # kube-apiserver has no suffix beyond E and drops what it would need: 5000E is written as 5.
     assume(abs(exact(parse(text))) < 10**21)
     first = canonicalize(text)
     assert exact(parse(first)) == exact(parse(text))

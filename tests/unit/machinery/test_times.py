@@ -252,9 +252,3 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 )
 def test_human_duration(seconds: float, text: str) -> None:
     assert times.human_duration(seconds) == text
-
-
-def test_age() -> None:
-    at = times.parse_time("2024-05-01T12:00:00Z")
-    assert times.age("2024-05-01T11:54:58Z", at) == "5m2s"
-    assert times.age(None, at) == "<unknown>"

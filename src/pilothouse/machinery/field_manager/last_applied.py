@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import orjson
 
-from pilothouse.machinery.structured.comparing import compare
-from pilothouse.machinery.structured.describing import StepError, to_field_set
+from pilothouse.machinery.structured.comparison import compare
+from pilothouse.machinery.structured.descriptions import StepError, to_field_set
 from pilothouse.machinery.structured.field_sets import FieldSet, difference
 from pilothouse.machinery.structured.paths import write_json
 from pilothouse.machinery.structured.shapes import Shape
-from pilothouse.machinery.structured.validating import SchemaMismatch, validate
+from pilothouse.machinery.structured.validation import SchemaMismatch, validate
 
 ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 KUBECTL: Final = "kubectl"

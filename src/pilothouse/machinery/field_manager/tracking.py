@@ -37,8 +37,8 @@ from pilothouse.machinery.field_manager.entries import (
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 from pilothouse.machinery.schema import decoding
 from pilothouse.machinery.schema.types import Struct
-from pilothouse.machinery.structured.comparing import same
-from pilothouse.machinery.structured.describing import StepError
+from pilothouse.machinery.structured.comparison import same
+from pilothouse.machinery.structured.descriptions import StepError
 from pilothouse.machinery.structured.field_sets import FieldSet, difference, from_paths, has, union
 from pilothouse.machinery.structured.ownership import (
     Conflicts,
@@ -50,7 +50,7 @@ from pilothouse.machinery.structured.ownership import (
     Versioned,
 )
 from pilothouse.machinery.structured.shapes import Shape, shape_of
-from pilothouse.machinery.structured.validating import SchemaMismatch, validate
+from pilothouse.machinery.structured.validation import SchemaMismatch, validate
 
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
 

@@ -121,8 +121,8 @@ def arrange(
 def order_after_deletions(live: list[Any], changes: list[Any], merge_key: str) -> list[Any]:
     """The live order that a ``$setElementOrder`` sees after its list was merged.
 
-    The original deletes in place: the gap closes, the last place keeps what it held, and new items then fill the places
-    at the end. A new item can so come to have a place in the live order.
+    kube-apiserver deletes in place: the gap closes, the last place keeps what it held, and new items then fill the
+    places at the end. A new item can so come to have a place in the live order.
 
         live [1 2 4], delete 1, add 3   →   [2 4 4]   →   [2 4 3]
     """

@@ -9,7 +9,7 @@ the field's merge key, and lists of scalars are united. A patch may direct the m
     $setElementOrder/<field>: [...]          the order of a merging list
 
 What a field's strategy is comes from a ``PatchSchema``. ``apply`` does not change the document. It uses the patch up:
-directives that were followed are gone from it afterwards, as in the original, which shows that rest in messages. The
+directives that were followed are gone from it afterwards, as in kube-apiserver, which shows that rest in messages. The
 result shares with both what it took over unchanged. New items are taken over as they are, nulls included.
 """
 
@@ -31,6 +31,7 @@ from pilothouse.machinery.merge.element_order import (
     partition,
     wrong_type,
 )
+from pilothouse.machinery.objects import Object
 
 __all__ = ["UNTYPED", "FieldPatchInfo", "PatchSchema", "StrategicMergeError", "apply"]
 
@@ -39,7 +40,6 @@ _DELETE_PRIMITIVES: Final = "$deleteFromPrimitiveList"
 _SET_ORDER: Final = "$setElementOrder"
 _BAD_ORDER: Final = "invalid patch format of setElementOrder list"
 
-Object = dict[str, Any]
 _NONE: Final[Any] = object()
 
 
@@ -127,7 +127,7 @@ def _as_text(value: Any) -> str:
 
 
 def _retain(original: Object, patch: Object, keys: Any) -> Object:
-    """The original without the keys that are not listed; the patch may set only listed ones."""
+    """kube-apiserver without the keys that are not listed; the patch may set only listed ones."""
     if not isinstance(keys, list):
         raise StrategicMergeError("invalid patch format of retainKeys", 400)
     listed = {key for key in keys if isinstance(key, str)}
@@ -305,7 +305,7 @@ def _check_order(changes: list[Any], order: list[Any], merge_key: str) -> None:
     key = item_key(merge_key)
     at = 0
     for item in changes:
-        # A directive other than delete counts as out of order once the list is used up, as in the original.
+        # A directive other than delete counts as out of order once the list is used up, as in kube-apiserver.
         directive = item.get(DIRECTIVE, _NONE) if isinstance(item, dict) else _NONE
         if directive is not _NONE and (at < len(order) or (merge_key and directive == "delete")):
             continue

@@ -1,6 +1,6 @@
 """Kubernetes protobuf, both directions, driven by the field numbers of the schema.
 
-``encoding`` writes messages byte for byte as the original's generated code does, ``decoding`` reads them into
+``encoding`` writes messages byte for byte as kube-apiserver's generated code does, ``decoding`` reads them into
 normalised objects, ``envelope`` is what stands around them: the ``k8s`` prefix with its Unknown message, lists and
 watch frames. Whatever bytes come in, the only exception out is ``ProtobufError``.
 """

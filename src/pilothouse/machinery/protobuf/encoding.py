@@ -1,4 +1,4 @@
-"""Writing messages exactly as the original's generated code does.
+"""Writing messages exactly as kube-apiserver's generated code does.
 
 Fields go out in the order of their numbers; scalars and structs that are no pointers are always written, even when
 empty; maps are sorted by key; repeated numbers are not packed. For each struct a function is generated at first use

@@ -1,7 +1,7 @@
 """The wire format under all messages: varints, tags, lengths, and skipping what is not known.
 
 Positions are checked against the end of the message being read, never only against the end of the input, so a nested
-message cannot reach into its neighbour. The texts of errors are those of the original's generated code.
+message cannot reach into its neighbour. The texts of errors are those of kube-apiserver's generated code.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Decoding by schema: parsed JSON in, an object as Go would hold and write it out.
 
-Wrong types are refused in the words of the original's JSON decoder; fields the schema does not know are dropped;
+Wrong types are refused in the words of kube-apiserver's JSON decoder; fields the schema does not know are dropped;
 quantities, times and numbers get their canonical form; empty values are left out or filled in as the struct's tags
 say. One closure per type is built at first use and kept with the type, so a request only calls functions.
 
@@ -23,7 +23,7 @@ from pilothouse.machinery.schema.types import Decoder, Field, Inline, ListOf, Ma
 
 
 class DecodeError(Exception):
-    """The value does not fit the schema. The text is what the original's decoder says."""
+    """The value does not fit the schema. The text is what kube-apiserver's decoder says."""
 
     def __init__(self, found: str = "", go: str = "", *, message: str = "") -> None:
         super().__init__(message)
@@ -163,7 +163,7 @@ def zero_of(field: Field) -> Callable[[], Any] | None:
 
 
 def _empty_form(kind: Type) -> Callable[[], Any] | None:
-    """How to make an empty value, for types where the original tells it from none."""
+    """How to make an empty value, for types where kube-apiserver tells it from none."""
     if isinstance(kind, ListOf):
         return list
     if isinstance(kind, MapOf):
@@ -400,7 +400,7 @@ def _decode_raw(value: Any) -> Any:
 
 
 def _holder_decoder(holds: Callable[[], Struct], simple: Decoder) -> FieldDecoder:
-    """A struct, a list of them or a simple form. The original says nothing about what it does not know in there."""
+    """A struct, a list of them or a simple form. kube-apiserver says nothing about what it does not know in there."""
 
     def decode_held(value: Any, seen: _Seen) -> Any:
         inside = _Seen(seen.noting)

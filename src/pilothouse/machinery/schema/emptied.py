@@ -6,7 +6,7 @@ any other, equal to one without, that knows what it lost. The few rules that ask
 struct, ask ``given``; everybody else notices nothing.
 
 The notes go with the struct itself, through lists, defaults and conversion. Writing the object as JSON and reading it
-again forgets them, as in the original. An object with notes anywhere in it is an ``Emptied`` at its root, so that one
+again forgets them, as in kube-apiserver. An object with notes anywhere in it is an ``Emptied`` at its root, so that one
 look tells. Storage, field management, webhooks and policies get objects without.
 """
 

@@ -1,4 +1,4 @@
-"""Fields in the order of their struct, as the original writes them; for texts that quote an object.
+"""Fields in the order of their struct, as kube-apiserver writes them; for texts that quote an object.
 
 Objects keep the order in which their fields came, which JSON does not care for. Only where an object becomes part of a
 message does the order show.

@@ -9,8 +9,9 @@ protobuf writers) is made lazily and kept in ``derived``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
+
+from pilothouse.machinery.lazy import lazy
 
 Decoder = Callable[[Any], Any]
 
@@ -121,12 +122,12 @@ class Struct(Type):
         self._load = load
         self.derived: dict[str, Any] = {}
 
-    @cached_property
+    @lazy
     def members(self) -> list[Field | Inline]:
         """Fields and inlined structs as declared, in order."""
         return self._load()
 
-    @cached_property
+    @lazy
     def fields(self) -> dict[str, Field]:
         """All fields as JSON shows them, inlined ones included, in declared order."""
         fields: dict[str, Field] = {}

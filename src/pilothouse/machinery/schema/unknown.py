@@ -1,7 +1,7 @@
 """Naming the fields that decoding dropped: ``spec.containers[0].imagePullPolcy``.
 
 Decoding only notices *that* something was unknown; this second walk, over the few requests it happens to, says where.
-Names come in the order the document has them, as the original reports them.
+Names come in the order the document has them, as kube-apiserver reports them.
 """
 
 from __future__ import annotations

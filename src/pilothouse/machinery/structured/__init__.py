@@ -13,12 +13,12 @@
 Everything is pure: no function changes its arguments, and results may share parts with them.
 """
 
-from pilothouse.machinery.structured.comparing import Comparison, compare
-from pilothouse.machinery.structured.describing import describe, to_field_set
+from pilothouse.machinery.structured.comparison import Comparison, compare
+from pilothouse.machinery.structured.descriptions import describe, to_field_set
 from pilothouse.machinery.structured.merging import merge
-from pilothouse.machinery.structured.removing import extract_items, remove_items
+from pilothouse.machinery.structured.removal import extract_items, remove_items
 from pilothouse.machinery.structured.shapes import DEDUCED, Shape, shape_of
-from pilothouse.machinery.structured.validating import SchemaMismatch, validate
+from pilothouse.machinery.structured.validation import SchemaMismatch, validate
 
 __all__ = [
     "DEDUCED",

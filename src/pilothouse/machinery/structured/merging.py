@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilothouse.machinery.structured.describing import step_of
+from pilothouse.machinery.structured.descriptions import step_of
 from pilothouse.machinery.structured.shapes import ListShape, MapShape, Shape
 
 ABSENT: Any = object()

@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pilothouse.machinery.structured.comparing import Comparison, compare
-from pilothouse.machinery.structured.describing import to_field_set
+from pilothouse.machinery.structured.comparison import Comparison, compare
+from pilothouse.machinery.structured.descriptions import to_field_set
 from pilothouse.machinery.structured.field_sets import (
     FieldSet,
     difference,
@@ -24,8 +24,8 @@ from pilothouse.machinery.structured.field_sets import (
 )
 from pilothouse.machinery.structured.merging import merge
 from pilothouse.machinery.structured.paths import Path
-from pilothouse.machinery.structured.reconciling import reconcile, with_named_fields
-from pilothouse.machinery.structured.removing import remove_items
+from pilothouse.machinery.structured.reconciliation import reconcile, with_named_fields
+from pilothouse.machinery.structured.removal import remove_items
 from pilothouse.machinery.structured.shapes import Shape
 
 

@@ -9,9 +9,9 @@ types may refer to themselves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, Final
 
+from pilothouse.machinery.lazy import lazy
 from pilothouse.machinery.schema.types import Field, ListOf, MapOf, Scalar, Special, Struct, Type
 
 STRING: Final = "string"
@@ -43,11 +43,11 @@ class ListShape:
         self.atomic = atomic
         self.keys = keys
 
-    @cached_property
+    @lazy
     def item(self) -> Shape:
         return self._item()
 
-    @cached_property
+    @lazy
     def key_fields(self) -> tuple[tuple[str, Any], ...]:
         """The key fields in the order of their names, each with its default."""
         shape = self.item.map
@@ -71,16 +71,16 @@ class MapShape:
         self._defaults = defaults
         self.atomic = atomic
 
-    @cached_property
+    @lazy
     def fields(self) -> dict[str, Shape]:
         return self._load()
 
-    @cached_property
+    @lazy
     def element(self) -> Shape | None:
         """The shape of fields that have no name in the schema; None where there may be none."""
         return self._element() if self._element is not None else None
 
-    @cached_property
+    @lazy
     def defaults(self) -> dict[str, Any]:
         """Defaults of fields, for lists whose items leave a key out."""
         return self._defaults()

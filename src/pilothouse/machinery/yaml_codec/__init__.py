@@ -2,8 +2,8 @@
 
 ``load`` turns the first document into a JSON value: ``yes``, ``on`` and ``n`` are booleans, ``017`` and ``0o17`` are
 octal, timestamps stay text, keys become text (``n:`` is "false"), merge keys are merged. libyaml parses, so syntax
-errors carry the original's words; depth and alias expansion are bounded as in the original. ``dump`` writes block style
-with sorted keys. PyYAML is imported on first use.
+errors carry kube-apiserver's words; depth and alias expansion are bounded as in kube-apiserver. ``dump`` writes block
+style with sorted keys. PyYAML is imported on first use.
 """
 
 from pilothouse.machinery.yaml_codec.reading import load, load_reporting

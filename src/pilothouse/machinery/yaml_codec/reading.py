@@ -66,7 +66,7 @@ def _read_json(data: bytes) -> dict[str, Any] | None:
 
 
 def _describe(error: Any) -> str:
-    """A syntax error with its line, which the original counts from one only in the scanner."""
+    """A syntax error with its line, which kube-apiserver counts from one only in the scanner."""
     line = error.problem_mark.line if error.problem_mark else 0
     if line:
         line += type(error).__name__ == "ScannerError"
@@ -77,7 +77,7 @@ def _describe(error: Any) -> str:
 
 
 def _check_version(start: Any) -> None:
-    """The original knows one version of YAML."""
+    """kube-apiserver knows one version of YAML."""
     if start.version not in (None, (1, 1)):
         line = start.start_mark.line
         raise fail(f"{f'line {line}: ' if line else ''}found incompatible YAML document")

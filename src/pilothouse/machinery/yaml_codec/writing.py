@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 _LETTERS = re.compile(r"[A-Za-z]*")
 _UNREADABLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
-"""What JSON shows as it is and YAML does not take: the original reads the one to write the other."""
+"""What JSON shows as it is and YAML does not take: kube-apiserver reads the one to write the other."""
 _DONE: Final = object()
 
 
 def dump(value: Any) -> str:
     """A JSON value as YAML: block style, keys in natural order, lists not indented, lines of about 80 columns.
 
-    Raises ``YamlError`` for control characters, as the original fails to write them.
+    Raises ``YamlError`` for control characters, as kube-apiserver fails to write them.
     """
     import yaml
 

@@ -1,4 +1,4 @@
-"""Bytes as the original writes them, and what it says about bytes that it cannot read."""
+"""Bytes as kube-apiserver writes them, and what it says about bytes that it cannot read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoding by schema: refusals in the original's words, canonical forms, and laws that hold for any input."""
+"""Decoding by schema: refusals in kube-apiserver's words, canonical forms, and laws that hold for any input."""
 
 from __future__ import annotations
 

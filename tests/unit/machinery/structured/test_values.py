@@ -22,7 +22,7 @@ from pilothouse.machinery.structured import (
 )
 from pilothouse.machinery.structured import field_sets as sets
 from pilothouse.machinery.structured.field_sets import FieldSet
-from pilothouse.machinery.structured.reconciling import reconcile, with_named_fields
+from pilothouse.machinery.structured.reconciliation import reconcile, with_named_fields
 
 Things = st.SearchStrategy[dict[str, Any]]
 relaxed = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from pilothouse.machinery.structured.describing import describe, step_of
+from pilothouse.machinery.structured.descriptions import describe, step_of
 from pilothouse.machinery.structured.field_sets import FieldSet, in_order, union
 from pilothouse.machinery.structured.shapes import ListShape, MapShape, Shape, is_open
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilothouse.machinery.correlation import Correlation, OldItems
+from pilothouse.machinery.ratcheting import CorrelatedObject, OldItems
 
 ITEM = {"type": "object", "properties": {"name": {"type": "string"}, "port": {}, "value": {}}}
 BY_NAME = {"type": "array", "items": ITEM, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
@@ -56,4 +56,4 @@ def test_items_belong_together_by_their_keys(schema, old, item, expected):
     ],
 )
 def test_what_counts_as_unchanged(schema, old, new, expected):
-    assert Correlation(new, old, schema).is_unchanged() is expected
+    assert CorrelatedObject(new, old, schema).is_unchanged() is expected

@@ -13,8 +13,8 @@ from typing import Any, Final
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.schema.types import ListOf, MapOf, Special, Struct, Type
 
-MOST_FAULTS: Final = 100
-"""How many faults a strict decoder remembers."""
+MOST_ERRORS: Final = 100
+"""How many errors a strict decoder remembers."""
 
 
 class Pairs(list[tuple[str, Any]]):
@@ -22,22 +22,22 @@ class Pairs(list[tuple[str, Any]]):
 
 
 def read_repeating(kind: Struct, data: bytes) -> tuple[Any, list[str]] | None:
-    """The value, and the faults; None for a text that is too deep for this."""
+    """The value, and the errors; None for a text that is too deep for this."""
     try:
         reading = _Reading()
         value = reading.read(kind, json.loads(data, object_pairs_hook=Pairs), "")
     except RecursionError:
         return None
-    return value, list(reading.faults)
+    return value, list(reading.errs)
 
 
 class _Reading:
     def __init__(self) -> None:
-        self.faults: dict[str, None] = {}
+        self.errs: dict[str, None] = {}
 
-    def _note(self, fault: str, path: str) -> None:
-        if len(self.faults) < MOST_FAULTS:
-            self.faults[f"{fault} field {quote(path)}"] = None
+    def _note(self, error: str, path: str) -> None:
+        if len(self.errs) < MOST_ERRORS:
+            self.errs[f"{error} field {quote(path)}"] = None
 
     def read(self, kind: Type | None, value: Any, path: str) -> Any:
         if isinstance(value, Pairs):

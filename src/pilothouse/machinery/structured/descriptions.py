@@ -152,32 +152,26 @@ def _map_description(shape: MapShape) -> Description:
     if shape.atomic:
         return _leaf
     known: dict[str, tuple[str, Description | None]] = {}
-    others: Description | None = None
 
-    def learn() -> None:
-        nonlocal others
-        for key, inner in shape.fields.items():
-            known[key] = "f:" + key, _unless_leaf(description(inner))
-        if shape.element is not None:
-            others = _unless_leaf(description(shape.element))
-
-    learnt = False
+    def learn(key: str, inner: Shape) -> tuple[str, Description | None]:
+        """One field at a time: there may be very many, of which objects have few."""
+        learnt = known[key] = "f:" + key, _unless_leaf(description(inner))
+        return learnt
 
     def describe_map(value: Any) -> FieldSet:
-        nonlocal learnt
         if not value or value.__class__ is not dict:
             return {}
-        if not learnt:
-            learn()
-            learnt = True
         out: FieldSet = {".": {}}
         for key in sorted(value):
             entry = known.get(key)
             if entry is None:
-                out["f:" + key] = {} if others is None else others(value[key])
-            else:
-                step, described = entry
-                out[step] = {} if described is None else described(value[key])
+                inner = shape.fields.get(key)
+                if inner is None:
+                    out["f:" + key] = {} if shape.element is None else description(shape.element)(value[key])
+                    continue
+                entry = learn(key, inner)
+            step, described = entry
+            out[step] = {} if described is None else described(value[key])
         return out
 
     return describe_map

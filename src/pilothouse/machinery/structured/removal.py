@@ -1,7 +1,7 @@
 """Taking fields out of a value, or keeping only them.
 
 Values are rebuilt along the paths of the set and shared everywhere else. What loses its last field or item becomes
-null, as in the original; decoding by schema drops it afterwards.
+null, as in kube-apiserver; decoding by schema drops it afterwards.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from pilothouse.machinery.structured.describing import step_of, to_field_set
+from pilothouse.machinery.structured.descriptions import step_of, to_field_set
 from pilothouse.machinery.structured.field_sets import FieldSet, children, from_paths, has, is_member, paths_of, union
 from pilothouse.machinery.structured.shapes import ListShape, MapShape, Shape
 

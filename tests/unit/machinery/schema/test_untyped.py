@@ -8,7 +8,7 @@ import pytest
 
 from pilothouse.apis import types
 from pilothouse.machinery.schema.decoding import DecodeError, decode
-from pilothouse.machinery.schema.restoring import restore
+from pilothouse.machinery.schema.untyped import restore
 
 DEPLOYMENT = types.struct_of("apps/v1", "Deployment")
 POD = types.struct_of("v1", "Pod")
@@ -42,7 +42,7 @@ def pod(**container: Any) -> dict[str, Any]:
         (DEPLOYMENT, {"spec": {"replicas": "x"}, "metadata": {"name": 1}}, "cannot convert int64 to string"),
     ],
 )  # fmt: skip
-def test_faults(struct: Any, value: Any, message: str) -> None:
+def test_errors(struct: Any, value: Any, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         restore(struct, value)
     assert str(caught.value) == message

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from pilothouse.apis import types
-from pilothouse.machinery.schema.repeating import MOST_FAULTS, read_repeating
+from pilothouse.machinery.schema.repetition import MOST_ERRORS, read_repeating
 
 POD = types.struct("core.v1.Pod")
 
 
 @pytest.mark.parametrize(
-    ("text", "value", "faults"),
+    ("text", "value", "errs"),
     [
         ('{"kind":"Pod"}', {"kind": "Pod"}, []),
         ('{"kind":"A","kind":"B"}', {"kind": "B"}, ['duplicate field "kind"']),
@@ -43,15 +43,15 @@ POD = types.struct("core.v1.Pod")
         ("[1]", [1], []),
     ],
 )  # fmt: skip
-def test_reading(text: str, value: Any, faults: list[str]) -> None:
-    assert read_repeating(POD, text.encode()) == (value, faults)
+def test_reading(text: str, value: Any, errs: list[str]) -> None:
+    assert read_repeating(POD, text.encode()) == (value, errs)
 
 
-def test_faults_are_told_once_and_not_without_end() -> None:
+def test_errors_are_told_once_and_not_without_end() -> None:
     text = "{" + ",".join(f'"x{n}":1,"x{n}":2' for n in range(1000)) + "}"
     reading = read_repeating(POD, text.encode())
     assert reading is not None
-    assert reading[1] == [f'unknown field "x{n}"' for n in range(MOST_FAULTS)]
+    assert reading[1] == [f'unknown field "x{n}"' for n in range(MOST_ERRORS)]
 
 
 def test_texts_that_are_too_deep() -> None:

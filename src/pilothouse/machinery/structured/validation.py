@@ -1,11 +1,11 @@
-"""Does a value fit its shape? Errors carry the words of the original, paths first."""
+"""Does a value fit its shape? Errors carry the words of kube-apiserver, paths first."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from pilothouse.machinery.go_quote import quote, show
-from pilothouse.machinery.structured.describing import StepError, step_of
+from pilothouse.machinery.structured.descriptions import StepError, step_of
 from pilothouse.machinery.structured.paths import show_step, show_value
 from pilothouse.machinery.structured.shapes import BOOLEAN, NUMERIC, STRING, ListShape, MapShape, Shape
 

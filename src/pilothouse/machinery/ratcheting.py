@@ -1,4 +1,4 @@
-"""Which old value belongs to a new one: the basis of forgiving faults that an update did not touch.
+"""Ratcheting: which old value belongs to a new one, so that errors which an update did not touch are forgiven.
 
 Fields belong together by name, items of map lists by their keys; other lists only as a whole. A field that the schema
 does not describe has no counterpart, so an object that holds one never counts as unchanged. Schemas are OpenAPI's, as
@@ -46,7 +46,7 @@ class OldItems:
         return orjson.dumps(values)
 
 
-class Correlation:
+class CorrelatedObject:
     """A new value, its old one and their schema. Comparisons are made once."""
 
     __slots__ = ("_children", "_items", "_unchanged", "old", "schema", "value")
@@ -55,11 +55,11 @@ class Correlation:
         self.value = value
         self.old = old
         self.schema = schema
-        self._children: dict[str | int, Correlation] = {}
+        self._children: dict[str | int, CorrelatedObject] = {}
         self._items: OldItems | None = None
         self._unchanged: bool | None = None
 
-    def key(self, name: str) -> Correlation | None:
+    def key(self, name: str) -> CorrelatedObject | None:
         """The correlation of a field, None where it is new or unknown."""
         found = self._children.get(name)
         if found is not None:
@@ -72,10 +72,10 @@ class Correlation:
             schema = self.schema.get("additionalProperties")
         if not isinstance(schema, dict):
             return None
-        made = self._children[name] = Correlation(value[name], old[name], schema)
+        made = self._children[name] = CorrelatedObject(value[name], old[name], schema)
         return made
 
-    def index(self, position: int) -> Correlation | None:
+    def index(self, position: int) -> CorrelatedObject | None:
         """The correlation of a list item, None unless the list is a map that had this key."""
         found = self._children.get(position)
         if found is not None:
@@ -88,7 +88,7 @@ class Correlation:
         old = self._items.get(self.value[position])
         if old is None:
             return None
-        made = self._children[position] = Correlation(self.value[position], old, items)
+        made = self._children[position] = CorrelatedObject(self.value[position], old, items)
         return made
 
     def is_unchanged(self) -> bool:

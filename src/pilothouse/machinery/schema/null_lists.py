@@ -1,7 +1,7 @@
 """Empty lists that are always written read back as null.
 
-The original keeps objects in a form that cannot tell an empty list from none. Fields that are left out when empty show
-no difference; those that are always written come back as ``null``. This is done right before storing, after field
+kube-apiserver keeps objects in a form that cannot tell an empty list from none. Fields that are left out when empty
+show no difference; those that are always written come back as ``null``. This is done right before storing, after field
 management has seen what the client sent.
 """
 

@@ -1,4 +1,5 @@
-"""Reading a value by schema as the original's converter of untyped objects does, which has rules and words of its own.
+"""Reading a value by schema as kube-apiserver's converter of untyped objects does, which has rules and words of its
+own.
 
 Strategic merge works on untyped objects and turns its result into a typed one with that converter instead of the JSON
 decoder. It goes through a struct's fields in declared order, takes whole floats for integers, and lets integers that

@@ -1,4 +1,4 @@
-"""Values that read themselves have the first word about faults."""
+"""Values that read themselves have the first word about errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from pilothouse.apis import types
 from pilothouse.machinery.schema.decoding import DecodeError, decode
-from pilothouse.machinery.schema.own_faults import gravest
+from pilothouse.machinery.schema.own_errors import gravest
 
 POD = types.struct_of("v1", "Pod")
 SUFFIX = "unable to parse quantity's suffix"

@@ -1,7 +1,7 @@
-"""Which of several faults of a value the original tells.
+"""Which of several errors of a value kube-apiserver tells.
 
 Its decoder notes the first value of a wrong type and goes on, but stops at a value that reads its JSON itself (a time,
-a quantity) and cannot. So a fault of such a value is told before any other, wherever it stands.
+a quantity) and cannot. So an error of such a value is told before any other, wherever it stands.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pilothouse.machinery.schema.types import ListOf, MapOf, Special, Struct, Ty
 
 
 def gravest(struct: Struct, value: Any, first: DecodeError) -> DecodeError:
-    """The fault to tell, of a value in which decoding found ``first``."""
+    """The error to tell, of a value in which decoding found ``first``."""
     try:
         _look(struct, value)
     except DecodeError as error:
@@ -21,8 +21,8 @@ def gravest(struct: Struct, value: Any, first: DecodeError) -> DecodeError:
     return first
 
 
-def first_fault(struct: Struct, value: Any, otherwise: DecodeError) -> DecodeError:
-    """The fault that decoding this value would be refused with; ``otherwise`` if it finds none."""
+def first_error(struct: Struct, value: Any, otherwise: DecodeError) -> DecodeError:
+    """The error that decoding this value would be refused with; ``otherwise`` if it finds none."""
     try:
         decode(struct, value)
     except DecodeError as error:
@@ -31,7 +31,7 @@ def first_fault(struct: Struct, value: Any, otherwise: DecodeError) -> DecodeErr
 
 
 def _look(kind: Type, value: Any) -> None:
-    """Raise the fault of the first value inside that reads itself; what has a wrong type is passed over."""
+    """Raise the error of the first value inside that reads itself; what has a wrong type is passed over."""
     if isinstance(kind, Struct):
         if isinstance(value, dict):
             _look_inside(kind, value)

@@ -1,0 +1,70 @@
+"""Work done aside: its results and errors come back, and it ends when nobody waits any more."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from pilothouse.machinery.workers import LONG, THREADS, Abandoned, aside, finish, weighed
+
+
+async def test_short_work_is_done_at_once_and_long_work_in_a_thread() -> None:
+    assert await weighed(LONG - 1, threading.get_ident) == threading.get_ident()
+    assert await weighed(LONG, threading.get_ident) != threading.get_ident()
+
+
+async def test_errors_come_back() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await aside(lambda: 1 // 0)
+
+
+async def test_work_that_is_aside_already_is_not_moved_again() -> None:
+    async def nested() -> bool:
+        return await aside(threading.get_ident) == await weighed(LONG, threading.get_ident)
+
+    assert await aside(lambda: finish(nested()))
+
+
+async def test_a_coroutine_that_waits_for_something_else_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="nothing to wait for"):
+        await aside(lambda: finish(asyncio.sleep(0)))
+
+
+async def test_more_work_than_threads_is_all_done() -> None:
+    assert await asyncio.gather(*(aside(pow, 2, n) for n in range(THREADS * 5))) == [2**n for n in range(THREADS * 5)]
+
+
+async def test_work_ends_when_nobody_waits_for_it() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def endless() -> None:
+        begun.set()
+        try:
+            while True:
+                pass
+        except Abandoned:
+            ended.set()
+            raise
+
+    waiting = [asyncio.ensure_future(aside(endless)) for _ in range(THREADS)]
+    await asyncio.to_thread(begun.wait)
+    for each in waiting:
+        each.cancel()
+    assert await asyncio.to_thread(ended.wait, 30)
+    # All threads are free again, and none of them brings the interruption to innocent work.
+    assert await asyncio.gather(*(aside(sum, range(1000)) for _ in range(THREADS * 3))) == [499500] * THREADS * 3
+
+
+async def test_work_that_has_not_begun_is_never_begun() -> None:
+    go, ran = threading.Event(), threading.Event()
+    blocking = [asyncio.ensure_future(aside(go.wait)) for _ in range(THREADS)]
+    late = asyncio.ensure_future(aside(ran.set))
+    await asyncio.sleep(0)
+    late.cancel()
+    await asyncio.sleep(0)
+    go.set()
+    await asyncio.gather(*blocking)
+    await aside(int)
+    assert not ran.is_set()
