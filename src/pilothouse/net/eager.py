@@ -54,11 +54,12 @@ async def ensure_task() -> None:
 
 
 async def _finish(coro: Coroutine[Any, Any, T], awaited: Any) -> T:
-    return await _resume(coro, awaited)
+    return await resume(coro, awaited)
 
 
 @types.coroutine
-def _resume(coro: Coroutine[Any, Any, T], awaited: Any) -> Generator[Any, Any, T]:
+def resume(coro: Coroutine[Any, Any, T], awaited: Any) -> Generator[Any, Any, T]:
+    """Go on with a coroutine that was stepped by hand and asked to wait for ``awaited``."""
     # `yield from coro` would first send None into it, that is, wake it before `awaited` is done. So yield what it
     # already asked for, and delegate only once that is over. A future yielded by its own __await__ still carries the
     # mark by which a Task recognises it.

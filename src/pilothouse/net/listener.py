@@ -2,17 +2,22 @@
 
 The listener accepts by itself instead of leaving it to `loop.create_server`, because a client that speaks plain HTTP
 to the TLS port has to be told so: the first bytes are looked at (not taken) before the TLS handshake begins.
-A client that connects and says nothing costs one socket, for `handshake_timeout` at most.
+A client that connects and says nothing costs one socket, for `handshake_timeout` at most; when there are too many of
+them, or the process runs out of descriptors, the oldest go (`strangers.py`), and nobody is shut out.
 """
+
+from __future__ import annotations
 
 import asyncio
 import errno
 import logging
+import math
 import socket
 import ssl
 from collections.abc import Callable
 
 from pilothouse.net.server import HttpServer
+from pilothouse.net.strangers import Strangers, affordable
 from pilothouse.net.tls_transport import Handshake, Session, TlsTransport
 
 logger = logging.getLogger(__name__)
@@ -21,6 +26,8 @@ _PLAIN_ANSWER = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to
 _PLAIN_STARTS = (b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO")
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _ACCEPTS_PER_TURN = 64
+_SHED_WHEN_OUT_OF_FILES = 16
+_REST_SECONDS = 0.05
 
 
 def bind(host: str, port: int, *, reuse_port: bool = False, backlog: int = 4096) -> socket.socket:
@@ -42,6 +49,45 @@ def bind(host: str, port: int, *, reuse_port: bool = False, backlog: int = 4096)
     return sock
 
 
+class _Silent:
+    """A connection that has said nothing yet; `heard` gets its first bytes once, or none if there will be no more."""
+
+    __slots__ = ("_heard", "_loop", "_timer", "address", "sock")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sock: socket.socket,
+        address: str,
+        seconds: float,
+        heard: Callable[[_Silent, bytes], None],
+    ) -> None:
+        self._loop = loop
+        self._heard = heard
+        self.sock = sock
+        self.address = address
+        self._timer = loop.call_later(seconds, self.abandon)
+        loop.add_reader(sock, self._readable)
+
+    def abandon(self) -> None:
+        """Listen no longer."""
+        self._end(b"")
+
+    def _readable(self) -> None:
+        try:
+            first = self.sock.recv(5, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            first = b""
+        self._end(first)
+
+    def _end(self, first: bytes) -> None:
+        self._timer.cancel()
+        self._loop.remove_reader(self.sock)
+        self._heard(self, first)
+
+
 class Listener:
     """Feeds accepted connections of one listening socket to a server, which it does not own."""
 
@@ -52,18 +98,19 @@ class Listener:
         tls: Callable[[], ssl.SSLContext] | None = None,
         *,
         handshake_timeout: float = 10.0,
-        max_handshakes: int = 1024,
+        max_handshakes: int = 768,
     ) -> None:
         self._server = server
         self._sock = sock
         self._tls = tls
         self._loop = server.loop
         self._handshake_timeout = handshake_timeout
-        self._max_handshakes = max_handshakes
-        self._silent: dict[int, tuple[socket.socket, asyncio.TimerHandle]] = {}
+        self._newcomers: Strangers[_Silent | Handshake] = Strangers(affordable(max_handshakes))
+        self._silent: dict[_Silent, None] = {}
         self._connecting: set[asyncio.Task[None]] = set()
         self._handshakes: set[Handshake] = set()
         self._accepting = False
+        self._complained = -math.inf
 
     @property
     def address(self) -> tuple[str, int]:
@@ -81,11 +128,8 @@ class Listener:
         if self._accepting:
             self._accepting = False
             self._loop.remove_reader(self._sock)
-        for sock, timer in list(self._silent.values()):
-            self._loop.remove_reader(sock)
-            timer.cancel()
-            sock.close()
-        self._silent.clear()
+        for silent in list(self._silent):
+            silent.abandon()
         for task in self._connecting:
             task.cancel()
         for handshake in list(self._handshakes):
@@ -100,7 +144,7 @@ class Listener:
     def _accept(self) -> None:
         for _ in range(_ACCEPTS_PER_TURN):
             try:
-                sock, _ = self._sock.accept()
+                sock, address = self._sock.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -109,63 +153,57 @@ class Listener:
                 else:
                     logger.error("accept failed: %s", error)
                 return
-            self._admit(sock)
+            self._admit(sock, str(address[0]))
 
     def _rest(self, error: OSError) -> None:
         # The connection stays in the backlog; without a pause the loop would spin on it.
-        logger.error("accept failed, pausing for a second: %s", error)
+        now = self._loop.time()
+        if now > self._complained + 1.0:
+            self._complained = now
+            logger.error("accept failed, dropping unknown clients: %s", error)
+        for _ in range(_SHED_WHEN_OUT_OF_FILES):
+            newcomer = self._newcomers.oldest()
+            if newcomer is not None:
+                newcomer.abandon()
+            self._server.shed_stranger()
         self._accepting = False
         self._loop.remove_reader(self._sock)
-        self._loop.call_later(1.0, self._resume)
+        self._loop.call_later(_REST_SECONDS, self._resume)
 
     def _resume(self) -> None:
         if self._sock.fileno() >= 0:
             self.start()
 
-    def _admit(self, sock: socket.socket) -> None:
-        if len(self._silent) + len(self._handshakes) >= self._max_handshakes:
-            sock.close()
-            return
+    def _admit(self, sock: socket.socket, address: str) -> None:
         sock.setblocking(False)
         _tune(sock)
         if self._tls is None:
             self._connect_plain(sock)
             return
-        timer = self._loop.call_later(self._handshake_timeout, self._give_up, sock)
-        self._silent[sock.fileno()] = sock, timer
-        self._loop.add_reader(sock, self._look, sock)
+        while (newcomer := self._newcomers.surplus()) is not None:
+            newcomer.abandon()
+        silent = _Silent(self._loop, sock, address, self._handshake_timeout, self._heard)
+        self._silent[silent] = None
+        self._newcomers.add(silent, address)
 
-    def _give_up(self, sock: socket.socket) -> None:
-        self._heard(sock)
-        sock.close()
-
-    def _heard(self, sock: socket.socket) -> None:
-        _, timer = self._silent.pop(sock.fileno())
-        timer.cancel()
-        self._loop.remove_reader(sock)
-
-    def _look(self, sock: socket.socket) -> None:
-        try:
-            first = sock.recv(5, socket.MSG_PEEK)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            first = b""
-        self._heard(sock)
+    def _heard(self, silent: _Silent, first: bytes) -> None:
+        del self._silent[silent]
+        self._newcomers.discard(silent)
+        sock = silent.sock
         if not first or self._tls is None:
             sock.close()
         elif first.startswith(_PLAIN_STARTS):
             self._answer_plain(sock)
         else:
-            self._connect(sock, self._tls())
-
-    def _connect(self, sock: socket.socket, context: ssl.SSLContext) -> None:
-        self._handshakes.add(Handshake(self._loop, sock, context, self._handshake_timeout, self._shaken))
+            handshake = Handshake(self._loop, sock, self._tls(), self._handshake_timeout, self._shaken)
+            self._handshakes.add(handshake)
+            self._newcomers.add(handshake, silent.address)
 
     def _shaken(self, handshake: Handshake, session: Session | None) -> None:
         self._handshakes.discard(handshake)
+        self._newcomers.discard(handshake)
         if session is not None:
-            TlsTransport(self._loop, session, self._server.protocol())
+            TlsTransport(self._loop, session, self._server.protocol(session.tls.selected_alpn_protocol()))
 
     def _answer_plain(self, sock: socket.socket) -> None:
         try:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pilothouse.net.request_body import BodyTooLarge, ClientDisconnected, MalformedBody, RequestBody
 from pilothouse.net.request_head import HeaderBlock, RequestLine
+from pilothouse.net.turns import WriteTurns
 from pilothouse.net.writing import BodyWriter
 
 __all__ = [
@@ -23,19 +24,26 @@ __all__ = [
     "MalformedBody",
     "Request",
     "Response",
+    "UnsafeHeader",
     "Upgraded",
 ]
 
 DEFAULT_BODY_LIMIT = 3 * 1024 * 1024
 
 
+class UnsafeHeader(ValueError):
+    """A response header contains a line break."""
+
+
 class Connection:
     """One client connection: who is at the other end, and a place for upper layers to remember things about it."""
 
-    __slots__ = ("_certificate", "_transport", "authenticated", "peer", "scheme", "state")
+    __slots__ = ("_certificate", "_transport", "authenticated", "peer", "scheme", "state", "turns")
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, turns: WriteTurns | None = None) -> None:
         self._transport = transport
+        self.turns = turns or WriteTurns()
+        """Where those are due who have something for this connection as for many others."""
         self._certificate: bytes | bool | None = False
         peer = transport.get_extra_info("peername")
         self.peer: tuple[str, int] = (str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else ("", 0)
@@ -128,6 +136,17 @@ class Request:
         value = self.headers.get(name)
         return [] if value is None else [value]
 
+    def header_pairs(self) -> list[tuple[bytes, bytes]]:
+        """All headers with all their values."""
+        if not self._repeated:
+            return list(self.headers.items())
+        return [(name, value) for name in self.headers for value in self.header_values(name)]
+
+    @property
+    def has_body(self) -> bool:
+        """Whether a body came with the request, or is still coming."""
+        return self._body is not None
+
     @property
     def asks_for_websocket(self) -> bool:
         """The client wants to go on as a WebSocket."""
@@ -176,7 +195,8 @@ class Response:
 
     body     the bytes themselves
     parts    an iterable of bytes, `length` bytes in all; taken in batches, as fast as the client reads
-    stream   called with a BodyWriter once the head is on its way; the answer ends when it returns
+    stream   called with a BodyWriter once the head is on its way; the answer ends when it returns. Where `length` is
+             given, exactly so many bytes are written
     upgrade  called with the transport and the bytes already read beyond the request, after a 101 was sent; the
              protocol it returns gets what happens to the connection from then on, beginning with `connection_made`
 

@@ -1,8 +1,8 @@
-"""Request bodies: taking them off the wire, and handing them to the handler with back-pressure.
+"""Bodies on their way from the wire to whoever reads them, with back-pressure.
 
-The decoders are sans-IO: bytes in, payload and left-over bytes out.  `RequestBody` is the meeting point of the
-connection, which feeds it, and the handler, which reads it; it never holds more than the handler asked for plus one
-read of the socket, because the connection stops reading when nobody is waiting and `HIGH_WATER` is reached.
+`RequestBody` is the meeting point of the carrier, which feeds it, and the handler, which reads it; it never holds more
+than the handler asked for plus one read of the socket, because the carrier stops reading when nobody is waiting and
+`HIGH_WATER` is reached.
 """
 
 import asyncio
@@ -10,9 +10,6 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 HIGH_WATER = 256 * 1024
-_MAX_LINE = 4096
-_MAX_EXCESS = 16 * 1024
-_MAX_DIGITS = 16
 
 
 class BodyTooLarge(Exception):
@@ -29,113 +26,6 @@ class MalformedBody(Exception):
 
 class ClientDisconnected(ConnectionError):
     """The client went away before the exchange was over."""
-
-
-class Decoder(Protocol):
-    """Takes one message body out of a byte stream."""
-
-    def feed(self, data: bytes) -> tuple[bytes, bytes | None]:
-        """Return the payload in `data`, and what follows the body (None while the body goes on)."""
-
-
-class LengthDecoder:
-    """A body delimited by Content-Length."""
-
-    __slots__ = ("remaining",)
-
-    def __init__(self, length: int) -> None:
-        self.remaining = length
-
-    def feed(self, data: bytes) -> tuple[bytes, bytes | None]:
-        remaining = self.remaining
-        if len(data) < remaining:
-            self.remaining = remaining - len(data)
-            return data, None
-        self.remaining = 0
-        return data[:remaining], data[remaining:]
-
-
-class ChunkedDecoder:
-    """A body in chunked transfer coding; extensions and trailers are checked for their size and dropped."""
-
-    __slots__ = ("_excess", "_in_trailer", "_line", "_remaining", "_trailer_size")
-
-    def __init__(self) -> None:
-        self._line = b""
-        self._remaining = 0  # payload left in the current chunk, its closing CRLF (2) included
-        self._in_trailer = False
-        self._trailer_size = 0
-        self._excess = 0
-
-    def feed(self, data: bytes) -> tuple[bytes, bytes | None]:
-        payload: list[bytes] = []
-        at = 0
-        while at < len(data):
-            if self._remaining:
-                at = self._take_payload(data, at, payload)
-                continue
-            end = data.find(b"\n", at)
-            if end < 0:
-                self._line += data[at:]
-                self._check_line()
-                break
-            self._line += data[at : end + 1]
-            at = end + 1
-            if self._end_line():
-                return b"".join(payload), data[at:]
-        return b"".join(payload), None
-
-    def _take_payload(self, data: bytes, at: int, payload: list[bytes]) -> int:
-        wanted = self._remaining - 2
-        if wanted > 0:
-            piece = data[at : at + wanted]
-            payload.append(piece)
-            self._remaining -= len(piece)
-            return at + len(piece)
-        if data[at] != b"\n\r"[self._remaining - 1]:
-            raise MalformedBody("malformed chunked encoding")
-        self._remaining -= 1
-        return at + 1
-
-    def _check_line(self) -> None:
-        if len(self._line) > _MAX_LINE:
-            raise MalformedBody("header line too long")
-
-    def _end_line(self) -> bool:
-        self._check_line()
-        line, self._line = self._line, b""
-        if not line.endswith(b"\r\n"):
-            raise MalformedBody("chunked line ends with bare LF")
-        if self._in_trailer:
-            self._trailer_size += len(line)
-            if self._trailer_size > _MAX_LINE:
-                raise MalformedBody("suspiciously long trailer after chunked body")
-            return line == b"\r\n"
-        self._begin_chunk(line)
-        return False
-
-    def _begin_chunk(self, line: bytes) -> None:
-        if b"\r" in line[:-2]:
-            raise MalformedBody("invalid CR in chunked line")
-        size = _chunk_size(line.rstrip().partition(b";")[0])
-        # A sender of tiny chunks with long extensions makes us work for nothing; Go draws the same line.
-        self._excess = max(0, self._excess + len(line) - 16 - 2 * size)
-        if self._excess > _MAX_EXCESS:
-            raise MalformedBody("chunked encoding contains too much non-data")
-        if size:
-            self._remaining = size + 2
-        else:
-            self._in_trailer = True
-
-
-def _chunk_size(digits: bytes) -> int:
-    if not digits:
-        raise MalformedBody("empty hex number for chunk length")
-    if digits[: _MAX_DIGITS + 1].strip(b"0123456789abcdefABCDEF"):
-        raise MalformedBody("invalid byte in chunk length")
-    if len(digits) > _MAX_DIGITS:
-        raise MalformedBody("http chunk length too large")
-    return int(digits, 16)
 
 
 class BodySource(Protocol):

@@ -84,6 +84,11 @@ class HeaderBlock:
         self.host_error: Refusal | None = None
 
 
+def is_host(text: bytes) -> bool:
+    """Whether this may stand in a Host header."""
+    return _HOST(text) is not None
+
+
 def parse_request_line(line: bytes) -> RequestLine:
     """Take `METHOD target HTTP/1.x` apart, or raise Refusal. Controllers ask the same again and again: cached."""
     known = _known_lines.get(line)

@@ -11,14 +11,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pilothouse.net.http1 import HttpProtocol
+from pilothouse.net.exchange import Exchange
+from pilothouse.net.http1.connection import Http1Connection
+from pilothouse.net.http2.connection import Http2Connection
+from pilothouse.net.http2.settings import Http2Options
 from pilothouse.net.messages import Connection, Handler, Request
 from pilothouse.net.request_body import RequestBody
 from pilothouse.net.request_head import HeaderBlock, RequestLine
+from pilothouse.net.strangers import Strangers, affordable
+from pilothouse.net.turns import BodyTurns, WriteTurns
 
 logger = logging.getLogger(__name__)
 
 _READ_SIZE = 256 * 1024
+
+ServedConnection = Http1Connection | Http2Connection
 
 RequestFactory = Callable[[Connection, RequestLine, HeaderBlock, bool, RequestBody | None], Request]
 
@@ -46,65 +53,62 @@ class HttpServer:
         *,
         request_type: RequestFactory = Request,
         limits: Limits | None = None,
+        http2: Http2Options | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self.handler = handler
         self.request_type = request_type
         self.limits = limits or Limits()
+        self.http2 = http2 or Http2Options()
         self.loop = loop or asyncio.get_running_loop()
         self.now = self.loop.time()  # as of the last sweep: good enough for idle times
         self.read_buffer = memoryview(bytearray(_READ_SIZE))
+        self.turns = WriteTurns()
+        self.body_turns = BodyTurns(self.loop)
         self.draining = False
         self._closing = False
-        self.connections: dict[HttpProtocol, None] = {}  # oldest first
-        self.upgraded: dict[HttpProtocol, None] = {}
-        self.tasks: dict[asyncio.Task[Any], HttpProtocol] = {}
-        self._unauthenticated: dict[HttpProtocol, None] = {}  # oldest first; may lag behind `authenticated`
+        self.connections: dict[ServedConnection, None] = {}  # oldest first
+        self.upgraded: dict[ServedConnection, None] = {}
+        self.tasks: dict[asyncio.Task[Any], Exchange] = {}
+        self._strangers: Strangers[ServedConnection] = Strangers(affordable(self.limits.unauthenticated_connections))
         self._next_sweep = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
 
-    def protocol(self) -> HttpProtocol:
-        """A protocol for a new connection (the factory to give to the loop)."""
-        return HttpProtocol(self)
+    def protocol(self, agreed: str | None = None) -> ServedConnection:
+        """A protocol for a new connection (the factory to give to the loop), as ``agreed`` on with the client."""
+        return Http2Connection(self) if agreed == "h2" else Http1Connection(self)
 
     # Connections
 
-    def admit(self, protocol: HttpProtocol) -> bool:
-        """Register a new connection; False when there are too many strangers and none of them is idle."""
+    def admit(self, protocol: ServedConnection) -> None:
+        """Register a new connection; if there are too many strangers, another goes for it."""
         if self._timer is None:
             self._schedule(self.loop.time() + self.limits.sweep_interval)
-        if len(self._unauthenticated) >= self.limits.unauthenticated_connections and not self._make_room():
-            return False
+        while (stranger := self._strangers.surplus(_may_go)) is not None:
+            self._strangers.discard(stranger)
+            if not stranger.connection.authenticated:
+                stranger.abort()
+        self._strangers.add(protocol, protocol.connection.peer[0])
         self.connections[protocol] = None
-        self._unauthenticated[protocol] = None
-        return True
 
-    def _make_room(self) -> bool:
-        known = []
-        evicted = None
-        for protocol in self._unauthenticated:
-            if protocol.connection.authenticated:
-                known.append(protocol)
-            elif protocol.idle:
-                evicted = protocol
-            if evicted or known:
-                break
-        for protocol in known:
-            del self._unauthenticated[protocol]
-        if evicted is not None:
-            del self._unauthenticated[evicted]
-            evicted.abort()
-        return bool(known) or evicted is not None
+    def shed_stranger(self) -> bool:
+        """Drop a connection of somebody unknown; False if there is none."""
+        while (stranger := self._strangers.oldest(_may_go)) is not None:
+            self._strangers.discard(stranger)
+            if not stranger.connection.authenticated:
+                stranger.abort()
+                return True
+        return False
 
-    def forget(self, protocol: HttpProtocol) -> None:
+    def forget(self, protocol: ServedConnection) -> None:
         """The connection is gone."""
         self.connections.pop(protocol, None)
         self.upgraded.pop(protocol, None)
-        self._unauthenticated.pop(protocol, None)
+        self._strangers.discard(protocol)
         self._check_empty()
 
-    def hand_over(self, protocol: HttpProtocol) -> None:
+    def hand_over(self, protocol: ServedConnection) -> None:
         """The connection goes on as something other than HTTP."""
         self.forget(protocol)
         self.upgraded[protocol] = None
@@ -113,9 +117,9 @@ class HttpServer:
 
     # Suspended handlers
 
-    def suspended(self, task: asyncio.Task[Any], protocol: HttpProtocol, deadline: float | None) -> None:
+    def suspended(self, task: asyncio.Task[Any], exchange: Exchange, deadline: float | None) -> None:
         """A handler has to wait: keep its task, and mind its deadline."""
-        self.tasks[task] = protocol
+        self.tasks[task] = exchange
         task.add_done_callback(self._task_done)
         if deadline is not None and deadline < self._next_sweep:
             self._schedule(deadline)
@@ -130,12 +134,12 @@ class HttpServer:
         """Enforce every time-out that is due."""
         now = self.now = self.loop.time()
         upcoming = now + self.limits.sweep_interval
-        for task, protocol in list(self.tasks.items()):
-            deadline = protocol.deadline(task)
+        for task, exchange in list(self.tasks.items()):
+            deadline = exchange.deadline(task)
             if deadline is None:
                 continue
             if deadline <= now:
-                protocol.time_out(task)
+                exchange.time_out(task)
             elif deadline < upcoming:
                 upcoming = deadline
         for protocol in list(self.connections):
@@ -154,7 +158,7 @@ class HttpServer:
         """Finish what is under way, accept no further requests: answers say `Connection: close`, idle ones close."""
         self.draining = True
         for protocol in list(self.connections):
-            protocol.close_if_idle()
+            protocol.drain()
         for protocol in list(self.upgraded):
             protocol.drain_upgraded()
 
@@ -196,3 +200,8 @@ class HttpServer:
             if not self._empty.done():
                 self._empty.set_result(None)
             self._empty = None
+
+
+def _may_go(stranger: ServedConnection) -> bool:
+    """Nothing is lost with it; or it is no stranger any more, and only its entry goes."""
+    return stranger.idle or stranger.connection.authenticated

@@ -41,6 +41,7 @@ class TlsFiles:
     sni: tuple[SniCertificate, ...] = ()
     min_version: str = "VersionTLS12"
     cipher_suites: tuple[str, ...] = ()
+    protocols: tuple[str, ...] = ("h2", "http/1.1")  # offered, best first
 
     def paths(self) -> list[str]:
         """Every file whose change matters."""
@@ -104,7 +105,7 @@ def _one_context(files: TlsFiles, cert_file: str, key_file: str) -> ssl.SSLConte
     context.minimum_version = VERSIONS[files.min_version]
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     context.load_cert_chain(cert_file, key_file)
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols(files.protocols)
     if ciphers := openssl_ciphers(files.cipher_suites):
         context.set_ciphers(ciphers)
     for path in files.client_ca_files:

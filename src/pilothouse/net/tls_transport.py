@@ -39,10 +39,14 @@ class Session:
 
     __slots__ = ("incoming", "outgoing", "sock", "tls")
 
-    def __init__(self, sock: socket.socket, context: ssl.SSLContext) -> None:
+    def __init__(self, sock: socket.socket, context: ssl.SSLContext, server_name: str | None = None) -> None:
+        """With the name of a server, we are its client. Raises ValueError for a name that is none."""
         self.sock = sock
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
+        is_server = server_name is None
+        self.tls = context.wrap_bio(
+            self.incoming, self.outgoing, server_side=is_server, server_hostname=server_name or None
+        )
 
     def answer(self) -> None:
         """Send what the protocol of TLS wants to say, to a client that has room for these few kilobytes or is gone."""
@@ -197,26 +201,29 @@ class TlsTransport(asyncio.Transport):
             self._end_input()
 
     def _decrypt(self) -> None:
-        incoming, protocol, read = self._session.incoming, self._protocol, self._tls.read
+        incoming = self._session.incoming
         while self._reading and not self._closing and (incoming.pending or self._tls.pending()):
             try:
-                count = read(_RECORD, protocol.get_buffer(_RECORD))
+                count = self._deliver()
             except ssl.SSLWantReadError:
                 break
-            except OSError as error:
+            except Exception as error:
+                if not isinstance(error, OSError):
+                    logger.exception("a connection failed over its input")
                 self._vanish(error)
                 return
             if not count:
                 self._end_input()
                 return
-            try:
-                protocol.buffer_updated(count)
-            except Exception as error:
-                logger.exception("a connection failed over its input")
-                self._vanish(error)
-                return
         if self._outgoing.pending and not self._closing:
             self._send(self._outgoing.read())  # what the protocol of TLS wants to say
+
+    def _deliver(self) -> int:
+        """Hand a piece of input to the protocol: its length, 0 at the end. Raises what TLS or the protocol raise."""
+        count: int = self._tls.read(_RECORD, self._protocol.get_buffer(_RECORD))
+        if count:
+            self._protocol.buffer_updated(count)
+        return count
 
     def _end_input(self) -> None:
         self._input_ended = True

@@ -1,7 +1,7 @@
 """gRPC calls with one message there and one back, to a service on a Unix socket.
 
 For plug-ins that run beside the server: key management, external signers of tokens. ``grpcio`` is loaded with the
-first call. Failures carry the code by its Go name, as the original's messages and metrics show it.
+first call. Failures carry the code by its Go name, as kube-apiserver's messages and metrics show it.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from wsproto.connection import Connection, ConnectionState, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 from wsproto.frame_protocol import CloseReason, Opcode
 
+from pilothouse.net.framing import Framing
 from pilothouse.net.messages import Request, Upgraded
 from pilothouse.net.request_body import ClientDisconnected
 from pilothouse.net.writing import WriteGate
@@ -90,6 +91,9 @@ def frame_text(payload: bytes) -> bytes:
 def frame_binary(payload: bytes) -> bytes:
     """One binary message."""
     return _frame(Opcode.BINARY, payload)
+
+
+TEXT: Final = Framing("websocket text", frame_text)
 
 
 def _frame(opcode: int, payload: bytes) -> bytes:

@@ -6,13 +6,24 @@ Neither holds more than one batch beyond the transport's own buffer: both stop w
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
 
+from pilothouse.net.framing import CHUNKED, UNFRAMED, Framing, chunk
 from pilothouse.net.request_body import ClientDisconnected
 
 # Small enough that the copies made on the way (joined, encrypted) are reused heap memory. Measured over TLS: larger
-# batches go through mmap and cost up to half the throughput in page faults.
+# batches go through mmap and cost up to half the throughput in page errors.
 BATCH = 60 * 1024
-_BATCHES_PER_TURN = 16
+
+
+class Outlet(Protocol):
+    """Where bytes leave: a transport, or what acts as one for a part of a connection."""
+
+    def write(self, data: bytes, /) -> None: ...
+
+    def is_closing(self) -> bool: ...
+
+    def get_write_buffer_size(self) -> int: ...
 
 
 class WriteGate:
@@ -20,7 +31,7 @@ class WriteGate:
 
     __slots__ = ("_waiter", "closed", "on_open", "paused", "transport")
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: Outlet) -> None:
         self.transport = transport
         self.paused = False
         self.closed = False
@@ -38,7 +49,7 @@ class WriteGate:
         self.closed = True
         self._notify()
 
-    def way_out(self) -> asyncio.Transport | None:
+    def way_out(self) -> Outlet | None:
         """The transport, if it accepts more right now."""
         transport = self.transport
         return None if self.paused or self.closed or transport.is_closing() else transport
@@ -76,22 +87,28 @@ def _settle(waiter: asyncio.Future[bool], opened: bool) -> None:
         waiter.set_result(opened)
 
 
+class Turns(Protocol):
+    """Who says when the next batch may be written: the loop, or something fairer."""
+
+    def call_soon(self, write: Callable[[], object], /) -> object: ...
+
+
 class PartsSender:
     """Writes head and parts in batches without a Task of its own; `done(None)` or `done(error)` is called once."""
 
-    __slots__ = ("_batch", "_done", "_gate", "_loop", "_parts", "_remaining", "_size")
+    __slots__ = ("_batch", "_done", "_gate", "_parts", "_remaining", "_size", "_turns")
 
     def __init__(
         self,
         gate: WriteGate,
-        loop: asyncio.AbstractEventLoop,
+        turns: Turns,
         head: bytes,
         parts: Iterable[bytes],
         length: int,
         done: Callable[[Exception | None], None],
     ) -> None:
         self._gate = gate
-        self._loop = loop
+        self._turns = turns
         self._batch = [head]
         self._size = 0
         self._parts: Iterator[bytes] = iter(parts)
@@ -99,22 +116,24 @@ class PartsSender:
         self._done = done
 
     def run(self) -> None:
-        """Send until the transport pauses or a turn's share is sent, then arrange to be called again."""
+        """Send a batch, unless the transport is paused, then arrange to be called again.
+
+        One batch a turn of the loop: however many long bodies are on their way, short answers overtake them.
+        """
         gate = self._gate
         gate.on_open = None
-        for _ in range(_BATCHES_PER_TURN):
-            if gate.closed or gate.transport.is_closing():
-                return self._done(ClientDisconnected("client disconnected"))
-            if gate.paused:
-                gate.on_open = self.run
-                return None
-            try:
-                more = self._send_batch()
-            except Exception as error:
-                return self._done(error)
-            if not more:
-                return self._done(None)
-        self._loop.call_soon(self.run)
+        if gate.closed or gate.transport.is_closing():
+            return self._done(ClientDisconnected("client disconnected"))
+        if gate.paused:
+            gate.on_open = self.run
+            return None
+        try:
+            more = self._send_batch()
+        except Exception as error:
+            return self._done(error)
+        if not more:
+            return self._done(None)
+        self._turns.call_soon(self.run)
         return None
 
     def _send_batch(self) -> bool:
@@ -135,16 +154,6 @@ class PartsSender:
         self._batch = []
         self._gate.transport.write(b"".join(batch))
         return True
-
-
-def chunk(data: bytes) -> bytes:
-    """A piece of a chunked body, framed; made once, it may go to many clients."""
-    return b"%x\r\n%b\r\n" % (len(data), data)
-
-
-def unframed(data: bytes) -> bytes:
-    """A piece of a body that ends with its connection."""
-    return data
 
 
 class BodyWriter:
@@ -180,9 +189,9 @@ class BodyWriter:
             self._loop.call_soon(self._turn)
 
     @property
-    def framing(self) -> Callable[[bytes], bytes]:
+    def framing(self) -> Framing:
         """What `write_frames` wants done to pieces of the body."""
-        return chunk if self._chunked else unframed
+        return CHUNKED if self._chunked else UNFRAMED
 
     def open_gate(self) -> WriteGate:
         """Hand everything to the transport now, so that frames may be written to it directly from here on."""

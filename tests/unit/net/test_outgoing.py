@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from pilothouse.net import outgoing
 from pilothouse.net.eager import start
-from pilothouse.net.outgoing import Answer, OutgoingClient, OutgoingError, Tls
+from pilothouse.net.outgoing import Answer, OutgoingClient, OutgoingError
 
 
 class PlainServer:
@@ -140,14 +139,3 @@ async def test_it_works_outside_of_tasks(server: PlainServer, client: OutgoingCl
     call: Any = client.post(f"http://127.0.0.1:{server.port}/", b"")
     loop.call_soon(lambda: start(call, loop, answer.set_result, answer.set_exception))
     assert (await answer).status == 200
-
-
-async def test_pools_are_shared_and_bounded(
-    server: PlainServer, client: OutgoingClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(outgoing, "_MAX_POOLS", 2)
-    url = f"http://127.0.0.1:{server.port}/"
-    for name in ("a", "b", "a", "c"):
-        await client.post(url, b"", tls=Tls(server_name=name, insecure=True))
-    assert [tls.server_name for tls in client._pools] == ["a", "c"]
-    assert server.connections == 3

@@ -140,23 +140,41 @@ async def test_strangers_make_room_for_newcomers(serve: Any) -> None:
         assert (await client.answer())[1] == b"ok"
 
 
-async def test_busy_strangers_keep_newcomers_out(serve: Any) -> None:
-    gate = asyncio.Event()
-
-    async def handler(_: Request) -> Response:
-        await gate.wait()
+async def test_the_oldest_goes_where_all_strangers_are_busy(serve: Any) -> None:
+    async def handler(request: Request) -> Response:
+        if request.path == "/wait":
+            await asyncio.Event().wait()
         return Response(200, b"ok")
 
-    running = await serve(handler, limits=Limits(unauthenticated_connections=1))
-    first = await running.dial()
-    first.send(GET)
-    await until(lambda: running.server.tasks)
-    second = await running.dial()
+    running = await serve(handler, limits=Limits(unauthenticated_connections=2))
+    busy = [await running.dial() for _ in range(2)]
+    for client in busy:
+        client.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+    await until(lambda: len(running.server.tasks) == 2)
+    newcomer = await running.dial()
+    newcomer.send(GET)
+    assert (await newcomer.answer())[1] == b"ok"
     with pytest.raises(ConnectionResetError):
-        assert await second.rest() == b""
+        assert await busy[0].rest() == b""
         raise ConnectionResetError
-    gate.set()
-    assert (await first.answer())[1] == b"ok"
+    await until(lambda: len(running.server.tasks) == 1)
+
+
+async def test_a_stranger_can_be_shed(serve: Any) -> None:
+    async def handler(request: Request) -> Response:
+        request.connection.authenticated = request.path == "/login"
+        return Response(200, b"ok")
+
+    running = await serve(handler)
+    known, stranger = await running.dial(), await running.dial()
+    known.send(b"GET /login HTTP/1.1\r\nHost: x\r\n\r\n")
+    stranger.send(GET)
+    await known.answer()
+    await stranger.answer()
+    assert running.server.shed_stranger()
+    assert not running.server.shed_stranger()
+    known.send(GET)
+    assert (await known.answer())[1] == b"ok"
 
 
 async def test_draining(serve: Any) -> None:

@@ -4,6 +4,7 @@ import os
 import socket
 import ssl
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +67,15 @@ async def test_an_untrusted_client_certificate_does_not_fail_the_handshake(
     assert await ask(running, trusting(authority, pair)) == b"1 https " + der
 
 
-async def test_alpn_offers_http_1_1_only(serve: Any, serving: TlsFiles, authority: Any) -> None:
-    running = await serve(who, ServerTls(serving).context)
+@pytest.mark.parametrize(("offered", "agreed"), [(("h2", "http/1.1"), "h2"), (("http/1.1",), "http/1.1")])
+async def test_alpn_agrees_on_the_best_offered(
+    serve: Any, serving: TlsFiles, authority: Any, offered: tuple[str, ...], agreed: str
+) -> None:
+    running = await serve(who, ServerTls(replace(serving, protocols=offered)).context)
     context = trusting(authority)
     context.set_alpn_protocols(["h2", "http/1.1"])
     client = await running.dial(ssl=context, server_hostname="127.0.0.1")
-    assert client.writer.get_extra_info("ssl_object").selected_alpn_protocol() == "http/1.1"
+    assert client.writer.get_extra_info("ssl_object").selected_alpn_protocol() == agreed
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ async def test_frames_leave_in_order_behind_the_head(
             way_out = writer.open_gate().way_out() if (number == 0) is directly_first else writer
             assert way_out is not None
             write = way_out.write_frames if isinstance(way_out, BodyWriter) else way_out.write
-            write(writer.framing(word))
+            write(writer.framing.frame(word))
 
     async def handler(_: Request) -> Response:
         return Response(stream=stream)

@@ -4,6 +4,8 @@ import time
 from email.utils import formatdate
 from http import HTTPStatus
 
+from pilothouse.net.messages import UnsafeHeader
+
 REASONS = {int(status): status.phrase.encode() for status in HTTPStatus}
 # Go's words where they differ from Python's.
 REASONS.update(
@@ -20,10 +22,6 @@ REASONS.update(
 _PREFIXES: dict[tuple[int, int, bytes], tuple[bytes, bool]] = {}
 _MAX_PREFIXES = 1024
 _join_pair = b": ".join
-
-
-class UnsafeHeader(ValueError):
-    """A response header contains a line break."""
 
 
 class DateLine:

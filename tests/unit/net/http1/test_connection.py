@@ -524,3 +524,21 @@ async def _settled(running: Any) -> list[Any]:
     for _ in range(200):
         await asyncio.sleep(0)
     return list(running.server.connections)
+
+
+async def test_requests_wait_while_nobody_reads_the_answers(serve: Any) -> None:
+    asked = 0
+
+    async def handler(request: Request) -> Response:
+        nonlocal asked
+        asked += request.path == "/many"
+        return Response(200, b"x" * 100_000)
+
+    running = await serve(handler)
+    deaf, other = await running.dial(), await running.dial()
+    deaf.writer.transport.pause_reading()
+    deaf.send(b"GET /many HTTP/1.1\r\nHost: x\r\n\r\n" * 1000)
+    for _ in range(300):  # turns in which a thousand could have been answered
+        other.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await other.answer()
+    assert 0 < asked < 500

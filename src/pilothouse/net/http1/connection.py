@@ -1,49 +1,44 @@
-"""One HTTP/1.x connection: bytes in, requests to the handler, answers out in order.
+"""One HTTP/1.x connection: bytes in, exchanges one after the other, answers out in order.
 
-    buffer_updated -> _input -> head -> body decoder -> handler -> answer -> next request in _input
+    buffer_updated -> _input -> head -> body decoder -> Exchange -> answer -> next request in _input
 
 One request at a time: bytes of later (pipelined) requests wait in `_input`, and beyond `_INPUT_HIGH` the socket is
-not read.  The handler is stepped from `buffer_updated` itself (see eager.py), so an answer that needs no waiting is
-written in the same turn of the loop and without a Task.
+not read.  Nor is a further request looked at while the client does not read the answers it has: whatever is sent, a
+connection holds one answer's share of output and one share of input.  A turn of the loop serves a few pipelined
+requests and leaves the rest to the next.
 
 After an upgrade the connection stays here, but all that happens to it is told to `_upgraded`.
 
 Input state:   `_decoder` is set while the body of the current request is arriving.
-Request state: `_request` is set from the complete head until the answer is complete.
+Request state: `_exchange` is set from the complete head until the answer is complete.
 The next head is looked at only when both are None.  `_closing` ends the conversation: input is dropped from then on.
 """
 
 import asyncio
-import logging
-from collections.abc import Awaitable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, cast
 
-from pilothouse.net import eager, response_head
-from pilothouse.net.head_reader import HeadReader
+from pilothouse.net.exchange import Exchange
+from pilothouse.net.http1 import response_head
+from pilothouse.net.http1.body_decoder import ChunkedDecoder, Decoder, LengthDecoder
+from pilothouse.net.http1.head_reader import HeadReader
 from pilothouse.net.messages import Connection, Request, Response, Upgraded
-from pilothouse.net.request_body import (
-    ChunkedDecoder,
-    ClientDisconnected,
-    Decoder,
-    LengthDecoder,
-    MalformedBody,
-    RequestBody,
-)
+from pilothouse.net.request_body import MalformedBody, RequestBody
 from pilothouse.net.request_head import HeaderBlock, Refusal, RequestLine
-from pilothouse.net.writing import BodyWriter, PartsSender, WriteGate
+from pilothouse.net.writing import BATCH, BodyWriter, PartsSender, WriteGate
 
 if TYPE_CHECKING:
     from pilothouse.net.server import HttpServer
 
-logger = logging.getLogger(__name__)
-
 _INPUT_HIGH = 256 * 1024
 _ONE_WRITE = 32 * 1024  # up to here, copying the body behind its head is cheaper than a second TLS record
+_AT_ONCE = 256 * 1024  # up to here, a body is handed to the transport whole; larger ones go at the pace of the client
 _AWAITED_BODY = 256 * 1024  # bodies up to here are awaited before the handler starts
 _DISCARD_LIMIT = 256 * 1024  # how much of an unread body is skipped to keep the connection
+_REQUESTS_A_TURN = 8
 
 
-class HttpProtocol(asyncio.BufferedProtocol):
+class Http1Connection(asyncio.BufferedProtocol):
     """The server's side of one connection."""
 
     __slots__ = (
@@ -52,6 +47,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         "_closing",
         "_decoder",
         "_discarded",
+        "_exchange",
         "_expects_continue",
         "_gate",
         "_input",
@@ -59,11 +55,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
         "_partial",
         "_processing",
         "_reading_paused",
-        "_request",
         "_since",
-        "_task",
+        "_turn_due",
         "_upgraded",
-        "_writer",
         "connection",
         "server",
         "transport",
@@ -82,11 +76,10 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._discarded = 0
         self._expects_continue = False
         self._awaiting_body = False
-        self._request: Request | None = None
+        self._exchange: Exchange | None = None
         self._keep_alive = True
-        self._task: asyncio.Task[object] | None = None
         self._upgraded: asyncio.Protocol | None = None
-        self._writer: BodyWriter | None = None
+        self._turn_due = False  # further requests are taken up in the next turn of the loop
         self._processing = False
         self._reading_paused = False
         self._closing = False
@@ -97,9 +90,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self._gate = WriteGate(self.transport)
-        self.connection = Connection(self.transport)
-        if not self.server.admit(self):
-            self.abort()
+        self.connection = Connection(self.transport, self.server.turns)
+        self.server.admit(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         # Filled and emptied within one callback, so all connections share it. (A plain Protocol over TLS costs an
@@ -116,7 +108,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._receive_body(data)
         else:
             self._input.feed(data)
-            if self._request is not None:
+            if self._exchange is not None or self._turn_due or self._gate.paused:
                 if self._input.pending > _INPUT_HIGH:
                     self._pause_reading()
                 return
@@ -126,7 +118,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if self._upgraded is not None:
             return bool(self._upgraded.eof_received())
         # As in Go, a client that half-closes while its handler waits is taken for gone; an answer on its way goes on.
-        sending = self._request is not None and self._task is None and self._decoder is None
+        exchange = self._exchange
+        sending = exchange is not None and not exchange.waiting and self._decoder is None
         self._keep_alive = False
         return sending and self.connection.scheme == "http"
 
@@ -135,17 +128,10 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._input.take()
         self._decoder = None
         self.server.forget(self)
-        request, body, task, writer = self._request, self._body, self._task, self._writer
-        self._request = None
-        if body is not None:
-            body.fail(ClientDisconnected("client disconnected"))
-        if writer is not None:
-            writer.close()
-        if request is not None:
-            request.note_disconnect()
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.lose()
         self._gate.close()
-        if task is not None:
-            task.cancel()
         if self._upgraded is not None:
             self._upgraded.connection_lost(exc)
 
@@ -158,27 +144,43 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._gate.open()
         if self._upgraded is not None:
             self._upgraded.resume_writing()
+        elif self._exchange is None and not self._closing:
+            self._resume_reading()
+            self._process()
 
     # Input
 
     def _process(self) -> None:
         # Answers that complete at once bring us back here from within; the loop then simply goes on.
-        if self._processing:
+        if self._processing or self._turn_due:
             return
         self._processing = True
-        reader = self._input
+        reader, left = self._input, _REQUESTS_A_TURN
         try:
-            while reader.data and self._request is None and self._decoder is None and not self._closing:
+            while reader.data and self._exchange is None and self._decoder is None and not self._closing:
+                if self._gate.paused:
+                    break
+                if not left:
+                    self._turn_due = True
+                    self.server.loop.call_soon(self._next_turn)
+                    break
                 head = reader.next_head()
                 if head is None:
                     self._note_partial_head()
                     break
+                left -= 1
                 self._partial = False
                 self._begin(*head)
         except Refusal as refusal:
             self._refuse(refusal)
         finally:
             self._processing = False
+
+    def _next_turn(self) -> None:
+        self._turn_due = False
+        if self._exchange is None and not self._closing and not self._gate.paused:
+            self._resume_reading()
+            self._process()
 
     def _note_partial_head(self) -> None:
         if not self._partial:
@@ -189,8 +191,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
         server = self.server
         if headers.plain and line.minor:
             self._keep_alive = keep_alive = not headers.close
-            request = self._request = server.request_type(self.connection, line, headers, keep_alive, None)
-            self._start(request)
+            request = server.request_type(self.connection, line, headers, keep_alive, None)
+            exchange = self._exchange = Exchange(server, self, request, None)
+            exchange.start()
         else:
             self._begin_special(line, headers)
 
@@ -216,26 +219,26 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._expects_continue = modern and headers.expect == b"100-continue"
         self._body = body
         self._keep_alive = keep_alive
-        request = self._request = self.server.request_type(self.connection, line, headers, keep_alive, body)
+        request = self.server.request_type(self.connection, line, headers, keep_alive, body)
+        exchange = self._exchange = Exchange(self.server, self, request, body)
         if headers.expect and headers.expect != b"100-continue":
             self._keep_alive = False
-            return self._end_with(Response(417, b"", b""))
+            return exchange.answer(Response(417, b"", b""))
         if body is None:
-            return self._start(request)
-        return self._begin_body(request)
+            return exchange.start()
+        return self._begin_body(exchange, body)
 
-    def _begin_body(self, request: Request) -> None:
-        body = cast(RequestBody, self._body)
+    def _begin_body(self, exchange: Exchange, body: RequestBody) -> None:
         if self._input.pending:
             self._receive_body(self._input.take(), starting=True)
-        if self._request is not request:
+        if self._exchange is not exchange:
             return
         late = not body.complete and body.length is not None and body.length <= _AWAITED_BODY
         if late and not self._expects_continue:
             self._awaiting_body = True
             self._since = self.server.now
         else:
-            self._start(request)
+            exchange.start()
 
     def _receive_body(self, data: bytes, starting: bool = False) -> None:
         decoder, body = cast(Decoder, self._decoder), self._body
@@ -255,7 +258,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         body.feed(payload, rest is not None)
         if self._awaiting_body and body.complete:
             self._awaiting_body = False
-            self._start(cast(Request, self._request))
+            cast(Exchange, self._exchange).start()
         elif body.congested and rest is None and not starting:
             self._pause_reading()
 
@@ -265,7 +268,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._closing = True
         if self._body is not None:
             self._body.fail(error)
-        if self._request is None:
+        if self._exchange is None:
             self._hang_up()
 
     def continue_reading(self) -> None:
@@ -286,57 +289,10 @@ class HttpProtocol(asyncio.BufferedProtocol):
             if not self.transport.is_closing():
                 self.transport.resume_reading()
 
-    # Handling
-
-    def _start(self, request: Request) -> None:
-        server = self.server
-        task = eager.start(server.handler(request), server.loop, self._end_with, self._handler_failed)
-        if task is not None:
-            self._task = task
-            server.suspended(task, self, request.deadline)
-
-    def _handler_failed(self, error: BaseException) -> None:
-        self._task = None
-        request = self._request
-        if request is None:
-            return
-        self._keep_alive = False
-        if request.timed_out and isinstance(error, asyncio.CancelledError):
-            self._end_with(Response(504, b"Gateway Timeout\n", b"text/plain; charset=utf-8"))
-        elif isinstance(error, MalformedBody):
-            self._end_with(Response(400, b"400 Bad Request", b"text/plain; charset=utf-8"))
-        elif isinstance(error, asyncio.CancelledError | ClientDisconnected):
-            self.abort()
-        else:
-            logger.error("handler failed: %s %r", request.method, request.path, exc_info=error)
-            self._end_with(Response(500, b"Internal Server Error\n", b"text/plain; charset=utf-8"))
-
     # Answering
 
-    def _end_with(self, response: Response) -> None:
-        """Answer the current request."""
-        self._task = None
-        request = self._request
-        if request is None:  # the client has gone
-            return
-        try:
-            if response.close:
-                self._keep_alive = False
-            if response.upgrade is not None:
-                self._upgrade(response)
-            elif response.stream is not None:
-                self._answer_stream(request, response)
-            elif response.parts is not None:
-                self._answer_parts(request, response)
-            else:
-                self._answer(request, response)
-        except response_head.UnsafeHeader as error:
-            logger.error("%s: %s %r", error, request.method, request.path)
-            self._keep_alive = False
-            self._answer(request, Response(500, b"Internal Server Error\n", b"text/plain; charset=utf-8"))
-        except Exception:
-            logger.exception("answer not sent: %s %r", request.method, request.path)
-            self.abort()
+    def close_after_answer(self) -> None:
+        self._keep_alive = False
 
     def _head(self, request: Request, response: Response, framing: bytes) -> bytes:
         return b"".join(
@@ -363,7 +319,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if self.server.draining or self._expects_continue or long_rest:
             self._keep_alive = False
 
-    def _answer(self, request: Request, response: Response) -> None:
+    def send_whole(self, request: Request, response: Response) -> None:
         body = response.body
         prefix, may_have_body = response_head.prefix(request.http_minor, response.status, response.content_type)
         if may_have_body:
@@ -381,68 +337,51 @@ class HttpProtocol(asyncio.BufferedProtocol):
             head, body = self._head(request, response, b""), b""
         if len(body) <= _ONE_WRITE:
             self.transport.write(head + body)
-        else:
+        elif len(body) <= _AT_ONCE:
             self.transport.writelines([head, body])
-        self._finish()
+        else:
+            PartsSender(self._gate, self.server.body_turns, head, _slices(body), len(body), self._whole_sent).run()
+            return
+        self.finish()
 
-    def _answer_parts(self, request: Request, response: Response) -> None:
+    def _whole_sent(self, error: Exception | None) -> None:
+        if error is None:
+            self.finish()
+        else:
+            self.abort()
+
+    def send_parts(self, request: Request, response: Response, done: Callable[[Exception | None], None]) -> None:
         head = self._head(request, response, b"Content-Length: %d\r\n" % response.length)
         if request.method == "HEAD" or response.parts is None:
             self.transport.write(head)
-            return self._finish()
-        return PartsSender(self._gate, self.server.loop, head, response.parts, response.length, self._parts_sent).run()
+            self.finish()
+        else:
+            PartsSender(self._gate, self.server.body_turns, head, response.parts, response.length, done).run()
 
-    def _parts_sent(self, error: Exception | None) -> None:
-        if error is None:
-            self._finish()
-        elif self._request is not None:
-            logger.error("answer broken off: %s %r", self._request.method, self._request.path, exc_info=error)
-            self.abort()
-
-    def _answer_stream(self, request: Request, response: Response) -> None:
-        chunked = request.http_minor > 0
-        if not chunked:
+    def open_writer(self, request: Request, response: Response) -> BodyWriter | None:
+        chunked = request.http_minor > 0 and not response.length
+        if not chunked and not response.length:
             self._keep_alive = False
-        head = self._head(request, response, b"Transfer-Encoding: chunked\r\n" if chunked else b"")
-        if request.method == "HEAD" or response.stream is None:
+        framing = b"Transfer-Encoding: chunked\r\n" if chunked else b""
+        head = self._head(
+            request, response, b"Content-Length: %d\r\n" % response.length if response.length else framing
+        )
+        if request.method == "HEAD":
             self.transport.write(head)
-            return self._finish()
-        writer = self._writer = BodyWriter(self._gate, self.server.loop, head, chunked)
-        task = eager.start(_stream(response.stream(writer)), self.server.loop, self._stream_ended, self._stream_failed)
-        if task is not None:
-            self._task = task
-            self.server.suspended(task, self, request.deadline)
-        return None
+            self.finish()
+            return None
+        return BodyWriter(self._gate, self.server.loop, head, chunked)
 
-    def _stream_ended(self, _: None) -> None:
-        self._task = None
-        writer, self._writer = self._writer, None
-        if writer is not None and self._request is not None:
-            writer.finish()
-            self._finish()
-
-    def _stream_failed(self, error: BaseException) -> None:
-        self._task = None
-        writer, self._writer = self._writer, None
-        request = self._request
-        if request is None or writer is None:
-            return
-        if isinstance(error, ClientDisconnected):  # as good as gone, the handler says
-            self.abort()
-            return
-        if not isinstance(error, asyncio.CancelledError):
-            logger.error("stream failed: %s %r", request.method, request.path, exc_info=error)
-        writer.flush()
-        writer.close()
+    def break_off(self) -> None:
         # No last chunk: the client must be able to tell a broken stream from a finished one.
-        self._request = None
+        self._exchange = None
         self._hang_up()
 
-    def _upgrade(self, response: Response) -> None:
+    def switch_protocol(self, request: Request, response: Response) -> None:
         head = response_head.prefix(1, 101, b"")[0] + response_head.extra_lines(response.headers) + b"\r\n"
         leftover = self._input.take()
         self.transport.write(head)
-        self._request = self._body = None
+        self._exchange = self._body = None
         self._closing = True
         self._resume_reading()
         if response.upgrade is not None:
@@ -452,12 +391,17 @@ class HttpProtocol(asyncio.BufferedProtocol):
             if self._gate.paused:
                 protocol.pause_writing()
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         """The answer is written: on to the next request, or hang up."""
-        self._request = self._body = None
+        exchange, self._exchange, self._body = self._exchange, None, None
+        if exchange is not None:
+            exchange.over = True
         self._since = self.server.now
         if not self._keep_alive or self.server.draining:
             return self._hang_up()
+        if self._gate.paused:
+            self._pause_reading()
+            return None
         if self._reading_paused:
             self._resume_reading()
         return None if self._processing else self._process()
@@ -467,7 +411,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def _refuse(self, refusal: Refusal) -> None:
         text = f"HTTP/1.1 {refusal.status_line}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
         self.transport.write((text + refusal.text).encode())
-        self._request = None
+        self._exchange = None
         self._closing = True
         self._input.take()
         if refusal.status_line.startswith("431"):
@@ -511,35 +455,25 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self.drain_upgraded()
         self.transport.close()
 
-    def close_if_idle(self) -> None:
+    def drain(self) -> None:
+        """The server stops: close, now or after the answer under way."""
         if self.idle:
             self._hang_up()
 
     @property
     def idle(self) -> bool:
         """No request is being received or answered."""
-        return self._request is None and self._decoder is None
-
-    def deadline(self, task: asyncio.Task[object]) -> float | None:
-        """The deadline of the request that `task` works on; None if there is none or it has already passed."""
-        request = self._request
-        return request.deadline if request is not None and self._task is task and not request.timed_out else None
-
-    def time_out(self, task: asyncio.Task[object]) -> None:
-        """The deadline has passed: tell the handler by cancelling it."""
-        if self._request is not None:
-            self._request.timed_out = True
-            task.cancel()
+        return self._exchange is None and self._decoder is None
 
     def check_time(self, now: float) -> None:
         """Close when idle, or slow with a head, for too long; start a handler whose small body is late."""
         limits = self.server.limits
         waited = now - self._since
         if self._awaiting_body:
-            if waited > limits.body_grace and self._request is not None:
+            if waited > limits.body_grace and self._exchange is not None:
                 self._awaiting_body = False
-                self._start(self._request)
-        elif self._request is None:
+                self._exchange.start()
+        elif self._exchange is None:
             slow = self._partial or self._decoder is not None
             if slow and waited > limits.header_timeout:
                 self.abort()
@@ -547,5 +481,5 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 self._hang_up()
 
 
-async def _stream(awaitable: Awaitable[None]) -> None:
-    await awaitable
+def _slices(body: bytes) -> Iterator[bytes]:
+    return (body[at : at + BATCH] for at in range(0, len(body), BATCH))

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.net.request_body import ChunkedDecoder, LengthDecoder, MalformedBody
+from pilothouse.net.http1.body_decoder import ChunkedDecoder, LengthDecoder
+from pilothouse.net.request_body import MalformedBody
 
 
 def decode(decoder: ChunkedDecoder | LengthDecoder, pieces: list[bytes]) -> tuple[bytes, bytes | None]:

@@ -1,0 +1,360 @@
+"""One connection to another server: a request, its answer, and the next.
+
+Guarantees: what is sent is what was given, byte for byte. An answer's body is read no faster than it is taken
+(``RequestBody`` is the meeting point, as on the server's side). A connection belongs to one exchange until its
+``Reply`` is closed, which whoever holds it does; it is given back then, and only if both messages ended where their
+framing says and nothing came after. In every other case it is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import cast
+
+from pilothouse.net.client.head import MAX_HEAD, Headers, MalformedReply, ReplyHead, parse_head
+from pilothouse.net.dialing.failures import OutgoingError, explain_reading
+from pilothouse.net.framing import chunk
+from pilothouse.net.http1.body_decoder import ChunkedDecoder, Decoder, LengthDecoder
+from pilothouse.net.request_body import ClientDisconnected, MalformedBody, RequestBody
+from pilothouse.net.writing import WriteGate
+
+_join_pair = b": ".join
+
+
+@dataclass(slots=True)
+class Outbound:
+    """A request as it goes out. ``target`` and ``headers`` are sent as they are; framing is added to match the body."""
+
+    method: str
+    target: bytes
+    headers: Headers
+    body: bytes | AsyncIterator[bytes] = b""
+    length: int | None = None
+    """The length of a body that is an iterator; None to send it in chunks."""
+
+    @property
+    def can_be_repeated(self) -> bool:
+        """Whether it may go out again where a kept connection turns out to be dead."""
+        return isinstance(self.body, bytes) and self.method in ("GET", "HEAD", "OPTIONS")
+
+    def head(self) -> bytes:
+        """Request line and headers. Raises OutgoingError for a value that would break out of its line."""
+        block = b"\r\n".join(map(_join_pair, self.headers))
+        if b"\0" in block or len(block.splitlines()) != len(self.headers):
+            raise OutgoingError(f'net/http: invalid header field value for "{self._unsafe_name()}"')
+        lines = [b"%b %b HTTP/1.1" % (self.method.encode(), self.target), block]
+        if not isinstance(self.body, bytes):
+            lines.append(b"Transfer-Encoding: chunked" if self.length is None else b"Content-Length: %d" % self.length)
+        elif self.body or self.method in ("POST", "PUT", "PATCH"):
+            lines.append(b"Content-Length: %d" % len(self.body))
+        lines.append(b"\r\n")
+        return b"\r\n".join(lines)
+
+    def _unsafe_name(self) -> str:
+        for name, value in self.headers:
+            if b"\n" in value or b"\r" in value or b"\0" in value:
+                return name.decode("latin-1")
+        return ""
+
+
+class ConnectionEnded(OutgoingError):
+    """The other side hung up; ``untouched`` if it did so before it answered anything."""
+
+    def __init__(self, message: str, *, untouched: bool) -> None:
+        super().__init__(message)
+        self.untouched = untouched
+
+
+class ClientConnection(asyncio.Protocol):
+    """One connection. ``release`` is called when it can be used again.
+
+    ``_reply`` is the answer that is being awaited or received. Once it is complete the connection may serve others, and
+    whoever still holds that answer has no more say over the connection.
+    """
+
+    transport: asyncio.Transport
+    _gate: WriteGate
+
+    def __init__(self, release: Callable[[ClientConnection], None]) -> None:
+        self._release = release
+        self._buffer = b""
+        self._method = ""
+        self._head: asyncio.Future[Reply] | None = None
+        self._reply: Reply | None = None
+        self._decoder: Decoder | None = None
+        self._until_closed = False
+        self._reusable = True
+        self._pump: asyncio.Task[None] | None = None
+        self._paused = False
+        self.closed = False
+        self.idle_since = 0.0
+
+    # For the client
+
+    async def exchange(self, outbound: Outbound) -> Reply:
+        """Send a request and wait for the head of its answer. Raises OutgoingError."""
+        loop, sent = asyncio.get_running_loop(), outbound.head()
+        if self.closed:
+            raise ConnectionEnded("EOF", untouched=True)
+        self._method = outbound.method
+        self._reusable = True
+        head: asyncio.Future[Reply] = loop.create_future()
+        self._head = head
+        body = outbound.body
+        if isinstance(body, bytes):
+            self.transport.write(sent + body)
+        else:
+            self.transport.write(sent)
+            self._pump = loop.create_task(self._send_body(body, chunked=outbound.length is None))
+        try:
+            return await head
+        except BaseException:
+            if self._head is head or head.cancelled() or head.exception() is not None:
+                await self.abort()
+            else:
+                await head.result().abort()  # cancelled just when the answer came
+            raise
+
+    async def abort(self) -> None:
+        """Close at once."""
+        self.drop()
+        await self._end_pump()
+
+    def drop(self) -> None:
+        """Close at once, without waiting for anything."""
+        self.closed = True
+        self.transport.abort()
+        if self._pump is not None:
+            self._pump.cancel()
+
+    def carries(self, reply: Reply) -> bool:
+        """Whether an answer is still being received."""
+        return self._reply is reply
+
+    async def settle(self) -> None:
+        """The present answer is done with, though not complete."""
+        self._reply = None
+        await self.abort()
+
+    def hand_over(self, protocol: asyncio.Protocol) -> tuple[asyncio.Transport, bytes]:
+        """Give up the connection after a 101: it belongs to ``protocol``, and so do the bytes that came already."""
+        leftover, self._buffer = self._buffer, b""
+        self._reply = None
+        self.transport.set_protocol(protocol)
+        protocol.connection_made(self.transport)
+        if self._gate.paused:
+            protocol.pause_writing()
+        self.continue_reading()
+        return self.transport, leftover
+
+    async def _end_pump(self) -> None:
+        pump, self._pump = self._pump, None
+        if pump is not None:
+            pump.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await pump
+
+    async def _send_body(self, body: AsyncIterator[bytes], *, chunked: bool) -> None:
+        try:
+            async for piece in body:
+                if piece:
+                    self.transport.write(chunk(piece) if chunked else piece)
+                    await self._gate.wait()
+            if chunked:
+                self.transport.write(b"0\r\n\r\n")
+        except (ClientDisconnected, MalformedBody) as error:  # the one we send for has gone, or the other side has
+            self._fail(error if isinstance(error, MalformedBody) else ConnectionEnded("EOF", untouched=False))
+            self.transport.abort()
+
+    # Callbacks of the transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self._gate = WriteGate(self.transport)
+
+    def pause_writing(self) -> None:
+        self._gate.pause()
+
+    def resume_writing(self) -> None:
+        self._gate.open()
+
+    def data_received(self, data: bytes) -> None:
+        if self._decoder is not None or self._until_closed:
+            self._receive_body(data)
+            return
+        self._buffer += data
+        if self._head is None:
+            if self._reply is None:  # nobody asked for anything
+                self.closed = True
+                self.transport.abort()
+            return
+        try:
+            self._receive_head()
+        except MalformedReply as error:
+            self._fail(OutgoingError(str(error)))
+            self.transport.abort()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        self._gate.close()
+        reply = self._reply
+        if self._until_closed and exc is None and reply is not None:
+            self._until_closed = False
+            self._reply = None
+            reply.body.feed(b"", True)
+            return
+        words = "unexpected EOF" if self._buffer or reply is not None else explain_reading(exc)
+        self._fail(ConnectionEnded(words, untouched=not self._buffer and reply is None))
+
+    def _fail(self, error: Exception) -> None:
+        self.closed = True
+        head, self._head = self._head, None
+        reply, self._reply = self._reply, None
+        if head is not None and not head.done():
+            head.set_exception(error)
+        elif reply is not None:
+            reply.body.fail(error)
+
+    # Input
+
+    def _receive_head(self) -> None:
+        while True:
+            end = self._buffer.find(b"\r\n\r\n")
+            if end < 0 or end > MAX_HEAD:
+                if len(self._buffer) > MAX_HEAD:
+                    raise MalformedReply(f"net/http: server response headers exceeded {MAX_HEAD} bytes; aborted")
+                return
+            head = parse_head(self._buffer[:end])
+            self._buffer = self._buffer[end + 4 :]
+            if head.status >= 200 or head.status == 101:
+                break
+        waiting, self._head = self._head, None
+        reply = Reply(self, head, RequestBody(self, head.length))
+        if waiting is not None and not waiting.done():
+            waiting.set_result(reply)
+        self._reply = reply
+        self._begin_body(reply)
+
+    def _begin_body(self, reply: Reply) -> None:
+        head = reply.head
+        self._reusable = not head.close
+        if head.status == 101:
+            reply.body.feed(b"", True)
+            self._pause()
+            return
+        if self._method == "HEAD" or head.status in (204, 304) or (head.length == 0 and not head.chunked):
+            reply.body.feed(b"", True)
+            self._completed(self._buffer)
+            return
+        if head.chunked:
+            self._decoder = ChunkedDecoder()
+        elif head.length is not None:
+            self._decoder = LengthDecoder(head.length)
+        else:
+            self._until_closed = True
+            self._reusable = False
+        data, self._buffer = self._buffer, b""
+        if data:
+            self._receive_body(data)
+
+    def _receive_body(self, data: bytes) -> None:
+        if self._reply is None:
+            return  # given up
+        body = self._reply.body
+        if self._until_closed:
+            body.feed(data, False)
+        else:
+            assert self._decoder is not None
+            try:
+                payload, rest = self._decoder.feed(data)
+            except MalformedBody as error:
+                self._fail(OutgoingError(str(error)))
+                self.transport.abort()
+                return
+            body.feed(payload, rest is not None)
+            if rest is not None:
+                self._decoder = None
+                self._completed(rest)
+                return
+        if body.congested:
+            self._pause()
+
+    def _completed(self, rest: bytes) -> None:
+        """The answer is all here: the connection may serve the next request, if all is in order."""
+        self._buffer = b""
+        self._reply = None
+        sending = self._pump is not None and not self._pump.done()
+        if rest or not self._reusable or sending or self.closed:
+            self.closed = True
+            if self._pump is not None:
+                self._pump.cancel()
+            self.transport.close()
+            return
+        self._pump = None
+        self.continue_reading()
+        self._release(self)
+
+    def continue_reading(self) -> None:
+        """Let bytes flow."""
+        if self._paused:
+            self._paused = False
+            if not self.transport.is_closing():
+                self.transport.resume_reading()
+
+    def _pause(self) -> None:
+        if not self._paused and not self.transport.is_closing():
+            self._paused = True
+            self.transport.pause_reading()
+
+
+class Reply:
+    """An answer whose body may still be arriving. Closed by whoever got it."""
+
+    __slots__ = ("_connection", "body", "head")
+
+    def __init__(self, connection: ClientConnection, head: ReplyHead, body: RequestBody) -> None:
+        self._connection = connection
+        self.body = body
+        self.head = head
+
+    @property
+    def status(self) -> int:
+        return self.head.status
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the whole body is here."""
+        return self.body.complete
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body. Raises BodyTooLarge and OutgoingError."""
+        return await self.body.read(limit)
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it arrives. Raises OutgoingError where it breaks off."""
+        async for piece in self.body.pieces():
+            yield piece
+
+    def take_over(self, protocol: asyncio.Protocol) -> tuple[asyncio.Transport, bytes]:
+        """After a 101: the connection, from now on told to ``protocol``, and what came on it already."""
+        return self._connection.hand_over(protocol)
+
+    async def close(self) -> None:
+        """Done with this answer, however much of it was read: what is not complete is given up."""
+        if self._connection.carries(self):
+            await self._connection.settle()
+
+    async def abort(self) -> None:
+        """The same; for a 101 too, which is never complete."""
+        await self.close()
+
+    def drop(self) -> None:
+        """The same, at once."""
+        if self._connection.carries(self):
+            self._connection.drop()

@@ -1,0 +1,83 @@
+"""Why a request of our own failed, in the words of Go's client, which users search for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import ssl
+from typing import Final
+
+_WORDS: Final = {
+    errno.ECONNREFUSED: "connection refused",
+    errno.EHOSTUNREACH: "no route to host",
+    errno.ENETUNREACH: "network is unreachable",
+    errno.ETIMEDOUT: "connection timed out",
+    errno.ECONNRESET: "connection reset by peer",
+    errno.EPIPE: "broken pipe",
+}
+_UNKNOWN_AUTHORITY: Final = frozenset({2, 18, 19, 20, 21})
+_EXPIRED: Final = frozenset({9, 10})
+_OTHER_NAME: Final = frozenset({62, 64})
+
+
+class OutgoingError(Exception):
+    """No answer; ``timed_out`` tells whether the time was up."""
+
+    def __init__(self, message: str, *, timed_out: bool = False) -> None:
+        super().__init__(message)
+        self.timed_out = timed_out
+
+
+class DialError(OutgoingError):
+    """A connection that could not be made."""
+
+
+def join_host_port(host: str, port: int | str) -> str:
+    """``10.0.0.1:80``, ``[fd00::1]:80``."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def explain_connecting(error: OSError, network: str, address: str) -> str:
+    """What ``connect`` said."""
+    number = error.errno or 0
+    words = _WORDS.get(number) or os.strerror(number).lower()
+    return f"dial {network} {address}: connect: {words}"
+
+
+def explain_lookup(error: socket.gaierror, host: str) -> str:
+    """What name resolution said."""
+    if error.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)):
+        return f"dial tcp: lookup {host}: no such host"
+    return f"dial tcp: lookup {host}: {(error.strerror or 'server misbehaving').lower()}"
+
+
+def explain_handshake(error: BaseException, host: str) -> str:
+    """What went wrong between connecting and speaking TLS."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _explain_certificate(error, host)
+    if isinstance(error, ssl.SSLError):
+        text = str(error)
+        plain = "WRONG_VERSION_NUMBER" in text or "RECORD_LAYER_FAILURE" in text
+        return "http: server gave HTTP response to HTTPS client" if plain else f"tls: {error.reason or text}"
+    return explain_reading(error)
+
+
+def explain_reading(error: BaseException | None) -> str:
+    """What ended a connection that was in use."""
+    if error is None:
+        return "EOF"
+    if isinstance(error, OSError) and error.errno in _WORDS:
+        return f"read: {_WORDS[error.errno]}"
+    return str(error) or type(error).__name__
+
+
+def _explain_certificate(error: ssl.SSLCertVerificationError, host: str) -> str:
+    prefix = "tls: failed to verify certificate: x509: "
+    if error.verify_code in _UNKNOWN_AUTHORITY:
+        return prefix + "certificate signed by unknown authority"
+    if error.verify_code in _EXPIRED:
+        return prefix + "certificate has expired or is not yet valid"
+    if error.verify_code in _OTHER_NAME:
+        return prefix + f"certificate is not valid for {host}"
+    return prefix + str(error.verify_message or error)

@@ -1,0 +1,184 @@
+"""Decoding header blocks (HPACK, RFC 7541), within bounds.
+
+One decoder a connection, because every block may change the table of the next. `version` changes with the table: a
+block decoded once means the same as long as it does not.
+
+What a block may cost is bounded before the work is done: integers by their length, the table by the size we announced,
+the list by the limit given to `decode`, whichever way it is made.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pilothouse.net.http2 import huffman
+from pilothouse.net.request_head import MAX_HEADERS
+
+TABLE_SIZE: Final = 4096  # what is assumed of a server that says nothing
+_ENTRY: Final = 32  # what each entry counts beyond its bytes
+
+Field = tuple[bytes, bytes]
+
+_NAMED: Final = (
+    b"accept-charset accept-encoding accept-language accept-ranges accept access-control-allow-origin age allow "
+    b"authorization cache-control content-disposition content-encoding content-language content-length "
+    b"content-location content-range content-type cookie date etag expect expires from host if-match "
+    b"if-modified-since if-none-match if-range if-unmodified-since last-modified link location max-forwards "
+    b"proxy-authenticate proxy-authorization range referer refresh retry-after server set-cookie "
+    b"strict-transport-security transfer-encoding user-agent vary via www-authenticate"
+).split()
+
+STATIC: Final[tuple[Field, ...]] = (
+    (b":authority", b""),
+    (b":method", b"GET"),
+    (b":method", b"POST"),
+    (b":path", b"/"),
+    (b":path", b"/index.html"),
+    (b":scheme", b"http"),
+    (b":scheme", b"https"),
+    *((b":status", status) for status in (b"200", b"204", b"206", b"304", b"400", b"404", b"500")),
+    *((name, b"gzip, deflate" if name == b"accept-encoding" else b"") for name in _NAMED),
+)
+_STATIC_COUNT: Final = len(STATIC)
+
+
+class InvalidBlock(ValueError):
+    """A header block that is none; what the table is from here on, nobody knows."""
+
+
+class HeaderListTooLarge(ValueError):
+    """More than we are willing to take; the rest of the block was not decoded."""
+
+
+class HeaderDecoder:
+    """The table of one connection."""
+
+    __slots__ = ("_entries", "_limit", "_size", "version")
+
+    def __init__(self) -> None:
+        self._entries: list[Field] = []  # oldest first
+        self._size = 0
+        self._limit = TABLE_SIZE
+        self.version = 0
+
+    def decode(self, block: bytes, limit: int) -> list[Field]:
+        """The fields of a block; `limit` bounds the sum of their sizes."""
+        fields: list[Field] = []
+        at, end, size = self._read_size_updates(block), len(block), 0
+        try:
+            while at < end:
+                first = block[at]
+                if first & 0x80:
+                    if first == 0xFF:
+                        index, at = _read_integer(block, at, 7)
+                    else:
+                        index, at = first & 0x7F, at + 1
+                    field = self._field(index)
+                elif first & 0x40:
+                    field, at = self._read_literal(block, at, 6)
+                    self._insert(field)
+                elif first & 0x20:
+                    raise InvalidBlock("a size update after a field")
+                else:
+                    field, at = self._read_literal(block, at, 4)
+                size += len(field[0]) + len(field[1]) + _ENTRY
+                if size > limit or len(fields) >= MAX_HEADERS:
+                    raise HeaderListTooLarge
+                fields.append(field)
+        except (IndexError, huffman.InvalidHuffman) as error:
+            raise InvalidBlock("truncated or wrongly coded") from error
+        return fields
+
+    def _read_size_updates(self, block: bytes) -> int:
+        at, seen = 0, 0
+        while at < len(block) and block[at] & 0xE0 == 0x20:
+            try:
+                self._limit, at = _read_integer(block, at, 5)
+            except IndexError as error:
+                raise InvalidBlock("truncated size update") from error
+            seen += 1
+            if self._limit > TABLE_SIZE or seen > 2:
+                raise InvalidBlock("a table larger than allowed, or resized again and again")
+            self.version += 1
+            self._evict()
+        return at
+
+    def _field(self, index: int) -> Field:
+        if not index:
+            raise InvalidBlock("index 0")
+        if index <= _STATIC_COUNT:
+            return STATIC[index - 1]
+        index -= _STATIC_COUNT
+        if index > len(self._entries):
+            raise InvalidBlock("an index beyond the table")
+        return self._entries[-index]
+
+    def _read_literal(self, block: bytes, at: int, bits: int) -> tuple[Field, int]:
+        index, at = _read_integer(block, at, bits)
+        if index:
+            name = self._field(index)[0]
+        else:
+            name, at = _read_string(block, at)
+        value, at = _read_string(block, at)
+        return (name, value), at
+
+    def _insert(self, field: Field) -> None:
+        self.version += 1
+        self._entries.append(field)
+        self._size += len(field[0]) + len(field[1]) + _ENTRY
+        if self._size > self._limit:
+            self._evict()
+
+    def _evict(self) -> None:
+        entries, gone = self._entries, 0
+        while self._size > self._limit:
+            name, value = entries[gone]
+            self._size -= len(name) + len(value) + _ENTRY
+            gone += 1
+        if gone:
+            del entries[:gone]
+            self.version += 1
+
+
+def _read_integer(block: bytes, at: int, bits: int) -> tuple[int, int]:
+    most = (1 << bits) - 1
+    value = block[at] & most
+    at += 1
+    if value < most:
+        return value, at
+    for shift in (0, 7, 14, 21):
+        byte = block[at]
+        at += 1
+        value += (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise InvalidBlock("an integer without end")
+
+
+def _read_string(block: bytes, at: int) -> tuple[bytes, int]:
+    coded = block[at] & 0x80
+    length, at = _read_integer(block, at, 7)
+    end = at + length
+    if end > len(block):
+        raise InvalidBlock("a string beyond the block")
+    data = block[at:end]
+    return (huffman.decode(data) if coded else data), end
+
+
+def encode_integer(value: int, bits: int, first: int = 0) -> bytes:
+    """An integer behind the bits of `first`."""
+    most = (1 << bits) - 1
+    if value < most:
+        return bytes((first | value,))
+    octets = bytearray((first | most,))
+    value -= most
+    while value >= 0x80:
+        octets.append(value & 0x7F | 0x80)
+        value >>= 7
+    octets.append(value)
+    return bytes(octets)
+
+
+def encode_string(text: bytes) -> bytes:
+    """A string as it is: what is sent once is not worth compressing."""
+    return encode_integer(len(text), 7) + text

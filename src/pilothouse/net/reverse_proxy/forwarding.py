@@ -1,0 +1,187 @@
+"""Sending a request on and bringing the answer back, both streamed.
+
+    client → Request → headers that travel → HttpClient → backend
+    client ← Response ← headers that travel ← Reply ←
+
+Path and query go on byte for byte. Nothing is buffered beyond what is in flight, except HTML whose links are corrected
+and small answers, which are sent in one piece. A backend that breaks off in the middle breaks off the client's answer
+too; a client that leaves ends the request to the backend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from pilothouse.net.client import HttpClient, Outbound, Reply
+from pilothouse.net.client.head import Headers
+from pilothouse.net.dialing import OutgoingError, Target
+from pilothouse.net.messages import BodyWriter, ClientDisconnected, Request, Response
+from pilothouse.net.reverse_proxy.headers import reply_headers, request_headers
+from pilothouse.net.reverse_proxy.rewriting import MAX_HTML, Rewriter
+
+_WHOLE: Final = 64 * 1024  # up to here, an answer is read whole and sent in one piece
+_AWAITED_BODY: Final = 256 * 1024  # up to here, the server below has waited for the request's body already
+_REDIRECTED: Final = b"the backend attempted to redirect this request, which is not permitted"
+
+
+class BadLocation(OutgoingError):
+    """The backend redirects to what is no URL."""
+
+
+class BackendBroke(ClientDisconnected):
+    """The backend broke off its answer; the client's ends in the same way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a request goes."""
+
+    target: Target
+    path: bytes
+    """As it is sent, escapes and all."""
+    query: bytes = b""
+    host: bytes | None = None
+    """The Host header; None for the one the client sent."""
+    prefix: str = ""
+    """What stands before ``path`` in the client's URL."""
+    scheme: str = ""
+    """With ``authority``: what links to the backend are made to begin with, and the backend is told."""
+    authority: str = ""
+    extra: Headers = field(default_factory=list)
+    """Further headers, such as the user's identity."""
+    refuse_redirects: bool = False
+
+    @property
+    def request_target(self) -> bytes:
+        """Path and query as the request line has them."""
+        path = self.path or b"/"
+        return path + b"?" + self.query if self.query else path
+
+
+async def forward(client: HttpClient, request: Request, destination: Destination) -> Response:
+    """Pass a request on. Raises OutgoingError where there is no answer, and BadLocation."""
+    host = destination.host if destination.host is not None else request.host
+    headers = request_headers(request, host)
+    headers += _forwarded(destination) + destination.extra
+    body, length = await _body_of(request)
+    outbound = Outbound(request.method, destination.request_target, headers, body, length)
+    reply = await client.send(destination.target, outbound)
+    request.on_disconnect(reply.drop)
+    try:
+        return await _answer(request, destination, host, reply)
+    except BaseException:
+        await reply.abort()
+        raise
+
+
+def _forwarded(destination: Destination) -> Headers:
+    headers = [(b"X-Forwarded-Uri", _forwarded_uri(destination.prefix, destination.path))]
+    if destination.authority:
+        headers.append((b"X-Forwarded-Host", destination.authority.encode()))
+    if destination.scheme:
+        headers.append((b"X-Forwarded-Proto", destination.scheme.encode()))
+    return headers
+
+
+def _forwarded_uri(prefix: str, raw: bytes) -> bytes:
+    if not prefix and raw.startswith(b"/") and b"//" not in raw and b"/." not in raw:
+        return raw
+    path = raw.decode("latin-1")
+    uri = posixpath.normpath(posixpath.join(prefix or "/", path.lstrip("/")))
+    if path.endswith("/") and not uri.endswith("/"):
+        uri += "/"
+    return uri.encode("latin-1")
+
+
+async def _body_of(request: Request) -> tuple[bytes | AsyncIterator[bytes], int | None]:
+    if not request.has_body:
+        return b"", None
+    length = request.headers.get(b"content-length")
+    if length is None or b"transfer-encoding" in request.headers:
+        return request.body_pieces(), None
+    if int(length) <= _AWAITED_BODY:
+        return await request.body(_AWAITED_BODY), None
+    return request.body_pieces(), int(length)
+
+
+async def _answer(request: Request, destination: Destination, host: bytes, reply: Reply) -> Response:
+    head = reply.head
+    location = head.get(b"location")
+    if destination.refuse_redirects and 300 <= head.status <= 399 and location:
+        await reply.abort()
+        return Response(502, _REDIRECTED, b"")
+    headers = reply_headers(head.headers)
+    if location:
+        headers = _relocate(headers, _rewriter(destination, host), location)
+    elif head.get(b"content-type").partition(b";")[0].strip() == b"text/html" and request.method != "HEAD":
+        return await _correct_html(destination, host, headers, reply)
+    return await _pass_on(request, headers, reply)
+
+
+def _rewriter(destination: Destination, host: bytes) -> Rewriter:
+    hosts = frozenset({destination.target.authority, host.decode("latin-1")})
+    return Rewriter(destination.prefix, hosts, destination.scheme, destination.authority)
+
+
+def _relocate(headers: Headers, rewriter: Rewriter, location: bytes) -> Headers:
+    try:
+        led = rewriter.location(location.decode("latin-1")).encode("latin-1")
+    except ValueError as error:
+        raise BadLocation(f"error trying to parse Location header: {error}") from None
+    return [(name, led if name.lower() == b"location" else value) for name, value in headers]
+
+
+async def _pass_on(request: Request, headers: Headers, reply: Reply) -> Response:
+    length, status = reply.head.length, reply.status
+    if request.method == "HEAD" and length is not None:
+        await reply.close()
+        return Response(status, b"", b"", headers, parts=(), length=length)
+    if reply.is_complete or (length is not None and length <= _WHOLE):
+        body = await reply.read(MAX_HTML)
+        await reply.close()
+        return Response(status, body, b"", headers)
+    return Response(status, b"", b"", headers, stream=lambda writer: copy(reply, writer), length=length or 0)
+
+
+async def copy(reply: Reply, writer: BodyWriter, begin: bytes = b"") -> None:
+    """Write an answer's body as it arrives, at the pace of the client."""
+    try:
+        writer.write(begin)
+        async for piece in reply.pieces():
+            writer.write(piece)
+            await writer.drain()
+    except OutgoingError as error:
+        raise BackendBroke(str(error)) from None
+    finally:
+        await reply.close()
+
+
+async def _correct_html(destination: Destination, host: bytes, headers: Headers, reply: Reply) -> Response:
+    encoding = reply.head.get(b"content-encoding")
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in reply.pieces():
+        pieces.append(piece)
+        size += len(piece)
+        if size > MAX_HTML:  # larger than any page: passed on as it is
+            rest = partial(copy, reply, begin=b"".join(pieces))
+            return Response(reply.status, b"", b"", headers, stream=rest)
+    await reply.close()
+    data = b"".join(pieces)
+    corrected = await asyncio.to_thread(_rewriter(destination, host).document, data, encoding)
+    return Response(reply.status, data if corrected is None else corrected, b"", headers)
+
+
+async def read_beginning(reply: Reply, limit: int) -> bytes:
+    """The beginning of a body, such as one that tells why something went wrong."""
+    data = b""
+    async for piece in reply.pieces():
+        data += piece
+        if len(data) >= limit:
+            break
+    return data[:limit]

@@ -1,0 +1,87 @@
+"""Which headers travel through a proxy, and which it adds.
+
+Headers of one connection stay on it. Credentials never travel: whoever is asked knows the user from elsewhere, and what
+a client claims about itself in the names that front proxies use would be believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from pilothouse.net.client.head import Headers
+from pilothouse.net.messages import Request
+
+HOP_BY_HOP: Final = frozenset(
+    {
+        b"connection",
+        b"proxy-connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+_FRAMING: Final = frozenset({b"host", b"content-length", b"expect"})
+_CREDENTIALS: Final = (b"authorization", b"x-remote-", b"impersonate-")
+_CORS: Final = frozenset(
+    {
+        b"access-control-allow-credentials",
+        b"access-control-allow-headers",
+        b"access-control-allow-methods",
+        b"access-control-allow-origin",
+    }
+)
+_FORWARDED_FOR: Final = b"x-forwarded-for"
+_NOT_SENT: Final = _FRAMING | HOP_BY_HOP | {_FORWARDED_FOR}
+_NOT_RETURNED: Final = HOP_BY_HOP | {b"content-length", b"date"}
+
+
+def request_headers(request: Request, host: bytes, *, upgrade: bool = False) -> Headers:
+    """What is sent on, Host first. With ``upgrade``, the wish for another protocol travels too."""
+    refused = _NOT_SENT
+    if b"connection" in request.headers:
+        refused |= listed(request.header_values(b"connection"))
+    headers: Headers = [(b"Host", host)]
+    headers += [
+        (canonical(name), value)
+        for name, value in request.header_pairs()
+        if name not in refused and not name.startswith(_CREDENTIALS)
+    ]
+    if b"te" in request.headers and any(b"trailers" in value.lower() for value in request.header_values(b"te")):
+        headers.append((b"Te", b"trailers"))
+    if upgrade:
+        headers.append((b"Connection", b"Upgrade"))
+        headers += [(b"Upgrade", value) for value in request.header_values(b"upgrade")]
+    hops = [value for value in request.header_values(_FORWARDED_FOR) if value]
+    peer = request.connection.peer[0].encode()
+    if peer:
+        hops.append(peer)
+    if hops:
+        headers.append((b"X-Forwarded-For", b", ".join(hops)))
+    return headers
+
+
+def reply_headers(headers: Headers, *, cors: bool = False) -> Headers:
+    """What of an answer goes back to the client. Length and date are this server's to say."""
+    refused = _NOT_RETURNED if cors else _NOT_RETURNED | _CORS
+    kept = [pair for pair in headers if pair[0].lower() not in refused]
+    if len(kept) != len(headers):
+        named = listed(value for name, value in headers if name.lower() == b"connection")
+        kept = [pair for pair in kept if pair[0].lower() not in named] if named else kept
+    return kept
+
+
+@lru_cache(maxsize=1024)
+def canonical(name: bytes) -> bytes:
+    """The name of a header as Go writes it."""
+    return name.title()
+
+
+def listed(values: Iterable[bytes]) -> frozenset[bytes]:
+    """The headers that Connection names as its own."""
+    return frozenset(token.strip().lower() for value in values for token in value.split(b",") if token.strip())

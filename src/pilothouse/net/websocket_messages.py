@@ -1,0 +1,150 @@
+"""WebSockets on which both sides talk: messages in pieces, and tunnels of bytes.
+
+``MessageSocket`` hands messages to whoever serves it, piece by piece and at their pace. ``TunnelSocket`` ties a
+WebSocket to another connection: what comes in binary messages goes out there as bytes, and the other way round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+from wsproto.events import BytesMessage, TextMessage
+
+from pilothouse.net.client import Reply
+from pilothouse.net.websocket import WebSocket, frame_binary
+
+HIGH_WATER: Final = 256 * 1024
+
+
+class Piece(NamedTuple):
+    """A part of a message; ``first`` begins one."""
+
+    data: bytes
+    first: bool
+
+
+class MessageSocket(WebSocket):
+    """A WebSocket whose messages are read with ``receive``."""
+
+    def __init__(
+        self, leftover: bytes, serve: Callable[[MessageSocket], Awaitable[None]], ended: Callable[[], object]
+    ) -> None:
+        super().__init__(leftover, serve, ended)  # type: ignore[arg-type]
+        self._pieces: deque[Piece] = deque()
+        self._size = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self._begins = True
+        self._input_paused = False
+
+    async def receive(self) -> Piece | None:
+        """The next piece of a message; None once the client has gone."""
+        while not self._pieces:
+            if self._closing:
+                return None
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        piece = self._pieces.popleft()
+        self._size -= len(piece.data)
+        if self._input_paused and self._size < HIGH_WATER:
+            self._input_paused = False
+            if not self.transport.is_closing():
+                self.transport.resume_reading()
+        return piece
+
+    async def send(self, payload: bytes) -> None:
+        """One binary message, at the pace of the client. Raises ClientDisconnected."""
+        self.write_frames(frame_binary(payload))
+        await self.drain()
+
+    def _skip(self, message: TextMessage | BytesMessage) -> None:
+        super()._skip(message)
+        data = message.data.encode() if isinstance(message, TextMessage) else bytes(message.data)
+        if data:
+            self._pieces.append(Piece(data, self._begins))
+            self._size += len(data)
+            self._begins = False
+        if message.message_finished:
+            self._begins = True
+        if self._size >= HIGH_WATER and not self._input_paused and not self.transport.is_closing():
+            self._input_paused = True
+            self.transport.pause_reading()
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._wake()
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+
+class TunnelSocket(WebSocket):
+    """A WebSocket that carries the bytes of the connection that a 101 was got on."""
+
+    def __init__(self, leftover: bytes, reply: Reply) -> None:
+        self._reply = reply
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._far: asyncio.Transport | None = None
+        super().__init__(leftover, self._wait, self._hang_up)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        far = _FarEnd(self)
+        self._far, early = self._reply.take_over(far)
+        super().connection_made(transport)
+        if early:
+            far.data_received(early)
+
+    def end(self) -> None:
+        """The other connection has ended."""
+        if not self._over.done():
+            self._over.set_result(None)
+
+    async def _wait(self, _: WebSocket) -> None:
+        await self._over
+
+    def _hang_up(self) -> None:
+        if self._far is not None:
+            self._far.close()
+
+    def _skip(self, message: TextMessage | BytesMessage) -> None:
+        if isinstance(message, BytesMessage) and self._far is not None and not self._far.is_closing():
+            self._far.write(bytes(message.data))
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._far is not None and not self._far.is_closing():
+            self._far.pause_reading()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._far is not None and not self._far.is_closing():
+            self._far.resume_reading()
+
+
+class _FarEnd(asyncio.Protocol):
+    """The connection behind a tunnel, as the transport sees it."""
+
+    def __init__(self, socket: TunnelSocket) -> None:
+        self._socket = socket
+
+    def data_received(self, data: bytes) -> None:
+        self._socket.write_frames(frame_binary(data))
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        if not self._socket.transport.is_closing():
+            self._socket.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if not self._socket.transport.is_closing():
+            self._socket.transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._socket.end()

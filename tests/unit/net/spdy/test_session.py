@@ -1,0 +1,93 @@
+"""Two sessions over one connection: opening, half-closing, resetting, holding up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from pilothouse.net.spdy import SpdySession, SpdyStream, StreamReset
+
+Pair = tuple[SpdySession, "asyncio.Queue[SpdyStream]", SpdySession]
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[Pair]:
+    loop, opened = asyncio.get_running_loop(), asyncio.Queue[SpdyStream]()
+    made: asyncio.Queue[SpdySession] = asyncio.Queue()
+
+    def serve() -> SpdySession:
+        session = SpdySession(is_server=True, on_stream=opened.put_nowait)
+        made.put_nowait(session)
+        return session
+
+    listening = await loop.create_server(serve, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    _, client = await loop.create_connection(lambda: SpdySession(is_server=False), "127.0.0.1", port)
+    server = await made.get()
+    yield client, opened, server
+    client.close()
+    server.close()
+    listening.close()
+    await listening.wait_closed()
+
+
+async def test_half_closing(pair: Pair) -> None:
+    client, opened, _ = pair
+    here = await client.open({"streamType": "data"})
+    there = await opened.get()
+    assert there.header("streamtype") == "data"
+    here.write(b"question")
+    here.close()
+    assert await there.read() == b"question"
+    assert await there.read() == b""
+    there.write(b"answer" * 50_000)
+    there.close()
+    assert await here.read_all(1 << 20) == b"answer" * 50_000
+
+
+async def test_resets_and_ends(pair: Pair) -> None:
+    client, opened, server = pair
+    first, second = await client.open({}), await client.open({})
+    (await opened.get()).reset()
+    with pytest.raises(StreamReset):
+        await first.read()
+    server.transport.abort()
+    with pytest.raises(StreamReset):
+        await second.read()
+    with pytest.raises(StreamReset):
+        await client.open({})
+
+
+async def test_a_stream_that_nobody_reads_holds_up_the_connection(pair: Pair) -> None:
+    client, opened, server = pair
+    here = await client.open({})
+    there = await opened.get()
+
+    async def flood() -> None:
+        while True:
+            here.write(b"x" * 65536)
+            await here.drain()
+
+    flooding = asyncio.ensure_future(flood())
+    while not (server._paused and client._gate.paused):
+        await asyncio.sleep(0.01)
+    assert there._size < 2 << 20
+    flooding.cancel()
+
+
+async def test_streams_of_the_other_sides_numbers_are_refused(pair: Pair) -> None:
+    client, opened, _ = pair
+    client.send(client._writer.syn_stream(2, {}))
+    await client.open({})
+    assert (await opened.get()).id == 1
+    assert opened.empty()
+
+
+async def test_nonsense_ends_the_connection(pair: Pair) -> None:
+    client, _, server = pair
+    client.send(b"\x80\x07nonsense")
+    while not client.lost:
+        await asyncio.sleep(0.01)
+    assert server.transport.is_closing()
