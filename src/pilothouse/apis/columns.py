@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pilothouse.apis.strategy import Column, Doc, Object
-from pilothouse.machinery import times
+from pilothouse.apis.ages import Age, age_of
+from pilothouse.apis.strategy import Column, Doc
+from pilothouse.machinery.objects import Object
 
 _METADATA: Final = "meta.v1.ObjectMeta"
 
@@ -16,14 +17,9 @@ def name_cell(obj: Object) -> str:
     return name
 
 
-def age_cell(obj: Object) -> str:
-    """How long ago the object was created, as people read it."""
+def age_cell(obj: Object) -> Age | str:
+    """How long ago the object was created."""
     return age_of(obj["metadata"].get("creationTimestamp"))
-
-
-def age_of(timestamp: str | None) -> str:
-    """How long ago a time was; ``<unknown>`` without one."""
-    return times.age(timestamp, times.now_instant())
 
 
 def created_cell(obj: Object) -> Any:

@@ -31,7 +31,7 @@ def check_condition_reason(reason: str) -> list[str]:
 
 
 def validate_conditions(conditions: Any, path: Path, errs: list[FieldError]) -> None:
-    """Faults of a status's conditions; ``path`` is the list's own."""
+    """Errors of a status's conditions; ``path`` is the list's own."""
     seen: set[str] = set()
     for position, condition in enumerate(conditions or ()):
         named = condition.get("type", "")
@@ -42,7 +42,7 @@ def validate_conditions(conditions: Any, path: Path, errs: list[FieldError]) -> 
 
 
 def validate_condition(condition: dict[str, Any], path: Path, errs: list[FieldError]) -> None:
-    """Faults of one condition."""
+    """Errors of one condition."""
     named, status, reason = condition.get("type", ""), condition.get("status", ""), condition.get("reason", "")
     if not named:
         errs.append(required(path.child("type"), "is required"))

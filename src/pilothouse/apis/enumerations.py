@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from types import MappingProxyType
 from typing import Final
+
+from pilothouse.apis import catalogue
 
 _NONE: Final[Mapping[str, list[str]]] = MappingProxyType({})
 
@@ -22,7 +23,7 @@ def values_of(type_name: str) -> Mapping[str, list[str]]:
 
 @cache
 def _all() -> dict[str, dict[str, list[str]]]:
-    text = resources.files("pilothouse.apis.catalogue").joinpath("enums.txt").read_text()
+    text = catalogue.read("enums.txt")
     found: dict[str, dict[str, list[str]]] = {}
     for line in text.splitlines():
         owner, field, values = line.split(" ", 2)

@@ -12,14 +12,12 @@ where there are none, and small where there are: an object without any such fiel
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from importlib import resources
 from typing import Any, NamedTuple
 
-from pilothouse.apis import types
+from pilothouse.apis import catalogue, types
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import Emptied
 from pilothouse.machinery.schema.types import Field, ListOf, MapOf, Struct, Type
-
-Object = dict[str, Any]
 
 
 class Rule(NamedTuple):
@@ -53,7 +51,7 @@ class Found(NamedTuple):
 
 @cache
 def _lines() -> list[tuple[str, list[str]]]:
-    text = resources.files("pilothouse.apis.catalogue").joinpath("gated.txt").read_text()
+    text = catalogue.read("gated.txt")
     return [(gate, places) for gate, *places in (line.split() for line in text.splitlines())]
 
 

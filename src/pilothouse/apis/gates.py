@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from typing import Final, NamedTuple
 
+from pilothouse.apis import catalogue
+
+ALLOW_PRIVILEGED: Final = "--allow-privileged"
+"""No feature gate, but a switch of the whole cluster that rules ask for in the same way: member of the set or not."""
 ALL_ALPHA: Final = "AllAlpha"
 ALL_BETA: Final = "AllBeta"
 _STAGES: Final = {ALL_ALPHA: "alpha", ALL_BETA: "beta"}
@@ -29,7 +32,7 @@ class Gate(NamedTuple):
 @cache
 def known_gates() -> dict[str, Gate]:
     """All gates by name."""
-    text = resources.files("pilothouse.apis.catalogue").joinpath("gates.txt").read_text()
+    text = catalogue.read("gates.txt")
     return {gate.name: gate for gate in map(_gate, text.splitlines())}
 
 
@@ -59,25 +62,25 @@ def enabled_gates(switched: Mapping[str, bool]) -> frozenset[str]:
 
 def check_switched(switched: Mapping[str, bool]) -> list[str]:
     """What is wrong with a user's choice: an unknown gate ends the search, broken dependencies come last."""
-    faults: list[str] = []
+    errs: list[str] = []
     for name, value in switched.items():
         if name in _STAGES:
             continue
         gate = known_gates().get(name)
         if gate is None:
-            return [*faults, f"unrecognized feature gate: {name}"]
+            return [*errs, f"unrecognized feature gate: {name}"]
         if gate.locked and value != gate.on:
-            faults.append(f"cannot set feature gate {name} to {_word(value)}, feature is locked to {_word(gate.on)}")
-    return faults or _broken(enabled_gates(switched))
+            errs.append(f"cannot set feature gate {name} to {_word(value)}, feature is locked to {_word(gate.on)}")
+    return errs or _broken(enabled_gates(switched))
 
 
 def _broken(enabled: frozenset[str]) -> list[str]:
-    faults = []
+    errs = []
     for gate in known_gates().values():
         missing = [name for name in gate.needs if name not in enabled]
         if missing and gate.name in enabled:
-            faults.append(f"{gate.name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]")
-    return faults
+            errs.append(f"{gate.name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]")
+    return errs
 
 
 def _word(value: bool) -> str:

@@ -1,4 +1,4 @@
-"""Validation of object metadata, the same for every kind, in the original's order and words."""
+"""Validation of object metadata, the same for every kind, in kube-apiserver's order and words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _IMMUTABLE_TIMES = ("creationTimestamp", "deletionTimestamp", "deletionGracePeri
 def validate_metadata(
     metadata: Metadata, *, namespaced: bool, validate_name: NameValidator, path: Path = _METADATA
 ) -> list[FieldError]:
-    """Faults of a new object's metadata."""
+    """Errors of a new object's metadata."""
     errs = validate_names(metadata, validate_name, path)
     if not metadata.get("name"):
         errs.append(required(path.child("name"), "name or generateName is required"))
@@ -47,13 +47,13 @@ def validate_metadata(
 
 
 def validate_prefix(metadata: Metadata, validate_name: NameValidator, path: Path = _METADATA) -> list[FieldError]:
-    """Faults of the beginning that a generated name was to have."""
+    """Errors of the beginning that a generated name was to have."""
     prefix = metadata.get("generateName")
     return [invalid(path.child("generateName"), prefix, why) for why in validate_name(prefix, True)] if prefix else []
 
 
 def validate_names(metadata: Metadata, validate_name: NameValidator, path: Path = _METADATA) -> list[FieldError]:
-    """Faults of the names that are given."""
+    """Errors of the names that are given."""
     errs, name = validate_prefix(metadata, validate_name, path), metadata.get("name")
     if name:
         errs += (invalid(path.child("name"), name, message) for message in validate_name(name, False))
@@ -61,7 +61,7 @@ def validate_names(metadata: Metadata, validate_name: NameValidator, path: Path 
 
 
 def validate_metadata_update(metadata: Metadata, old: Metadata, path: Path = _METADATA) -> list[FieldError]:
-    """Faults of changed metadata against what was stored."""
+    """Errors of changed metadata against what was stored."""
     errs: list[FieldError] = []
     if old.get("deletionTimestamp"):
         extra = sorted(set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ()))
@@ -165,7 +165,7 @@ def _validate_owner(owner: dict[str, Any], path: Path, errs: list[FieldError]) -
 
 
 def _shown_owner(owner: dict[str, Any]) -> dict[str, Any]:
-    """A reference with its fields in the original's order."""
+    """A reference with its fields in kube-apiserver's order."""
     return {key: owner[key] for key in _OWNER_FIELDS if key in owner}
 
 

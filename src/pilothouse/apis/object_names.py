@@ -21,7 +21,7 @@ def name_is_dns_label(name: str, prefix: bool) -> list[str]:
 
 
 def name_is_declared(name: str, prefix: bool) -> list[str]:
-    """Kinds whose rule for names is a declared one: ``faults.declare_name`` applies it, to whole names only."""
+    """Kinds whose rule for names is a declared one: ``errors.declare_name`` applies it, to whole names only."""
     return []
 
 

@@ -1,7 +1,9 @@
 """The table of built-in resources: one row yields routes, discovery, OpenAPI and storage.
 
 ``resources.txt`` holds a line a group, version, resource and subresource, in the order discovery shows them. Rows are
-data only; behaviour that belongs to one resource alone is its strategy (``apis/<group>``).
+data only; behaviour that belongs to one resource alone is its strategy (``apis/<group>``). ``legacy_resources.txt`` has
+versions that are served no more; they are known once ``apis.legacy`` was asked for, and served where they are
+switched on.
 """
 
 from __future__ import annotations
@@ -10,11 +12,22 @@ import base64
 import hashlib
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib import resources
 
+from pilothouse.apis import catalogue
 from pilothouse.machinery.gvk import GroupKind, GroupResource, GroupVersion, GroupVersionKind, parse_group_version
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """When a kind was deprecated and removed, as minor releases, and what has taken its place: ``apps/v1
+    Deployment``.
+    """
+
+    deprecated: int
+    removed: int
+    replacement: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +37,9 @@ class Subresource:
     name: str
     kind: GroupVersionKind
     verbs: tuple[str, ...]
+    end: End | None = None
+    names_version: bool = False
+    """Whether discovery names the kind's version even where it is the resource's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +63,10 @@ class Resource:
     hub: GroupVersion = GroupVersion("", "")
     """The version its objects have inside this server."""
     subresources: tuple[Subresource, ...] = ()
+    legacy: bool = False
+    """Whether the served release has it no more at this version."""
+    end: End | None = None
+    """Of legacy rows, as far as the kind's lifecycle tells."""
 
     @property
     def group_version(self) -> GroupVersion:
@@ -84,18 +104,27 @@ class Resource:
 
 @dataclass(slots=True)
 class Version:
-    """One version of a group. ``priority`` orders groups and versions in discovery; None is off by default."""
+    """One version of a group. ``priority`` orders groups and versions in discovery; without one it is off by
+    default.
+    """
 
     group: str
     version: str
     priority: tuple[int, int] | None
     resources: list[Resource] = field(default_factory=list)
+    legacy: bool = False
+    """Whether the served release has it no more."""
     custom: bool = False
     """Made of definitions rather than built in."""
 
     @property
     def group_version(self) -> GroupVersion:
         return GroupVersion(self.group, self.version)
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is served unless told otherwise."""
+        return self.priority is not None and not self.legacy
 
 
 _PACKAGE_GROUPS = {"authentication.k8s.io": "authentication", "policy": "policy", "autoscaling": "autoscaling"}
@@ -109,26 +138,38 @@ def package_of(group: str) -> str:
 @cache
 def table() -> dict[GroupVersion, Version]:
     """All versions by group and version, in discovery's order."""
-    text = resources.files("pilothouse.apis.catalogue").joinpath("resources.txt").read_text()
     versions: dict[GroupVersion, Version] = {}
+    _read_rows("resources.txt", versions, legacy=False)
+    return versions
+
+
+@cache
+def add_legacy() -> None:
+    """Let the table know the versions that are served no more."""
+    _read_rows("legacy_resources.txt", table(), legacy=True)
+    for version in table().values():
+        version.resources.sort(key=lambda row: row.name)
+
+
+def _read_rows(file: str, versions: dict[GroupVersion, Version], *, legacy: bool) -> None:
     group = package = ""
     current: Version | None = None
-    for line in text.splitlines():
+    for line in catalogue.read(file).splitlines():
         words = line.split()
         if line.startswith("group "):
             group, package = ("" if words[1] == "-" else words[1]), words[2]
         elif line.startswith("version "):
-            on = words[2].partition("=")[2]
-            first, _, second = on.partition(",")
-            current = Version(group, words[1], (int(first), int(second)) if on else None)
-            versions[current.group_version] = current
+            first, _, second = words[2].partition("=")[2].partition(",")
+            priority = (int(first), int(second)) if first else None
+            made = Version(group, words[1], priority, legacy=legacy)
+            current = versions.setdefault(made.group_version, made)
         elif current is not None and line.startswith("    "):
             last = current.resources[-1]
-            sub = Subresource(words[0], _kind(words[1], current.group_version), _verbs(words[2]))
+            kind = _kind(words[1], current.group_version)
+            sub = Subresource(words[0], kind, _verbs(words[2]), _end(_flags(words[3:])), "/" in words[1])
             current.resources[-1] = _with_subresource(last, sub)
         elif current is not None:
-            current.resources.append(_resource(words, current, package, versions))
-    return versions
+            current.resources.append(_resource(words, current, package, versions, legacy=legacy))
 
 
 def _kind(text: str, own: GroupVersion) -> GroupVersionKind:
@@ -141,9 +182,22 @@ def _verbs(text: str) -> tuple[str, ...]:
     return ALL_VERBS if text == "all" else () if text == "-" else tuple(text.split(","))
 
 
-def _resource(words: list[str], version: Version, package: str, known: dict[GroupVersion, Version]) -> Resource:
+def _flags(words: list[str]) -> dict[str, str]:
+    return dict(word.partition("=")[::2] for word in words)
+
+
+def _end(flags: dict[str, str]) -> End | None:
+    if "removed" not in flags:
+        return None
+    version, _, kind = flags.get("use", "").rpartition(".")
+    return End(int(flags["deprecated"]), int(flags["removed"]), f"{version} {kind}".strip())
+
+
+def _resource(
+    words: list[str], version: Version, package: str, known: dict[GroupVersion, Version], *, legacy: bool
+) -> Resource:
     name, singular, kind, scope, verbs = words[:5]
-    flags = dict(word.partition("=")[::2] for word in words[5:])
+    flags = _flags(words[5:])
     own = version.group_version
     stored = parse_group_version(flags["stored"]) if "stored" in flags else own
     listed = _verbs(verbs)
@@ -161,6 +215,8 @@ def _resource(words: list[str], version: Version, package: str, known: dict[Grou
         key=flags.get("key", name) if "delete" in listed else "",
         stored=stored,
         hub=_hub(own, stored, name, known),
+        legacy=legacy,
+        end=_end(flags),
     )
 
 
@@ -186,3 +242,10 @@ def versions_of(resource: Resource) -> list[Resource]:
     """The rows of all versions that show the same objects, the resource itself among them."""
     rows = (row for version in table().values() for row in version.resources if row.name == resource.name)
     return [row for row in rows if (row.hub, row.kind) == (resource.hub, resource.kind)]
+
+
+def hub_row(resource: Resource) -> Resource:
+    """The row of the version that objects are kept in."""
+    if resource.hub == resource.group_version:
+        return resource
+    return next(row for row in table()[resource.hub].resources if row.name == resource.name)

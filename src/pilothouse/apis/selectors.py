@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pilothouse.machinery import labels
 from pilothouse.machinery.field_errors import FieldError, Path, invalid
 from pilothouse.machinery.names import check_label_value
-
-Struct = dict[str, Any]
+from pilothouse.machinery.objects import Object
 
 
 def validate_label_selector(
-    selector: Struct | None, path: Path, errs: list[FieldError], *, allow_invalid_values: bool = False
+    selector: Object | None, path: Path, errs: list[FieldError], *, allow_invalid_values: bool = False
 ) -> None:
-    """Faults of a ``LabelSelector``; a missing one has none."""
+    """Errors of a ``LabelSelector``; a missing one has none."""
     if selector:
         errs += labels.validate_object(selector, path, allow_invalid_values=allow_invalid_values)
 
 
-def has_invalid_value(selector: Struct | None) -> bool:
+def has_invalid_value(selector: Object | None) -> bool:
     """Whether an expression has a value that is no label value, as objects stored long ago may."""
     for expression in (selector or {}).get("matchExpressions") or ():
         if any(check_label_value(value) for value in expression.get("values") or ()):
@@ -28,7 +25,7 @@ def has_invalid_value(selector: Struct | None) -> bool:
 
 
 def validate_selector_matches_template(
-    selector: labels.Selector, template: Struct, path: Path, errs: list[FieldError]
+    selector: labels.Selector, template: Object, path: Path, errs: list[FieldError]
 ) -> None:
     """A workload must select the pods that it makes. ``path`` is the template's."""
     found: dict[str, str] = template["metadata"].get("labels") or {}
@@ -38,9 +35,9 @@ def validate_selector_matches_template(
 
 
 def validate_object_selects_template(
-    selector: Struct | None, template: Struct, path: Path, errs: list[FieldError]
+    selector: Object | None, template: Object, path: Path, errs: list[FieldError]
 ) -> None:
-    """The same for a ``LabelSelector``: a missing one selects nothing, a wrong one is a fault of its own."""
+    """The same for a ``LabelSelector``: a missing one selects nothing, a wrong one is an error of its own."""
     try:
         read = labels.from_object(selector)
     except labels.SelectorError:

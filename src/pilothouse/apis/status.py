@@ -8,7 +8,8 @@ from typing import ClassVar
 import orjson
 
 from pilothouse.apis import types
-from pilothouse.apis.strategy import Context, Object, StatusStrategy, Strategy, keep
+from pilothouse.apis.strategy import Context, StatusStrategy, Strategy, keep
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import decode
 
 _RESET: tuple[str, ...] = (

@@ -1,6 +1,6 @@
 """Finding the strategy of a resource: its group's own, or one made from what the table and the catalogue say.
 
-A group folder with behaviour of its own has a module ``strategy`` with a dictionary ``STRATEGIES`` from resource names
+A group folder with behaviour of its own has a module ``index`` with a dictionary ``STRATEGIES`` from resource names
 to classes. It is imported when the first of its resources is installed with storage, never at start-up.
 """
 
@@ -11,25 +11,45 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from pilothouse.apis import types
-from pilothouse.apis.resources import Resource
-from pilothouse.apis.strategy import PlainStrategy, StatusStrategy, Strategy
+from pilothouse.apis.resources import Resource, hub_row
+from pilothouse.apis.strategy import NamespaceLabels, PlainStrategy, StatusStrategy, Strategy
+from pilothouse.apis.strategy_rules import GenerationRules
 
 
 @cache
 def _group_strategies(package: str) -> dict[str, type[Strategy]]:
-    name = f"pilothouse.apis.{package}.strategy"
+    name = f"pilothouse.apis.{package}.index"
     if find_spec(f"pilothouse.apis.{package}") is None or find_spec(name) is None:
         return {}
     strategies: dict[str, type[Strategy]] = import_module(name).STRATEGIES
     return strategies
 
 
-def strategy_for(resource: Resource, gates: frozenset[str] | None = None) -> Strategy:
+def strategy_for(
+    resource: Resource, gates: frozenset[str] | None = None, labels_of: NamespaceLabels | None = None
+) -> Strategy:
     """The strategy of a resource's objects with these feature gates on; the usual ones unless told."""
-    found = _group_strategies(resource.package).get(resource.name)
-    return found(gates) if found is not None else _plain(resource)(gates)
+    return _class_for(resource)(gates, labels_of)
 
 
+def has_own_rules(resource: Resource) -> bool:
+    """Whether a version of a kind is written by rules of its own rather than those of the hub version."""
+    return resource.hub != resource.group_version and _class_for(resource) is not _class_for(hub_row(resource))
+
+
+def _class_for(resource: Resource) -> type[Strategy]:
+    if resource.legacy:
+        from pilothouse.apis.legacy.older import older_of
+
+        own = older_of(resource).strategy
+        if own is not None:
+            return own
+        if resource.hub != resource.group_version:
+            return _class_for(hub_row(resource))
+    return _group_strategies(resource.package).get(resource.name) or _plain(resource)
+
+
+@cache
 def _plain(resource: Resource) -> type[Strategy]:
     """What can be told without knowing the kind: with a status of its own, writes elsewhere leave the status alone."""
     fields = types.struct(resource.type_name).fields
@@ -39,7 +59,7 @@ def _plain(resource: Resource) -> type[Strategy]:
         """A resource without behaviour of its own."""
 
         subresources = {"status": StatusStrategy} if with_status else {}
-        generation = with_status and "spec" in fields
+        generation_rules = GenerationRules(counted=with_status and "spec" in fields)
         reset_fields = ("status",) if with_status else ()
 
     return Plain

@@ -8,23 +8,23 @@ A strategy says *what*; the driver says *when* and in which order:
 
 Objects are dicts in the hub version; ``prepare_*``, ``default`` and ``canonicalize`` change them in place. An ``old``
 object is never to be changed. Hooks are synchronous and do no I/O. Subresources that write the same object (``status``)
-have a strategy of their own, made by ``subresource``. Rules that a feature gate switches ask ``gates``.
+have a strategy of their own, made by ``subresource``. Switches are
+grouped in ``strategy_rules``; rules that a feature gate switches ask ``gates``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from pilothouse.apis.gates import default_gates
 from pilothouse.apis.object_names import NameValidator, name_is_dns_subdomain
+from pilothouse.apis.strategy_rules import DeletionRules, GenerationRules, MetadataRules, UpdateRules
 from pilothouse.machinery.field_errors import FieldError
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.raw import Writing
-
-Object = dict[str, Any]
-
 
 NamespaceLabels = Callable[[str], Mapping[str, str] | None]
 """The labels of a namespace by its name; None for one that is not there."""
@@ -44,13 +44,15 @@ class Context:
     warnings: list[str] = field(default_factory=list)
     groups: tuple[str, ...] = ()
     user_uid: str = ""
-    user_extra: Mapping[str, list[str]] = field(default_factory=dict)
+    user_extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
     raw: Writing | None = None
     """How raw JSON values of the wanted object are written; None where the kind has none."""
     gated_given: bool = False
     """Whether the wanted object had fields of features that are off."""
     raw_changed: bool = False
     """Whether a raw value outside the status has another text than the stored one."""
+    weight: int = 0
+    """The size of the largest object or body that the request has to do with: long ones are worked on aside."""
 
 
 class Doc(NamedTuple):
@@ -64,7 +66,10 @@ class Doc(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a Table. ``cell`` gets the hub object; columns of priority 1 show with ``-o wide``."""
+    """One column of a Table. ``cell`` makes JSON of the hub object or, where the present matters, a value of ``ages``.
+
+    Columns of priority 1 show with ``-o wide``.
+    """
 
     name: str
     type: str
@@ -78,34 +83,10 @@ class Strategy:
     """The defaults every resource starts from. Subclasses change what differs."""
 
     validate_name: ClassVar[staticmethod[[str, bool], list[str]]] = staticmethod(name_is_dns_subdomain)
-    allow_create_on_update: ClassVar[bool] = False
-    allow_unconditional_update: ClassVar[bool] = True
-    generation: bool = False
-    """Whether the server counts spec changes in metadata.generation."""
-    counts_empty: ClassVar[bool] = False
-    """Whether a list or map that is given as empty is a change of the spec, as it is to a comparison of bare memory."""
-    counts_gated: ClassVar[bool] = False
-    """Whether fields of features that are off are a change of the spec, although they are not kept."""
-    any_value: bool = False
-    """Whether a field may hold now a boolean, now a number."""
-    default_orphans: ClassVar[bool] = False
-    """Whether deleting without a policy orphans dependents (Job)."""
-    standard_finalizers: ClassVar[bool] = True
-    """Whether finalizers must be qualified or the system's own, as for most built-in kinds."""
-    metadata_last: ClassVar[bool] = False
-    """Whether the rules for any object's metadata come after ``validate``, and only if that finds nothing."""
-    names_freely: ClassVar[bool] = False
-    """Whether ``validate_name`` takes anything; then a name need only fit into a path, if nothing else is wrong."""
-    judges_prefix_on_update: ClassVar[bool] = False
-    """Whether updates too hold metadata.generateName to ``validate_name``; elsewhere it need only fit into a path."""
-    repeats_faults: ClassVar[bool] = False
-    """Whether a fault found twice is listed twice, as for the few kinds of which no rules are declared."""
-    collects_garbage: ClassVar[bool] = True
-    """Whether deletion can cascade at all; events lose cascading finalizers."""
-    deletes_unread: ClassVar[bool] = True
-    """Whether an object that cannot be read can be deleted for all that; a few kinds never could."""
-    returns_deleted: ClassVar[bool] = False
-    """Whether DELETE answers with the object instead of a Status."""
+    update_rules: ClassVar[UpdateRules] = UpdateRules()
+    generation_rules: GenerationRules = GenerationRules()
+    metadata_rules: ClassVar[MetadataRules] = MetadataRules()
+    deletion_rules: ClassVar[DeletionRules] = DeletionRules()
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {}
     columns: ClassVar[tuple[Column, ...]] = ()
     list_columns: ClassVar[staticmethod[[Iterable[Object]], tuple[Column, ...]] | None] = None
@@ -113,15 +94,15 @@ class Strategy:
     hidden_annotations: ClassVar[tuple[str, ...]] = ()
     """Annotations that stand for fields of the spec, and so are no part of the metadata when that is shown alone."""
     blank: ClassVar[Mapping[str, Any]] = {}
-    """What an object shows that nobody gave any content: where the original holds a plain number, its zero."""
+    """What an object shows that nobody gave any content: where kube-apiserver holds a plain number, its zero."""
     status_field: ClassVar[str] = "status"
     reset_fields: tuple[str, ...] = ()
     """Dotted paths that writes through this endpoint never change, so that nobody comes to own them through it."""
 
-    def __init__(self, gates: frozenset[str] | None = None) -> None:
+    def __init__(self, gates: frozenset[str] | None = None, labels_of: NamespaceLabels | None = None) -> None:
         self.gates = default_gates() if gates is None else gates
         """The feature gates that are on: one set, shared by all strategies of a server."""
-        self.labels_of: NamespaceLabels | None = None
+        self.labels_of = labels_of
         """For rules that depend on the namespace; None where nothing is stored."""
 
     @property
@@ -131,9 +112,7 @@ class Strategy:
 
     def subresource(self, name: str) -> Strategy:
         """The strategy for writing the same object through a subresource."""
-        strategy = self.subresources[name](self.gates)
-        strategy.labels_of = self.labels_of
-        return strategy
+        return self.subresources[name](self.gates, self.labels_of)
 
     def default(self, obj: Object) -> None:
         """Fill in what the user left open. Must be idempotent."""
@@ -152,11 +131,11 @@ class Strategy:
         """Put back what an updater may not change."""
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        """Faults of a new object, beyond its metadata."""
+        """Errors of a new object, beyond its metadata."""
         return []
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        """Faults of a changed object, beyond its metadata."""
+        """Errors of a changed object, beyond its metadata."""
         return []
 
     def is_heavy(self, obj: Object) -> bool:

@@ -7,15 +7,17 @@ The catalogue is one text file, a block a type and a line a field:
 
 that is: JSON name, Go type, protobuf number, then flags: ``o`` omitempty, ``oz`` omitzero, ``req`` required, ``def=``
 schema default, ``patch=``/``key=`` strategic merge, ``list=``/``map=`` structured merge. ``@inline`` takes in another
-struct's fields, ``@object`` stands for kind and apiVersion. Blocks are parsed when first asked for.
+struct's fields, ``@object`` stands for kind and apiVersion. Blocks are parsed when first asked for. Types of versions
+that are served no more are in a second file, which is read when ``apis.legacy`` is asked for.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cache
-from importlib import resources
 
+from pilothouse.apis import catalogue
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, parse_group_version
 from pilothouse.machinery.schema.types import Field, Inline, ListOf, MapOf, Scalar, Special, Struct, Type
 
@@ -37,12 +39,23 @@ _SPECIALS = {
 
 @cache
 def _blocks() -> dict[str, str]:
-    text = resources.files("pilothouse.apis.catalogue").joinpath("types.txt").read_text()
+    return _read_blocks("types.txt")
+
+
+def _read_blocks(file: str) -> dict[str, str]:
     blocks = {}
-    for block in text.rstrip("\n").split("\n\n"):
+    for block in catalogue.read(file).rstrip("\n").split("\n\n"):
         head = block.partition("\n")[0]
         blocks[head.partition(" ")[0]] = block
     return blocks
+
+
+@cache
+def add_legacy() -> None:
+    """Let the catalogue know the types that only legacy versions have."""
+    added = _read_blocks("legacy_types.txt")
+    _blocks().update(added)
+    _packages().update(_packages_of(added))
 
 
 def names() -> list[str]:
@@ -171,8 +184,12 @@ def group_of(package: str) -> str:
 
 @cache
 def _packages() -> dict[GroupVersion, str]:
+    return _packages_of(_blocks())
+
+
+def _packages_of(names: Iterable[str]) -> dict[GroupVersion, str]:
     found = {}
-    for name in _blocks():
+    for name in names:
         package, version, _ = name.split(".")
         found[GroupVersion(group_of(package), version)] = f"{package}.{version}"
     return found

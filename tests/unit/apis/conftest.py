@@ -1,4 +1,4 @@
-"""A small driver for built-in kinds: what a write makes of an object, or the faults it is refused for."""
+"""A small driver for built-in kinds: what a write makes of an object, or the errors it is refused for."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pilothouse.apis import types
+from pilothouse.apis.ages import Age, Due
 from pilothouse.apis.gated import drop_gated, find_gated
 from pilothouse.apis.gates import enabled_gates
 from pilothouse.apis.resources import Resource, table
@@ -16,6 +17,7 @@ from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.gvk import parse_group_version
 from pilothouse.machinery.schema.decoding import decode
+from pilothouse.machinery.times import now_instant
 from pilothouse.registry.rest.before_create import before_create
 from pilothouse.registry.rest.before_update import before_update
 
@@ -24,7 +26,7 @@ NOW = "2026-01-02T03:04:05Z"
 
 
 class Kind:
-    """One resource: ``create``, ``update`` and ``faults`` work as the server would, without storing anything."""
+    """One resource: ``create``, ``update`` and ``errors`` work as the server would, without storing anything."""
 
     def __init__(self, resource: Resource, gates: frozenset[str] | None = None) -> None:
         self.resource = resource
@@ -70,8 +72,8 @@ class Kind:
         self.warnings = ctx.warnings
         return obj
 
-    def faults(self, body: Object, stored: Object | None = None, subresource: str = "") -> list[str]:
-        """``field: message`` of every fault; nothing when the write is accepted."""
+    def errors(self, body: Object, stored: Object | None = None, subresource: str = "") -> list[str]:
+        """``field: message`` of every error; nothing when the write is accepted."""
         try:
             if stored is None:
                 self.create(body)
@@ -82,7 +84,8 @@ class Kind:
         return []
 
     def row(self, obj: Object) -> list[Any]:
-        return [column.cell(obj) for column in self.strategy.columns]
+        cells = [column.cell(obj) for column in self.strategy.columns]
+        return [cell.text(now_instant()) if isinstance(cell, Age | Due) else cell for cell in cells]
 
     def _context(self) -> Context:
         return Context(namespace="ns" if self.resource.namespaced else "", now=NOW)

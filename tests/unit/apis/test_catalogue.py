@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import resources
+
 import pytest
 
-from pilothouse.apis import types
+from pilothouse.apis import catalogue, types
 from pilothouse.apis.conversion import converters_for
 from pilothouse.apis.deprecations import deprecation_of, removal_of
 from pilothouse.apis.resources import Resource, table
@@ -186,3 +188,14 @@ def test_a_status_strategy_changes_the_status_only() -> None:
         "data": {"k": "v"},
         "status": {"phase": "B"},
     }
+
+
+@pytest.mark.parametrize("name", ["types.txt", "enums.txt", "gates.txt", "gated.txt", "resources.txt"])
+def test_files_say_what_they_are_and_how_they_were_made(name: str) -> None:
+    text = (resources.files("pilothouse.apis.catalogue") / name).read_text()
+    first, second, *_ = text.splitlines()
+    assert first.startswith("# ") and second.startswith("# ")
+    assert "docs/next-release.md" in second
+    content = catalogue.read(name)
+    assert text.endswith(content)
+    assert not any(line.startswith("#") for line in content.splitlines())

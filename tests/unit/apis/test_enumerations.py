@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
 import pytest
 
-from pilothouse.apis import enumerations, types
+from pilothouse.apis import catalogue, enumerations, types
 from pilothouse.machinery.schema.types import ListOf, MapOf, Scalar, Type
 
-LINES = resources.files("pilothouse.apis.catalogue").joinpath("enums.txt").read_text().splitlines()
+LINES = catalogue.read("enums.txt").splitlines()
 
 
 def leaf(kind: Type) -> Type:

@@ -25,17 +25,16 @@ from hypothesis import strategies as st
 
 from pilothouse.apis import types
 from pilothouse.apis.conversion import converters_for
-from pilothouse.apis.resources import Resource, table
+from pilothouse.apis.resources import Resource, hub_row, table
 from pilothouse.apis.strategies import strategy_for
 from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.schema.decoding import decode
 from pilothouse.machinery.schema.emptied import Emptied, forget
-from pilothouse.machinery.schema.settling import settle
+from pilothouse.machinery.schema.null_lists import settle
 from pilothouse.machinery.schema.types import ListOf, MapOf, Scalar, Special, Struct, Type
 from pilothouse.registry.rest.before_create import before_create
 from pilothouse.registry.rest.before_update import before_update
-from pilothouse.registry.storage import hub_resource
 from pilothouse.registry.store.codec import ObjectCodec
 
 Object = dict[str, Any]
@@ -148,7 +147,7 @@ EVENT_NAMES = {
     "message": "note",
     "source": "deprecatedSource",
 }
-"""Faults of an event name its fields as core/v1 does, whichever group it was sent to."""
+"""Errors of an event name its fields as core/v1 does, whichever group it was sent to."""
 PROVES_ITS_KEY = "podcertificaterequests"
 """The one kind no object of which is accepted here: it carries a signature over the pod's uid."""
 
@@ -383,7 +382,7 @@ class ConvertedKind(Kind):
     """A kind at a version of another shape than the one it is kept in."""
 
     def __init__(self, resource: Resource) -> None:
-        super().__init__(hub_resource(resource))
+        super().__init__(hub_row(resource))
         self.to_hub, self.from_hub = converters_for(resource)
         self.served = types.struct(resource.type_name)
         if resource.group != self.resource.group:

@@ -32,7 +32,7 @@ def test_what_is_on(switched: dict[str, bool], on: set[str], off: set[str]) -> N
 
 
 @pytest.mark.parametrize(
-    ("switched", "faults"),
+    ("switched", "errs"),
     [
         ({}, []),
         ({"EmptyDirVolumeMode": True, "AllBeta": True}, []),
@@ -55,8 +55,8 @@ def test_what_is_on(switched: dict[str, bool], on: set[str], off: set[str]) -> N
         ({"ClusterTrustBundle": False, "ClusterTrustBundleProjection": False}, []),
     ],
 )
-def test_what_may_be_switched(switched: dict[str, bool], faults: list[str]) -> None:
-    assert check_switched(switched) == faults
+def test_what_may_be_switched(switched: dict[str, bool], errs: list[str]) -> None:
+    assert check_switched(switched) == errs
 
 
 def test_the_defaults_hold_together() -> None:

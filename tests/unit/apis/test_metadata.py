@@ -7,16 +7,12 @@ from typing import Any
 import pytest
 
 from pilothouse.apis.metadata import ANNOTATIONS_LIMIT, validate_metadata, validate_metadata_update
-from pilothouse.apis.object_names import (
-    name_is_dns_label,
-    name_is_dns_subdomain,
-    name_is_path_segment,
-)
+from pilothouse.apis.object_names import name_is_dns_label, name_is_dns_subdomain, name_is_path_segment
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a", "uid": "u"}
 
 
-def faults(namespaced: bool = True, **metadata: Any) -> list[str]:
+def errors_of(namespaced: bool = True, **metadata: Any) -> list[str]:
     given = {"name": "a", **({"namespace": "b"} if namespaced else {}), **metadata}
     errs = validate_metadata(given, namespaced=namespaced, validate_name=name_is_dns_subdomain)
     return [str(err) for err in errs]
@@ -24,7 +20,7 @@ def faults(namespaced: bool = True, **metadata: Any) -> list[str]:
 
 def test_good_metadata() -> None:
     assert (
-        faults(
+        errors_of(
             labels={"example.com/a": "b"},
             annotations={"Example.com/A": "any\nthing"},
             ownerReferences=[{**OWNER, "controller": True}, OWNER],
@@ -85,20 +81,20 @@ def test_good_metadata() -> None:
         ),
     ],
 )
-def test_faults(metadata: dict[str, Any], start: str) -> None:
-    (fault,) = faults(**metadata)
-    assert fault.startswith(start)
+def test_errors(metadata: dict[str, Any], start: str) -> None:
+    (error,) = errors_of(**metadata)
+    assert error.startswith(start)
 
 
 def test_namespace_of_a_cluster_s_object() -> None:
-    assert faults(False, namespace="b") == ["metadata.namespace: Forbidden: not allowed on this type"]
+    assert errors_of(False, namespace="b") == ["metadata.namespace: Forbidden: not allowed on this type"]
 
 
 STORED = {"name": "a", "namespace": "b", "uid": "u", "resourceVersion": "5", "generation": 3, "creationTimestamp": "t"}
 
 
 @pytest.mark.parametrize(
-    ("change", "fault"),
+    ("change", "error"),
     [
         ({}, ""),
         ({"labels": {"x": "y"}}, ""),
@@ -109,16 +105,16 @@ STORED = {"name": "a", "namespace": "b", "uid": "u", "resourceVersion": "5", "ge
         ({"resourceVersion": ""}, 'metadata.resourceVersion: Invalid value: "": must be specified for an update'),
     ],
 )
-def test_updates(change: dict[str, Any], fault: str) -> None:
+def test_updates(change: dict[str, Any], error: str) -> None:
     found = [str(err) for err in validate_metadata_update({**STORED, **change}, STORED)]
-    assert found == ([fault] if fault else [])
+    assert found == ([error] if error else [])
 
 
 def test_no_new_finalizers_on_what_is_being_deleted() -> None:
     old = {**STORED, "deletionTimestamp": "t", "finalizers": ["a.b/c"]}
     assert validate_metadata_update({**old, "finalizers": []}, old) == []
-    (fault,) = validate_metadata_update({**old, "finalizers": ["a.b/c", "a.b/d"]}, old)
-    assert 'found new finalizers []string{"a.b/d"}' in str(fault)
+    (error,) = validate_metadata_update({**old, "finalizers": ["a.b/c", "a.b/d"]}, old)
+    assert 'found new finalizers []string{"a.b/d"}' in str(error)
 
 
 @pytest.mark.parametrize(

@@ -48,17 +48,17 @@ NEW = [
 
 @pytest.mark.parametrize(("gate", "body", "usual", "switched"), NEW, ids=[gate for gate, *_ in NEW])
 def test_new_pods(kind: Any, gate: str, body: Object, usual: int, switched: int) -> None:
-    assert len(kind("v1", "pods").faults(body)) == usual
-    assert len(kind("v1", "pods", gate).faults(body)) == switched
+    assert len(kind("v1", "pods").errors(body)) == usual
+    assert len(kind("v1", "pods", gate).errors(body)) == switched
     metadata = {"annotations": body["metadata"].get("annotations", {})}
     template = {"metadata": {"name": "a", "namespace": "ns"}, "template": {"metadata": metadata, "spec": body["spec"]}}
-    assert len(kind("v1", "podtemplates", gate).faults(template)) == switched
+    assert len(kind("v1", "podtemplates", gate).errors(template)) == switched
 
 
 def test_the_last_choice_of_a_variable_source_comes_and_goes(kind: Any) -> None:
     body = pod(container={"env": [{"name": "a", "valueFrom": {}}]})
-    assert "`secretKeyRef` or `fileKeyRef`" in kind("v1", "pods").faults(body)[0]
-    assert "`configMapKeyRef` or `secretKeyRef`" in kind("v1", "pods", "EnvFiles=false").faults(body)[0]
+    assert "`secretKeyRef` or `fileKeyRef`" in kind("v1", "pods").errors(body)[0]
+    assert "`configMapKeyRef` or `secretKeyRef`" in kind("v1", "pods", "EnvFiles=false").errors(body)[0]
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_the_last_choice_of_a_variable_source_comes_and_goes(kind: Any) -> None:
     ],
 )  # fmt: skip
 def test_responders_to_evictions(kind: Any, responders: list[Object], wanted: list[str]) -> None:
-    faults = kind("v1", "pods", "EvictionRequestAPI=true").faults(pod({"evictionResponders": responders}))
-    assert [fault for fault in faults if not fault.endswith("consist of")][: len(wanted)] == wanted
-    assert bool(faults) == bool(wanted)
+    errs = kind("v1", "pods", "EvictionRequestAPI=true").errors(pod({"evictionResponders": responders}))
+    assert [error for error in errs if not error.endswith("consist of")][: len(wanted)] == wanted
+    assert bool(errs) == bool(wanted)
 
 
 def test_responders_that_are_there_already_are_not_judged_again(kind: Any) -> None:
@@ -96,9 +96,9 @@ def test_responders_that_are_there_already_are_not_judged_again(kind: Any) -> No
     stored = templates.create(body)
     stored["template"]["spec"]["evictionResponders"][0]["priority"] = 5
     changed = copy.deepcopy(stored["template"])
-    assert templates.faults({"template": changed}, stored) == []
+    assert templates.errors({"template": changed}, stored) == []
     changed["spec"]["evictionResponders"][0]["priority"] = 6
-    assert len(templates.faults({"template": changed}, stored)) == 1
+    assert len(templates.errors({"template": changed}, stored)) == 1
 
 
 def test_resources_of_a_whole_pod(kind: Any) -> None:
@@ -130,23 +130,23 @@ def test_resizing_volumes_in_memory(kind: Any) -> None:
     assert usual.update(stored, {"spec": {"volumes": wanted}}, "resize")["spec"]["volumes"] == stored["spec"]["volumes"]
     assert switched.update(stored, {"spec": {"volumes": wanted}}, "resize")["spec"]["volumes"] == wanted
 
-    def faults(change: Object, at: int = 0, name: str = "") -> list[str]:
+    def errors_of(change: Object, at: int = 0, name: str = "") -> list[str]:
         volumes = copy.deepcopy(stored["spec"]["volumes"])
         volumes[at]["emptyDir"] = change
         volumes[at]["name"] = name or volumes[at]["name"]
-        return switched.faults({"spec": {"volumes": volumes}}, stored, "resize")
+        return switched.errors({"spec": {"volumes": volumes}}, stored, "resize")
 
-    assert faults({"medium": "Memory"}) == [
+    assert errors_of({"medium": "Memory"}) == [
         "spec.volumes[0].emptyDir.sizeLimit: Forbidden: adding or removing sizeLimit on an existing volume is not "
         "allowed"
     ]
-    assert faults({"medium": "Memory", "sizeLimit": "1Mi"}, name="x") == [
+    assert errors_of({"medium": "Memory", "sizeLimit": "1Mi"}, name="x") == [
         "spec.volumes[0].name: Forbidden: volumes may not be renamed or reordered on resize"
     ]
-    assert faults({"sizeLimit": "1Mi"}) == [
+    assert errors_of({"sizeLimit": "1Mi"}) == [
         "spec.volumes[0]: Forbidden: only sizeLimit of memory-backed emptyDir volumes is mutable on resize"
     ]
-    assert switched.faults({"spec": {"volumes": wanted[:1]}}, stored, "resize") == [
+    assert switched.errors({"spec": {"volumes": wanted[:1]}}, stored, "resize") == [
         "spec.volumes: Forbidden: volumes may not be added or removed on resize"
     ]
 
@@ -154,8 +154,8 @@ def test_resizing_volumes_in_memory(kind: Any) -> None:
 def test_resizing_pods_with_resources_of_their_own(kind: Any) -> None:
     off = kind("v1", "pods", "InPlacePodLevelResourcesVerticalScaling=false")
     stored = off.create(pod({"resources": {"limits": {"cpu": "2"}}}))
-    faults = off.faults({"spec": {"resources": {"limits": {"cpu": "3"}}}}, stored, "resize")
-    assert faults == [
+    errs = off.errors({"spec": {"resources": {"limits": {"cpu": "3"}}}}, stored, "resize")
+    assert errs == [
         "[]: Forbidden: resize of pods with pod-level resources is forbidden when "
         "InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled"
     ]
@@ -171,10 +171,10 @@ def test_probes_get_a_protocol(kind: Any) -> None:
 def test_sets_that_are_recreated(kind: Any) -> None:
     usual = kind("apps/v1", "statefulsets")
     switched = kind("apps/v1", "statefulsets", "StatefulSetRecreateStrategy=true")
-    assert usual.faults(stateful({"type": "Recreate"}))[0].endswith("must be 'RollingUpdate' or 'OnDelete'")
-    assert switched.faults(stateful({"type": "X"}))[0].endswith("must be 'RollingUpdate', 'OnDelete', or 'Recreate'")
+    assert usual.errors(stateful({"type": "Recreate"}))[0].endswith("must be 'RollingUpdate' or 'OnDelete'")
+    assert switched.errors(stateful({"type": "X"}))[0].endswith("must be 'RollingUpdate', 'OnDelete', or 'Recreate'")
     stored = switched.create(stateful({"type": "Recreate"}))
-    assert usual.faults({"metadata": {"labels": {"a": "b"}}}, stored) == []
+    assert usual.errors({"metadata": {"labels": {"a": "b"}}}, stored) == []
 
 
 def test_sets_without_a_bound_on_unavailable_pods(kind: Any) -> None:
@@ -205,8 +205,8 @@ def test_templates_of_jobs_that_rest(kind: Any, gate: str, change: str, status: 
         template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
     else:
         template["spec"]["nodeSelector"] = {"a": "b"}
-    faults = jobs.faults({"spec": {"template": template}}, stored)
-    assert [fault.partition(":")[0] for fault in faults] == ([wanted] if wanted else [])
+    errs = jobs.errors({"spec": {"template": template}}, stored)
+    assert [error.partition(":")[0] for error in errs] == ([wanted] if wanted else [])
 
 
 LENIENT_IP, LENIENT_CIDR = "010.0.0.1", "10.0.0.1/8"
@@ -229,8 +229,8 @@ LENIENT_IP, LENIENT_CIDR = "010.0.0.1", "10.0.0.1/8"
 )  # fmt: skip
 def test_ambiguous_addresses(kind: Any, group: str, name: str, body: Object) -> None:
     body = {"metadata": {"name": "a", "namespace": "" if name == "nodes" else "ns"}, **body}
-    assert any("must not have" in fault for fault in kind(group, name).faults(body))
-    assert kind(group, name, "StrictIPCIDRValidation=false").faults(body) == []
+    assert any("must not have" in error for error in kind(group, name).errors(body))
+    assert kind(group, name, "StrictIPCIDRValidation=false").errors(body) == []
 
 
 def test_volumes_that_move(kind: Any) -> None:
@@ -242,8 +242,8 @@ def test_volumes_that_move(kind: Any) -> None:
     body = {"metadata": {"name": "a"}, "spec": {**spec, "nodeAffinity": affinity("a")}}
     stored = kind("v1", "persistentvolumes").create(body)
     change = {"spec": {"nodeAffinity": affinity("b")}}
-    assert len(kind("v1", "persistentvolumes").faults(change, stored)) == 1
-    assert kind("v1", "persistentvolumes", "MutablePVNodeAffinity=true").faults(change, stored) == []
+    assert len(kind("v1", "persistentvolumes").errors(change, stored)) == 1
+    assert kind("v1", "persistentvolumes", "MutablePVNodeAffinity=true").errors(change, stored) == []
 
 
 def test_claims_of_data_in_another_namespace(kind: Any) -> None:
@@ -265,7 +265,7 @@ def test_autoscalers(kind: Any) -> None:
     switched = kind("autoscaling/v2", "horizontalpodautoscalers", "HPAScaleToZero=false", "HPAGeneration=false")
     stored = usual.create(body)
     assert stored["metadata"]["generation"] == 1
-    assert switched.faults(body) == ["spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"]
+    assert switched.errors(body) == ["spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"]
     changed = switched.update(stored, {"spec": {"maxReplicas": 2}})
     assert changed["metadata"]["generation"] == 1
 
@@ -291,8 +291,8 @@ def test_names_that_files_would_own(kind: Any) -> None:
     usual = kind("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations")
     off = "ManifestBasedAdmissionControlConfig=false"
     switched = kind("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", off)
-    assert len(usual.faults(body)) == 1
-    assert switched.faults(body) == []
+    assert len(usual.errors(body)) == 1
+    assert switched.errors(body) == []
     assert switched.warnings[0].startswith('metadata.name: names ending with ".static.k8s.io" are reserved')
 
 
@@ -308,6 +308,6 @@ def test_constraints_of_claims_without_capacity_to_share(kind: Any) -> None:
     request = {"name": "r", "exactly": {"deviceClassName": "c"}}
     spec = {"devices": {"requests": [request], "constraints": [{}]}}
     body = {"metadata": {"name": "a", "namespace": "ns"}, "spec": spec}
-    assert "distinctAttribute" in kind("resource.k8s.io/v1", "resourceclaims").faults(body)[0]
-    faults = kind("resource.k8s.io/v1", "resourceclaims", "DRAConsumableCapacity=false").faults(body)
-    assert faults == ["spec.devices.constraints[0].matchAttribute: Required value"]
+    assert "distinctAttribute" in kind("resource.k8s.io/v1", "resourceclaims").errors(body)[0]
+    errs = kind("resource.k8s.io/v1", "resourceclaims", "DRAConsumableCapacity=false").errors(body)
+    assert errs == ["spec.devices.constraints[0].matchAttribute: Required value"]

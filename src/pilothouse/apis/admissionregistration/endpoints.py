@@ -16,18 +16,18 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _BAD_HOST: Final = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:\[\]<>\"%]")
 
 
-def validate_url(path: Path, text: str, errs: list[FieldError]) -> None:
-    """An https URL of host and path alone."""
-    fault = _fault(text)
-    if fault:
-        errs.append(required(path, f"url must be a valid URL: parse {quote(text)}: {fault}{_FORM}"))
+def validate_url(path: Path, text: str, errs: list[FieldError], *, https: bool = True) -> None:
+    """A URL of host and path alone; most must be ``https``."""
+    error = _error(text)
+    if error:
+        errs.append(required(path, f"url must be a valid URL: parse {quote(text)}: {error}{_FORM}"))
         return
     rest, _, fragment = text.partition("#")
     scheme, rest = _split_scheme(rest)
     rest, _, query = rest.partition("?")
     authority = rest[2:].partition("/")[0] if rest.startswith("//") else ""
     user, at, host = authority.rpartition("@")
-    if scheme != "https":
+    if https and scheme != "https":
         errs.append(invalid(path, scheme, f"'https' is the only allowed URL scheme{_FORM}"))
     if not host:
         errs.append(invalid(path, host, f"host must be specified{_FORM}"))
@@ -44,7 +44,7 @@ def _split_scheme(text: str) -> tuple[str, str]:
     return (match.group(1).lower(), text[match.end() :]) if match else ("", text)
 
 
-def _fault(text: str) -> str:
+def _error(text: str) -> str:
     """Why a text is no URL at all."""
     if _CONTROL.search(text):
         return "net/url: invalid control character in URL"
@@ -56,14 +56,14 @@ def _fault(text: str) -> str:
     if not scheme and not rest.startswith("/") and ":" in rest.partition("/")[0]:
         return "first path segment in URL cannot contain colon"
     if rest.startswith("//"):
-        fault = _host_fault(rest[2:].partition("/")[0].rpartition("@")[2])
-        if fault:
-            return fault
+        error = _host_error(rest[2:].partition("/")[0].rpartition("@")[2])
+        if error:
+            return error
     escape = _BAD_ESCAPE.search(rest)
     return f"invalid URL escape {quote(escape.group())}" if escape else ""
 
 
-def _host_fault(host: str) -> str:
+def _host_error(host: str) -> str:
     if host.startswith("["):
         if "]" not in host:
             return "missing ']' in host"
@@ -79,15 +79,15 @@ def _host_fault(host: str) -> str:
 
 
 def validate_service(path: Path, service: dict[str, Any], errs: list[FieldError]) -> None:
-    """A service, its port and the path on it. The original mixes up name and namespace when one is missing."""
+    """A service, its port and the path on it. kube-apiserver mixes up name and namespace when one is missing."""
     if not service.get("namespace"):
         errs.append(required(path.child("name")))
     if not service.get("name"):
         errs.append(required(path.child("namespace")))
     port = service.get("port") or 0
-    faults = names.check_port_number(port)
-    if faults:
-        errs.append(invalid(path.child("port"), port, "port is not valid: " + ", ".join(faults)))
+    messages = names.check_port_number(port)
+    if messages:
+        errs.append(invalid(path.child("port"), port, "port is not valid: " + ", ".join(messages)))
     if service.get("path") is not None:
         _validate_path(service["path"], path.child("path"), errs)
 
@@ -104,5 +104,5 @@ def _validate_path(text: str, path: Path, errs: list[FieldError]) -> None:
         if not segment:
             errs.append(invalid(path, text, f"segment[{position}] may not be empty"))
         else:
-            faults = names.check_dns1123_subdomain(segment)
-            errs += (invalid(path, text, f"segment[{position}]: {fault}") for fault in faults)
+            messages = names.check_dns1123_subdomain(segment)
+            errs += (invalid(path, text, f"segment[{position}]: {error}") for error in messages)

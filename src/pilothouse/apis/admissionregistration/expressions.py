@@ -1,6 +1,6 @@
 """Where the CEL expressions of webhooks and policies are compiled.
 
-Validation hands over every expression at the point where the original compiles it, so that faults come in its order.
+Validation hands over every expression at the point where kube-apiserver compiles it, so that errors come in its order.
 The CEL engine is imported with the first expression: objects without any never need it.
 """
 
@@ -35,11 +35,11 @@ class Expression(NamedTuple):
 
 
 def compile_expressions(expressions: Iterable[Expression]) -> list[FieldError]:
-    """Faults of expressions that do not compile, or that give something else than they should."""
-    return [fault for expression in expressions if (fault := _fault(expression)) is not None]
+    """Errors of expressions that do not compile, or that give something else than they should."""
+    return [error for expression in expressions if (error := _error(expression)) is not None]
 
 
-def _fault(expression: Expression) -> FieldError | None:
+def _error(expression: Expression) -> FieldError | None:
     from pilothouse.cel.policies import PolicyError, compile_expression
 
     environment = _environment(expression)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.apis.admissionregistration.expressions import Expression, compile_expressions
-from pilothouse.apis.validating import one_of, repeats
+from pilothouse.apis.validation import one_of, repeats
 from pilothouse.machinery import labels, names
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, invalid, not_supported, required, too_many
+from pilothouse.machinery.objects import Object
 
-Object = dict[str, Any]
 FAILURE_POLICIES: Final = ("Fail", "Ignore")
 MATCH_POLICIES: Final = ("Equivalent", "Exact")
 REINVOCATION_POLICIES: Final = ("IfNeeded", "Never")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilothouse.apis.integers import IntegerRangeError, parse_integer
-from pilothouse.apis.validating import NEGATIVE
+from pilothouse.apis.validation import NEGATIVE
 from pilothouse.machinery.field_errors import FieldError, Path, invalid
 from pilothouse.machinery.names import check_percent
 

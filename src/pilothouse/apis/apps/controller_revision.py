@@ -6,18 +6,42 @@ from typing import Any, Final
 
 import orjson
 
-from pilothouse.apis.apps.columns import CONTROLLER_REVISION_COLUMNS
-from pilothouse.apis.strategy import Context, Object, Strategy
-from pilothouse.apis.validating import IMMUTABLE, NEGATIVE
+from pilothouse.apis.columns import AGE, NAME
+from pilothouse.apis.strategy import Column, Context, Doc, Strategy
+from pilothouse.apis.strategy_rules import MetadataRules
+from pilothouse.apis.validation import IMMUTABLE, NEGATIVE
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, required
+from pilothouse.machinery.objects import Object
 
 _DATA: Final = Path("data")
+
+
+def _controller_cell(obj: Object) -> str:
+    for owner in obj["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            group, _, _ = owner.get("apiVersion", "").rpartition("/")
+            kind = owner.get("kind", "").lower()
+            return f"{kind}.{group.lower()}/{owner.get('name', '')}" if group else f"{kind}/{owner.get('name', '')}"
+    return "<none>"
+
+
+CONTROLLER_REVISION_COLUMNS: Final = (
+    NAME,
+    Column("Controller", "string", _controller_cell, description="Controller of the object"),
+    Column(
+        "Revision",
+        "string",
+        lambda obj: obj.get("revision", 0),
+        description=Doc("apps.v1.ControllerRevision", "revision"),
+    ),
+    AGE,
+)
 
 
 class ControllerRevisionStrategy(Strategy):
     """Controller revisions."""
 
-    judges_prefix_on_update = True
+    metadata_rules = MetadataRules(judges_prefix_on_update=True)
     columns = CONTROLLER_REVISION_COLUMNS
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:

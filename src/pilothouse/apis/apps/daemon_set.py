@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from pilothouse.apis.apps.amounts import is_nothing, validate_amount, validate_not_above_all
-from pilothouse.apis.apps.columns import DAEMON_SET_COLUMNS
-from pilothouse.apis.apps.defaults import default_daemon_set
+from pilothouse.apis.apps.columns import CONTAINER_COLUMNS, selector_cell, selector_column, status_cell
 from pilothouse.apis.apps.workload import (
     SPEC,
     STATUS,
@@ -20,14 +19,17 @@ from pilothouse.apis.apps.workload import (
     validate_running_template,
     validate_selector_kept,
 )
+from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.internal_form import internal_form
+from pilothouse.apis.core.pod_spec.defaults import default_pod_template
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_for_template
 from pilothouse.apis.integers import parse_integer
 from pilothouse.apis.selectors import has_invalid_value, validate_label_selector, validate_object_selects_template
-from pilothouse.apis.strategy import Context, Object, StatusStrategy, Strategy
-from pilothouse.apis.validating import non_negative
+from pilothouse.apis.strategy import Column, Context, Doc, StatusStrategy, Strategy
+from pilothouse.apis.validation import non_negative
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, required
+from pilothouse.machinery.objects import Object
 
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 _TYPES: Final = ("RollingUpdate", "OnDelete")
@@ -35,6 +37,47 @@ _COUNTS: Final = (
     "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady", "observedGeneration",
     "updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount",
 )  # fmt: skip
+
+
+def default_daemon_set(obj: Object) -> None:
+    """Rolled over one node at a time, with ten revisions to go back to."""
+    spec = obj["spec"]
+    strategy = spec["updateStrategy"]
+    if not strategy.get("type"):
+        strategy["type"] = "RollingUpdate"
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", 1)
+        rolling.setdefault("maxSurge", 0)
+    elif strategy.get("rollingUpdate") is not None:
+        for key in ("maxUnavailable", "maxSurge"):  # kube-apiserver holds numbers here, which cannot be absent
+            strategy["rollingUpdate"].setdefault(key, 0)
+    if spec.get("revisionHistoryLimit") is None:
+        spec["revisionHistoryLimit"] = 10
+    default_pod_template(spec["template"])
+
+
+def _node_selector_cell(obj: Object) -> str:
+    pairs = obj["spec"]["template"]["spec"].get("nodeSelector") or {}
+    return ",".join(f"{key}={pairs[key]}" for key in sorted(pairs)) or "<none>"
+
+
+def _daemon_count(title: str, field: str) -> Column:
+    return Column(title, "integer", status_cell(field), description=Doc("apps.v1.DaemonSetStatus", field))
+
+
+DAEMON_SET_COLUMNS: Final = (
+    NAME,
+    _daemon_count("Desired", "desiredNumberScheduled"),
+    _daemon_count("Current", "currentNumberScheduled"),
+    _daemon_count("Ready", "numberReady"),
+    _daemon_count("Up-to-date", "updatedNumberScheduled"),
+    _daemon_count("Available", "numberAvailable"),
+    Column("Node Selector", "string", _node_selector_cell, description=Doc("core.v1.PodSpec", "nodeSelector")),
+    AGE,
+    *CONTAINER_COLUMNS,
+    selector_column(selector_cell, "apps.v1.DaemonSetSpec"),
+)
 
 
 def template_generation(obj: Object) -> int:
@@ -59,7 +102,7 @@ def settle_template_generation(obj: Object) -> None:
 
 
 def validate_daemon_set_spec(spec: Object, options: PodValidationOptions, *, lax: bool = False) -> list[FieldError]:
-    """Faults of a daemon set; ``lax`` allows selectors with values that are no label values."""
+    """Errors of a daemon set; ``lax`` allows selectors with values that are no label values."""
     errs: list[FieldError] = []
     _validate_selector(spec, errs, lax=lax)
     validate_running_template(spec["template"], errs, options, "DaemonSet")
@@ -160,11 +203,12 @@ class DaemonSetStrategy(WorkloadStrategy):
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
         spec, before = obj["spec"], old["spec"]
-        validate_selector_kept(spec, before, errs)
+        if self.keeps_selector:
+            validate_selector_kept(spec, before, errs)
         options = options_for_template(self.gates, before["template"])
         lax = options.allow_invalid_label_value_in_selector or has_invalid_value(before.get("selector"))
         options.allow_invalid_label_value_in_selector = lax
         return errs + validate_daemon_set_spec(spec, options, lax=lax)
 
     def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:
-        return [] if template_generation(obj) == template_generation(old) else self.template_cautions(obj)
+        return [] if template_generation(obj) == template_generation(old) else self.template_warnings(obj)

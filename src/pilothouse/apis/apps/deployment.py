@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from pilothouse.apis.apps.amounts import is_nothing, validate_amount, validate_not_above_all
-from pilothouse.apis.apps.columns import DEPLOYMENT_COLUMNS
-from pilothouse.apis.apps.defaults import default_deployment
+from pilothouse.apis.apps.columns import CONTAINER_COLUMNS, READY_WORDS, ready_cell, selector_column, status_cell
 from pilothouse.apis.apps.workload import (
     BLANK_SCALABLE,
     SPEC,
@@ -18,13 +17,16 @@ from pilothouse.apis.apps.workload import (
     validate_selector_kept,
     validate_within_total,
 )
+from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.internal_form import internal_form
+from pilothouse.apis.core.pod_spec.defaults import default_pod_template
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_for_template
 from pilothouse.apis.integers import parse_integer
-from pilothouse.apis.strategy import Context, Object, StatusStrategy, Strategy, keep
-from pilothouse.apis.validating import NEGATIVE, non_negative
-from pilothouse.machinery import errors
+from pilothouse.apis.strategy import Column, Context, Doc, StatusStrategy, Strategy, keep
+from pilothouse.apis.validation import NEGATIVE, non_negative
+from pilothouse.machinery import errors, labels
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
+from pilothouse.machinery.objects import Object
 
 ROLLBACK: Final = "deprecated.deployment.rollback.to"
 _TYPES: Final = ("Recreate", "RollingUpdate")
@@ -32,6 +34,53 @@ _COUNTS: Final = (
     "observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas",
     "terminatingReplicas", "collisionCount",
 )  # fmt: skip
+
+
+def default_deployment(obj: Object) -> None:
+    """One replica, rolled over by quarters, with ten revisions to go back to."""
+    spec = obj["spec"]
+    if spec.get("replicas") is None:
+        spec["replicas"] = 1
+    strategy = spec["strategy"]
+    if not strategy.get("type"):
+        strategy["type"] = "RollingUpdate"
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", "25%")
+        rolling.setdefault("maxSurge", "25%")
+    if spec.get("revisionHistoryLimit") is None:
+        spec["revisionHistoryLimit"] = 10
+    if spec.get("progressDeadlineSeconds") is None:
+        spec["progressDeadlineSeconds"] = 600
+    default_pod_template(spec["template"])
+
+
+def _plain_selector_cell(obj: Object) -> str:
+    try:
+        return str(labels.from_object(obj["spec"].get("selector")))
+    except labels.SelectorError:
+        return "<invalid>"
+
+
+DEPLOYMENT_COLUMNS: Final = (
+    NAME,
+    Column("Ready", "string", ready_cell, description=READY_WORDS),
+    Column(
+        "Up-to-date",
+        "string",
+        status_cell("updatedReplicas"),
+        description=Doc("apps.v1.DeploymentStatus", "updatedReplicas"),
+    ),
+    Column(
+        "Available",
+        "string",
+        status_cell("availableReplicas"),
+        description=Doc("apps.v1.DeploymentStatus", "availableReplicas"),
+    ),
+    AGE,
+    *CONTAINER_COLUMNS,
+    selector_column(_plain_selector_cell, "apps.v1.DeploymentSpec"),
+)
 
 
 def settle_rollback(obj: Object) -> None:
@@ -53,7 +102,7 @@ def settle_rollback(obj: Object) -> None:
 
 
 def validate_deployment_spec(obj: Object, options: PodValidationOptions) -> list[FieldError]:
-    """Faults of a deployment."""
+    """Errors of a deployment."""
     spec = obj["spec"]
     errs: list[FieldError] = []
     non_negative(spec.get("replicas", 0), SPEC, "replicas", errs)
@@ -105,7 +154,7 @@ def _validate_rolling(rolling: Object, path: Path, errs: list[FieldError]) -> No
 
 
 def validate_deployment_status(obj: Object, old: Object) -> list[FieldError]:
-    """Faults of what the deployment controller reports."""
+    """Errors of what the deployment controller reports."""
     status = obj.get("status") or {}
     errs: list[FieldError] = []
     for name in _COUNTS:
@@ -178,5 +227,6 @@ class DeploymentStrategy(WorkloadStrategy):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs = validate_deployment_spec(obj, options_for_template(self.gates, old["spec"]["template"]))
-        validate_selector_kept(obj["spec"], old["spec"], errs)
+        if self.keeps_selector:
+            validate_selector_kept(obj["spec"], old["spec"], errs)
         return errs

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from pilothouse.apis.apps.columns import REPLICA_SET_COLUMNS
-from pilothouse.apis.apps.defaults import default_replica_set
+from pilothouse.apis.apps.columns import CONTAINER_COLUMNS, selector_cell, selector_column, spec_cell, status_cell
 from pilothouse.apis.apps.workload import (
     BLANK_SCALABLE,
     SPEC,
@@ -16,19 +15,41 @@ from pilothouse.apis.apps.workload import (
     validate_selector_kept,
     validate_within_total,
 )
+from pilothouse.apis.columns import AGE, NAME
+from pilothouse.apis.core.pod_spec.defaults import default_pod_template
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_for_template
-from pilothouse.apis.strategy import Context, Object, StatusStrategy, Strategy
-from pilothouse.apis.validating import non_negative
+from pilothouse.apis.strategy import Column, Context, Doc, StatusStrategy, Strategy
+from pilothouse.apis.validation import non_negative
 from pilothouse.machinery.field_errors import FieldError, invalid
+from pilothouse.machinery.objects import Object
 
+REPLICA_SET_COLUMNS: Final = (
+    NAME,
+    Column("Desired", "integer", spec_cell("replicas"), description=Doc("apps.v1.ReplicaSetSpec", "replicas")),
+    Column("Current", "integer", status_cell("replicas"), description=Doc("apps.v1.ReplicaSetStatus", "replicas")),
+    Column(
+        "Ready", "integer", status_cell("readyReplicas"), description=Doc("apps.v1.ReplicaSetStatus", "readyReplicas")
+    ),
+    AGE,
+    *CONTAINER_COLUMNS,
+    selector_column(selector_cell, "apps.v1.ReplicaSetSpec"),
+)
 _COUNTS: Final = (
     "replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration",
     "terminatingReplicas",
 )  # fmt: skip
 
 
+def default_replica_set(obj: Object) -> None:
+    """One replica."""
+    spec = obj["spec"]
+    if spec.get("replicas") is None:
+        spec["replicas"] = 1
+    default_pod_template(spec.setdefault("template", {"metadata": {}, "spec": {"containers": None}}))
+
+
 def validate_replica_set_spec(spec: Object, options: PodValidationOptions) -> list[FieldError]:
-    """Faults of a replica set."""
+    """Errors of a replica set."""
     errs: list[FieldError] = []
     non_negative(spec.get("replicas", 0), SPEC, "replicas", errs)
     non_negative(spec.get("minReadySeconds", 0), SPEC, "minReadySeconds", errs)
@@ -37,7 +58,7 @@ def validate_replica_set_spec(spec: Object, options: PodValidationOptions) -> li
 
 
 def validate_replica_set_status(status: Object) -> list[FieldError]:
-    """Faults of what the controller reports; the same rules hold for replication controllers."""
+    """Errors of what the controller reports; the same rules hold for replication controllers."""
     errs: list[FieldError] = []
     for name in _COUNTS:
         non_negative(status.get(name) or 0, STATUS, name, errs)
@@ -75,5 +96,6 @@ class ReplicaSetStrategy(WorkloadStrategy):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs = validate_replica_set_spec(obj["spec"], options_for_template(self.gates, old["spec"]["template"]))
-        validate_selector_kept(obj["spec"], old["spec"], errs)
+        if self.keeps_selector:
+            validate_selector_kept(obj["spec"], old["spec"], errs)
         return errs

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from pilothouse.apis.apps.amounts import is_nothing, validate_amount, validate_not_above_all
-from pilothouse.apis.apps.columns import STATEFUL_SET_COLUMNS
-from pilothouse.apis.apps.defaults import default_stateful_set
+from pilothouse.apis.apps.columns import CONTAINER_COLUMNS, READY_WORDS, ready_cell
 from pilothouse.apis.apps.workload import (
     BLANK_SCALABLE,
     SPEC,
@@ -20,20 +19,29 @@ from pilothouse.apis.apps.workload import (
     validate_selector_kept,
     validate_within_total,
 )
+from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.internal_form import internal_form
-from pilothouse.apis.core.persistent_volume_claim import warn_about_claim_spec
-from pilothouse.apis.core.persistent_volume_claim_validation import validate_claim_spec
+from pilothouse.apis.core.persistent_volume_claim.strategy import default_claim, warn_about_claim_spec
+from pilothouse.apis.core.persistent_volume_claim.validation import validate_claim_spec
 from pilothouse.apis.core.pod_spec.annotations import validate_pod_annotations
+from pilothouse.apis.core.pod_spec.defaults import default_pod_template
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_for_template
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
 from pilothouse.apis.metadata import validate_annotations, validate_labels
 from pilothouse.apis.object_names import name_is_dns_label
 from pilothouse.apis.selectors import validate_selector_matches_template
-from pilothouse.apis.strategy import Context, Object, StatusStrategy, Strategy
-from pilothouse.apis.validating import IMMUTABLE, non_negative, well_formed
+from pilothouse.apis.strategy import Column, Context, StatusStrategy, Strategy
+from pilothouse.apis.validation import IMMUTABLE, non_negative, well_formed
 from pilothouse.machinery.field_errors import FieldError, Named, Path, invalid, not_supported, required
 from pilothouse.machinery.names import check_dns1123_label
+from pilothouse.machinery.objects import Object
 
+STATEFUL_SET_COLUMNS: Final = (
+    NAME,
+    Column("Ready", "string", ready_cell, description=READY_WORDS),
+    AGE,
+    *CONTAINER_COLUMNS,
+)
 _RECREATE: Final = "Recreate"
 _RETENTION: Final = ("Retain", "Delete")
 _COUNTS: Final = (
@@ -45,10 +53,38 @@ _HISTORY_WARNING: Final = (
 )
 
 
+def default_stateful_set(obj: Object, *, with_unavailable: bool = True) -> None:
+    """One replica, made and updated in order, claims kept."""
+    spec = obj["spec"]
+    if not spec.get("podManagementPolicy"):
+        spec["podManagementPolicy"] = "OrderedReady"
+    strategy = spec["updateStrategy"]
+    if not strategy.get("type"):
+        strategy["type"] = "RollingUpdate"
+        strategy.setdefault("rollingUpdate", {})
+    rolling = strategy.get("rollingUpdate")
+    if strategy["type"] == "RollingUpdate" and rolling is not None:
+        rolling.setdefault("partition", 0)
+        if with_unavailable:
+            rolling.setdefault("maxUnavailable", 1)
+    retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+    for key in ("whenDeleted", "whenScaled"):
+        if not retention.get(key):
+            retention[key] = "Retain"
+    if spec.get("replicas") is None:
+        spec["replicas"] = 1
+    if spec.get("revisionHistoryLimit") is None:
+        spec["revisionHistoryLimit"] = 10
+    default_pod_template(spec["template"])
+    for claim in spec.get("volumeClaimTemplates") or ():
+        claim["kind"], claim["apiVersion"] = "PersistentVolumeClaim", "v1"
+        default_claim(claim)
+
+
 def validate_stateful_set_spec(
     spec: Object, options: PodValidationOptions, old: Object | None = None, *, with_template: bool = True
 ) -> list[FieldError]:
-    """Faults of a stateful set. Fields that cannot change are judged only when it is new."""
+    """Errors of a stateful set. Fields that cannot change are judged only when it is new."""
     errs: list[FieldError] = []
     is_new = old is None
     had_recreate = old is not None and old["updateStrategy"].get("type") == _RECREATE
@@ -147,7 +183,7 @@ def _validate_template_metadata(
 
 
 def validate_stateful_set_update(spec: Object, old: Object, options: PodValidationOptions) -> list[FieldError]:
-    """Faults of a change. A template is not judged where the whole set was invalid before."""
+    """Errors of a change. A template is not judged where the whole set was invalid before."""
     errs = validate_stateful_set_spec(spec, options, old)
     if errs and validate_stateful_set_spec(old, options, old):
         errs = validate_stateful_set_spec(spec, options, old, with_template=False)
@@ -163,7 +199,7 @@ def validate_stateful_set_update(spec: Object, old: Object, options: PodValidati
 
 
 def validate_stateful_set_status(status: Object, old: Object) -> list[FieldError]:
-    """Faults of what the controller reports."""
+    """Errors of what the controller reports."""
     errs: list[FieldError] = []
     for name in _COUNTS:
         non_negative(status.get(name) or 0, STATUS, name, errs)

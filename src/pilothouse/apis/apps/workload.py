@@ -7,16 +7,18 @@ from typing import Any, ClassVar, Final
 
 from pilothouse.apis.core.internal_form import internal_form
 from pilothouse.apis.core.pod_spec.annotations import drop_legacy_annotations
-from pilothouse.apis.core.pod_spec.cautions import template_warnings
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
+from pilothouse.apis.core.pod_spec.warnings import template_warnings
 from pilothouse.apis.selectors import validate_label_selector, validate_selector_matches_template
 from pilothouse.apis.status import StatusKeeper
-from pilothouse.apis.strategy import Context, Object
-from pilothouse.apis.validating import IMMUTABLE
+from pilothouse.apis.strategy import Context
+from pilothouse.apis.strategy_rules import GenerationRules
+from pilothouse.apis.validation import IMMUTABLE
 from pilothouse.machinery import labels
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
 from pilothouse.machinery.names import check_dns1123_label
+from pilothouse.machinery.objects import Object
 
 SPEC: Final = Path("spec")
 STATUS: Final = Path("status")
@@ -114,10 +116,12 @@ _LABELLED: Final = {
 class WorkloadStrategy(StatusKeeper):
     """A kind whose spec holds a pod template."""
 
-    generation = True
+    generation_rules = GenerationRules(counted=True)
     reset_fields: tuple[str, ...] = ("status",)
     warns_about_names: ClassVar[bool] = False
     """Whether names that are no DNS label are worth a warning: pods get their names from them."""
+    keeps_selector: ClassVar[bool] = True
+    """Whether the selector stays as it was made; through the first versions it could change."""
     template_path: ClassVar[tuple[str, ...]] = ("spec", "template")
 
     def template_of(self, obj: Object) -> Object:
@@ -146,13 +150,13 @@ class WorkloadStrategy(StatusKeeper):
             messages = check_dns1123_label(obj["metadata"].get("name", ""))
             if messages:
                 warnings.append(f"{_NAME_WARNING}[{' '.join(messages)}]")
-        return warnings + self.template_cautions(obj)
+        return warnings + self.template_warnings(obj)
 
     def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:
         if obj["metadata"].get("generation") == old["metadata"].get("generation"):
             return []
-        return self.template_cautions(obj)
+        return self.template_warnings(obj)
 
-    def template_cautions(self, obj: Object) -> list[str]:
+    def template_warnings(self, obj: Object) -> list[str]:
         """What is questionable about the template, though it is valid."""
         return template_warnings(self.template_of(obj), Path(*self.template_path))

@@ -18,12 +18,12 @@ import orjson
 
 from pilothouse.apis import types
 from pilothouse.apis.autoscaling import metric_forms
-from pilothouse.apis.autoscaling.defaults import CPU_UTILIZATION, cpu_metric
+from pilothouse.apis.autoscaling.horizontal_pod_autoscaler.defaults import CPU_UTILIZATION, cpu_metric
 from pilothouse.apis.core.internal_form import internal_form
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.schema.ordering import arrange
 
-Object = dict[str, Any]
 METRICS: Final = "autoscaling.alpha.kubernetes.io/metrics"
 CURRENT_METRICS: Final = "autoscaling.alpha.kubernetes.io/current-metrics"
 CONDITIONS: Final = "autoscaling.alpha.kubernetes.io/conditions"
@@ -61,7 +61,7 @@ def to_v2(obj: Object) -> Object:
     metrics = _read_list(annotations, METRICS, "MetricSpec", metric_forms.source_to_v2)
     metrics = (metrics or []) + ([cpu_metric(share)] if share is not None else [])
     made["metrics"] = metrics or [cpu_metric(CPU_UTILIZATION)]
-    behavior = _read_behavior(annotations.get(BEHAVIOR))
+    behavior = read_behavior(annotations.get(BEHAVIOR))
     if behavior:
         made["behavior"] = behavior
     state: Object = {key: status[key] for key in _SHARED_STATUS if key in status}
@@ -112,7 +112,7 @@ def _carried(spec: Object, status: Object) -> Any:
         current = [metric_forms.status_to_v1(metric) for metric in status["currentMetrics"]]
         yield CURRENT_METRICS, _encode("autoscaling.v1.MetricStatus", current)
     if spec.get("behavior") is not None:
-        yield BEHAVIOR, _dump(internal_form("autoscaling.v2.HorizontalPodAutoscalerBehavior", spec["behavior"]))
+        yield BEHAVIOR, behavior_text(spec["behavior"])
     if status.get("conditions"):
         yield CONDITIONS, _encode("autoscaling.v1.HorizontalPodAutoscalerCondition", status["conditions"])
 
@@ -132,6 +132,11 @@ def _current_cpu(metrics: Any) -> int | None:
             share = (resource.get("current") or {}).get("averageUtilization")
             used = used if share is None else share
     return used
+
+
+def behavior_text(behavior: Object) -> str:
+    """A behavior as its annotation has it."""
+    return _dump(internal_form("autoscaling.v2.HorizontalPodAutoscalerBehavior", behavior))
 
 
 def _encode(type_name: str, items: list[Object]) -> str:
@@ -157,7 +162,8 @@ def _read_list(annotations: dict[str, str], name: str, kind: str, convert: Any) 
         return None
 
 
-def _read_behavior(text: str | None) -> Object | None:
+def read_behavior(text: str | None) -> Object | None:
+    """The behavior in an annotation; None where nothing can be read."""
     if text is None:
         return None
     try:

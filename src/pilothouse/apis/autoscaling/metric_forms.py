@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pilothouse.machinery import quantity
+from pilothouse.machinery.objects import Object
 
-Object = dict[str, Any]
 _RESOURCES = ("resource", "containerResource")
 
 

@@ -1,5 +1,17 @@
-"""Data: every built-in type and resource of the Kubernetes release that is served, as compact text.
+"""Data: every built-in type, resource, feature gate and enumeration of the served Kubernetes release, as compact text.
 
-``types.txt``, ``enums.txt`` and ``resources.txt`` are written by the scripts in ``tools/`` and read by ``apis.types``,
-``apis.enumerations`` and ``apis.resources``.
+Each file opens with comment lines that say what it is and how it was made; ``docs/next-release.md`` tells how to make
+all of them anew. ``read`` leaves those lines out.
 """
+
+from __future__ import annotations
+
+from importlib import resources
+
+
+def read(name: str) -> str:
+    """The content of a file of the catalogue, without its header."""
+    text = resources.files(__name__).joinpath(name).read_text()
+    while text.startswith("#"):
+        text = text[text.index("\n") + 1 :]
+    return text

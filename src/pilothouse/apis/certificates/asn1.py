@@ -1,4 +1,4 @@
-"""Why bytes are no signing request, in the words of the original's ASN.1 reader.
+"""Why bytes are no signing request, in the words of kube-apiserver's ASN.1 reader.
 
 The library that reads requests here only says that it cannot. This looks at the outermost tags, which is where what is
 no request at all differs from one: a request is a sequence that begins with a sequence that begins with a number.
@@ -20,7 +20,7 @@ _SYNTAX: Final = "asn1: syntax error: "
 _STRUCTURE: Final = "asn1: structure error: "
 
 
-class _Fault(Exception):
+class _ASN1Error(Exception):
     pass
 
 
@@ -35,27 +35,27 @@ class _Tag(NamedTuple):
         return f"{{class:{self.kind} tag:{self.number} length:{self.length} isCompound:{compound}}}"
 
 
-def describe_fault(data: bytes) -> str:
+def describe_error(data: bytes) -> str:
     """What keeps the bytes from being a signing request."""
     content = data
     try:
         for name, wanted in _EXPECTED:
             content = _enter(content, name, wanted)
-    except _Fault as fault:
-        return str(fault)
+    except _ASN1Error as error:
+        return str(error)
     tag, at = _read_tag(data)
     return _SYNTAX + "trailing data" if at + tag.length < len(data) else _STRUCTURE + "tags don't match"
 
 
 def _enter(data: bytes, name: str, wanted: int) -> bytes:
-    """The content of the first element, which has to be of a kind. Raises _Fault."""
+    """The content of the first element, which has to be of a kind. Raises _ASN1Error."""
     if not data:
-        raise _Fault(_SYNTAX + "sequence truncated")
+        raise _ASN1Error(_SYNTAX + "sequence truncated")
     tag, at = _read_tag(data)
     if (tag.kind, tag.number, tag.compound) != (0, wanted, wanted == _SEQUENCE):
-        raise _Fault(f"{_STRUCTURE}tags don't match ({wanted} vs {tag}) {_PARAMETERS} {name} @{at}")
+        raise _ASN1Error(f"{_STRUCTURE}tags don't match ({wanted} vs {tag}) {_PARAMETERS} {name} @{at}")
     if at + tag.length > len(data):
-        raise _Fault(_SYNTAX + "data truncated")
+        raise _ASN1Error(_SYNTAX + "data truncated")
     return data[at : at + tag.length]
 
 
@@ -65,7 +65,7 @@ def _read_tag(data: bytes) -> tuple[_Tag, int]:
     if number == 0x1F:
         number, at = _read_base128(data, at)
         if number < 0x1F:
-            raise _Fault(_SYNTAX + "non-minimal tag")
+            raise _ASN1Error(_SYNTAX + "non-minimal tag")
     length, at = _read_length(data, at)
     return _Tag(first >> 6, number, length, bool(first & 0x20)), at
 
@@ -74,37 +74,37 @@ def _read_base128(data: bytes, at: int) -> tuple[int, int]:
     result = 0
     for count in range(5):
         if at >= len(data):
-            raise _Fault(_SYNTAX + "truncated base 128 integer")
+            raise _ASN1Error(_SYNTAX + "truncated base 128 integer")
         byte = data[at]
         at += 1
         if count == 0 and byte == 0x80:
-            raise _Fault(_SYNTAX + "integer is not minimally encoded")
+            raise _ASN1Error(_SYNTAX + "integer is not minimally encoded")
         result = result << 7 | byte & 0x7F
         if byte < 0x80:
             if result > 0x7FFFFFFF:
                 break
             return result, at
-    raise _Fault(_STRUCTURE + "base 128 integer too large")
+    raise _ASN1Error(_STRUCTURE + "base 128 integer too large")
 
 
 def _read_length(data: bytes, at: int) -> tuple[int, int]:
     if at >= len(data):
-        raise _Fault(_SYNTAX + "truncated tag or length")
+        raise _ASN1Error(_SYNTAX + "truncated tag or length")
     first, at = data[at], at + 1
     if first < 0x80:
         return first, at
     if first == 0x80:
-        raise _Fault(_SYNTAX + "indefinite length found (not DER)")
+        raise _ASN1Error(_SYNTAX + "indefinite length found (not DER)")
     length = 0
     for _ in range(first & 0x7F):
         if at >= len(data):
-            raise _Fault(_SYNTAX + "truncated tag or length")
+            raise _ASN1Error(_SYNTAX + "truncated tag or length")
         if length >= _LARGEST:
-            raise _Fault(_STRUCTURE + "length too large")
+            raise _ASN1Error(_STRUCTURE + "length too large")
         length = length << 8 | data[at]
         at += 1
         if length == 0:
-            raise _Fault(_STRUCTURE + "superfluous leading zeros in length")
+            raise _ASN1Error(_STRUCTURE + "superfluous leading zeros in length")
     if length < 0x80:
-        raise _Fault(_STRUCTURE + "non-minimal length")
+        raise _ASN1Error(_STRUCTURE + "non-minimal length")
     return length, at

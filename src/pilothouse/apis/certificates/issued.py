@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import base64
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pilothouse.apis.certificates.pem import blocks
 from pilothouse.apis.certificates.x509 import read_certificate, read_request
 from pilothouse.machinery import times
 from pilothouse.machinery.field_errors import OMIT_VALUE, FieldError, Path, invalid, required, too_long
+from pilothouse.machinery.objects import Object
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
-Object = dict[str, Any]
 CHAIN_LIMIT: Final = 100 * 1024
 _STATUS: Final = Path("status")
 _CHAIN: Final = _STATUS.child("certificateChain")
@@ -24,7 +24,7 @@ _MARGIN: Final = timedelta(minutes=10)
 
 
 def validate_issued(status: Object, spec: Object, now: str) -> list[FieldError]:
-    """Faults of an issued status; the first fault of each step ends it."""
+    """Errors of an issued status; the first error of each step ends it."""
     chain: str = status.get("certificateChain", "")
     if len(chain.encode()) > CHAIN_LIMIT:
         return [too_long(_CHAIN, "", CHAIN_LIMIT)]
@@ -36,8 +36,8 @@ def validate_issued(status: Object, spec: Object, now: str) -> list[FieldError]:
     leaf = read_certificate(found[0].content)
     if leaf is None:
         return [invalid(_CHAIN, chain, "leaf certificate does not parse as valid X.509")]
-    errs = _name_faults(leaf)
-    errs += _key_faults(leaf, spec, chain) or _time_faults(status, leaf, spec, now, bool(errs))
+    errs = _name_errors(leaf)
+    errs += _key_errors(leaf, spec, chain) or _time_errors(status, leaf, spec, now, bool(errs))
     if errs:
         return errs
     for block in found[1:]:
@@ -48,7 +48,7 @@ def validate_issued(status: Object, spec: Object, now: str) -> list[FieldError]:
     return []
 
 
-def _name_faults(leaf: Certificate) -> list[FieldError]:
+def _name_errors(leaf: Certificate) -> list[FieldError]:
     from cryptography.x509 import DNSName, ExtensionNotFound, RFC822Name, SubjectAlternativeName
 
     try:
@@ -70,7 +70,7 @@ def _name_faults(leaf: Certificate) -> list[FieldError]:
     return errs
 
 
-def _key_faults(leaf: Certificate, spec: Object, chain: str) -> list[FieldError]:
+def _key_errors(leaf: Certificate, spec: Object, chain: str) -> list[FieldError]:
     request = read_request(base64.b64decode(spec.get("stubPKCS10Request") or ""))
     if request is None:
         return [invalid(_STUB, OMIT_VALUE, "must be a valid PKCS#10 CSR")]
@@ -79,7 +79,7 @@ def _key_faults(leaf: Certificate, spec: Object, chain: str) -> list[FieldError]
     return []
 
 
-def _time_faults(status: Object, leaf: Certificate, spec: Object, now: str, faulty: bool) -> list[FieldError]:
+def _time_errors(status: Object, leaf: Certificate, spec: Object, now: str, invalid_before: bool) -> list[FieldError]:
     errs = [
         required(_STATUS.child(name), "must be present and consistent with the issued certificate")
         for name in ("notBefore", "notAfter")
@@ -88,7 +88,7 @@ def _time_faults(status: Object, leaf: Certificate, spec: Object, now: str, faul
     if not status.get("beginRefreshAt"):
         why = "must be present and in the range [notbefore+10min, notafter-10min]"
         errs.append(required(_STATUS.child("beginRefreshAt"), why))
-    if errs or faulty:
+    if errs or invalid_before:
         return errs
     start, end, refresh = (_time(status[name]) for name in ("notBefore", "notAfter", "beginRefreshAt"))
     lifetime = leaf.not_valid_after_utc - leaf.not_valid_before_utc
@@ -120,7 +120,7 @@ def _time_faults(status: Object, leaf: Certificate, spec: Object, now: str, faul
     )
     for holds, name, why in rules:
         if not holds:
-            # Durations show as nanoseconds: the original prints their JSON.
+            # Durations show as nanoseconds: kube-apiserver prints their JSON.
             value = status[name] if name else int(lifetime.total_seconds()) * 10**9
             return [invalid(_STATUS.child(name) if name else _CHAIN, value, why)]
     return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pilothouse.apis.certificates.asn1 import describe_fault
+from pilothouse.apis.certificates.asn1 import describe_error
 from pilothouse.apis.certificates.pem import blocks
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def check_request(pem: bytes) -> str:
         return "PEM block type must be CERTIFICATE REQUEST"
     request = read_request(first.content)
     if request is None:
-        return describe_fault(first.content)
+        return describe_error(first.content)
     return check_signature(request)
 
 
@@ -82,15 +82,15 @@ def check_certificates(pem: bytes) -> str:
 def check_trust_anchors(pem: bytes) -> Iterator[str]:
     """What is wrong with a trust bundle."""
     seen: dict[bytes, list[int]] = {}
-    faults = []
+    errs = []
     for position, block in enumerate(blocks(pem)):
-        fault = _anchor_fault(block.label, block.headers, block.content)
-        if fault:
-            faults.append(f"entry {position} {fault}")
+        error = _anchor_error(block.label, block.headers, block.content)
+        if error:
+            errs.append(f"entry {position} {error}")
         else:
             seen.setdefault(block.content, []).append(position)
-    if faults:
-        yield from faults
+    if errs:
+        yield from errs
         return
     if not seen:
         yield "at least one trust anchor must be provided"
@@ -99,7 +99,7 @@ def check_trust_anchors(pem: bytes) -> Iterator[str]:
             yield f"duplicate trust anchor (indices [{' '.join(map(str, positions))}])"
 
 
-def _anchor_fault(label: str, headers: int, content: bytes) -> str:
+def _anchor_error(label: str, headers: int, content: bytes) -> str:
     if label != "CERTIFICATE":
         return f"has bad block type: {label}"
     if headers:

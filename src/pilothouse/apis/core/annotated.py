@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from pilothouse.machinery.go_json import explain, json_type
-
-Struct = dict[str, Any]
+from pilothouse.machinery.objects import Object
 
 
 class _Field(NamedTuple):
@@ -54,7 +53,7 @@ def read_json(text: str) -> Any:
         raise AnnotationError(explain(text.encode())) from None
 
 
-def read_structs(text: str, kind: str) -> list[Struct]:
+def read_structs(text: str, kind: str) -> list[Object]:
     """A list of structs of this kind."""
     value = read_json(text)
     if value is None:
@@ -64,12 +63,12 @@ def read_structs(text: str, kind: str) -> list[Struct]:
     return [_read_struct(item, kind) for item in value]
 
 
-def _read_struct(item: Any, kind: str) -> Struct:
+def _read_struct(item: Any, kind: str) -> Object:
     if item is None:
         return {}
     if not isinstance(item, dict):
         raise AnnotationError(f"json: cannot unmarshal {json_type(item)} into Go value of type core.{kind}")
-    read: Struct = {}
+    read: Object = {}
     for key, value in item.items():
         field = _FIELDS[kind].get(key.lower())
         if field is None or value is None:

@@ -1,6 +1,6 @@
 """Checks that several core and networking kinds share: names, addresses, ports and quantities at a path.
 
-Each takes where the value is and gives the faults; a sound value costs one call into ``machinery`` and an empty list.
+Each takes where the value is and gives the errors; a sound value costs one call into ``machinery`` and an empty list.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ NEGATIVE: Final = "must be greater than or equal to 0"
 NOT_POSITIVE: Final = "must be greater than zero"
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 SPACE: Final = " \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-"""What the original counts as blank."""
+"""What kube-apiserver counts as blank."""
 
 
 def refusals(path: Path, value: Any, messages: Iterable[str]) -> list[FieldError]:
-    """One fault for each message about a value."""
+    """One error for each message about a value."""
     return [invalid(path, value, message) for message in messages]
 
 

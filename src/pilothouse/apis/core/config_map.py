@@ -6,9 +6,11 @@ from typing import Final
 
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.checks import refusals
-from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
+from pilothouse.apis.strategy import Column, Context, Doc, Strategy
+from pilothouse.apis.strategy_rules import MetadataRules
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import WHOLE, FieldError, Path, forbidden, invalid, too_long
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import as_given
 
 SIZE_LIMIT: Final = 1024 * 1024
@@ -25,7 +27,7 @@ def decoded_size(text: str) -> int:
 class ConfigMapStrategy(Strategy):
     """``default`` has nothing to do: an empty ``data`` is not written."""
 
-    judges_prefix_on_update = True
+    metadata_rules = MetadataRules(judges_prefix_on_update=True)
     columns = (
         NAME,
         Column(

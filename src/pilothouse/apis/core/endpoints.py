@@ -15,9 +15,11 @@ from pilothouse.apis.core.checks import (
     check_qualified_name,
     refusals,
 )
-from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
+from pilothouse.apis.strategy import Column, Context, Doc, Strategy
+from pilothouse.apis.strategy_rules import MetadataRules, UpdateRules
 from pilothouse.machinery import addresses, names
 from pilothouse.machinery.field_errors import FieldError, Path, required
+from pilothouse.machinery.objects import Object
 
 _SUBSETS: Final = Path("subsets")
 _MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
@@ -28,8 +30,8 @@ _SHOWN: Final = 3
 class EndpointsStrategy(Strategy):
     """Written mostly by controllers; a PUT may create."""
 
-    judges_prefix_on_update = True
-    allow_create_on_update = True
+    metadata_rules = MetadataRules(judges_prefix_on_update=True)
+    update_rules = UpdateRules(allow_create=True)
     columns = (
         NAME,
         Column("Endpoints", "string", lambda obj: show_endpoints(obj), description=Doc("core.v1.Endpoints", "subsets")),

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from pilothouse.apis.columns import age_of, name_cell
+from pilothouse.apis.ages import Age, age_of
+from pilothouse.apis.columns import name_cell
 from pilothouse.apis.core.checks import check_qualified_name
 from pilothouse.apis.object_names import name_is_path_segment
-from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
+from pilothouse.apis.strategy import Column, Context, Doc, Strategy
+from pilothouse.apis.strategy_rules import DeletionRules, MetadataRules, UpdateRules
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, required
+from pilothouse.machinery.objects import Object
 
 _INVOLVED: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _LIMITS: Final = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
@@ -20,12 +23,12 @@ _NAMESPACE: Final = Path("involvedObject", "namespace")
 _DOC: Final = "core.v1.Event"
 
 
-def first_seen(obj: Object) -> str:
+def first_seen(obj: Object) -> Age | str:
     """How long ago it happened first."""
     return age_of(obj.get("firstTimestamp") or obj.get("eventTime"))
 
 
-def last_seen(obj: Object) -> str:
+def last_seen(obj: Object) -> Age | str:
     """How long ago it happened last."""
     if obj.get("series") is not None:
         return age_of(obj["series"].get("lastObservedTime"))
@@ -75,10 +78,9 @@ class EventStrategy(Strategy):
     """Events as core/v1 writes them. They own nothing and are never collected as garbage."""
 
     validate_name = staticmethod(name_is_path_segment)
-    allow_create_on_update = True
-    collects_garbage = False
-    standard_finalizers = False
-    metadata_last = True
+    update_rules = UpdateRules(allow_create=True)
+    deletion_rules = DeletionRules(collects_garbage=False)
+    metadata_rules = MetadataRules(standard_finalizers=False, judged_last=True)
     columns = COLUMNS
     field_labels = frozenset(
         {*(f"involvedObject.{key}" for key in _INVOLVED), "reason", "reportingComponent", "source", "type"}

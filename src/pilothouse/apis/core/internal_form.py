@@ -1,4 +1,4 @@
-"""How a refused struct shows in a message: as the original's internal types, which have no JSON names, print.
+"""How a refused struct shows in a message: as kube-apiserver's internal types, which have no JSON names, print.
 
     {"key": "a", "effect": "NoSchedule"}  →  {"Key":"a","Value":"","Effect":"NoSchedule","TimeAdded":null}
 

@@ -12,9 +12,11 @@ from pilothouse.apis.core.resource_names import (
     may_overcommit,
     round_up_resources,
 )
-from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.apis.strategy import Context, Strategy
+from pilothouse.apis.strategy_rules import MetadataRules, UpdateRules
 from pilothouse.machinery import names, quantity
 from pilothouse.machinery.field_errors import FieldError, Named, Path, duplicate, forbidden, invalid, required
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.quantity import Quantity
 
 _LIMITS: Final = Path("spec", "limits")
@@ -27,8 +29,8 @@ _ONE: Final = quantity.parse("1")
 class LimitRangeStrategy(Strategy):
     """A range without a name gets a random one; a PUT may create."""
 
-    judges_prefix_on_update = True
-    allow_create_on_update = True
+    metadata_rules = MetadataRules(judges_prefix_on_update=True)
+    update_rules = UpdateRules(allow_create=True)
 
     def default(self, obj: Object) -> None:
         for limit in obj.get("spec", {}).get("limits") or ():

@@ -15,9 +15,11 @@ from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.checks import refusals
 from pilothouse.apis.metadata import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 from pilothouse.apis.object_names import name_is_dns_label
-from pilothouse.apis.strategy import Column, Context, Object, StatusStrategy, Strategy
+from pilothouse.apis.strategy import Column, Context, StatusStrategy, Strategy
+from pilothouse.apis.strategy_rules import DeletionRules, MetadataRules
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import FieldError, Named, Path, invalid
+from pilothouse.machinery.objects import Object
 
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 FINALIZER: Final = "kubernetes"
@@ -37,11 +39,10 @@ def spec_finalizers(obj: Object) -> list[str]:
 class NamespaceStrategy(Strategy):
     """The namespace itself. Finalizers in its spec change through ``/finalize`` only."""
 
-    judges_prefix_on_update = True
+    metadata_rules = MetadataRules(judges_prefix_on_update=True)
     validate_name = staticmethod(name_is_dns_label)
     field_labels = frozenset({"status.phase"})
-    returns_deleted = True
-    deletes_unread = False
+    deletion_rules = DeletionRules(deletes_unread=False, returns_deleted=True)
     reset_fields = ("status",)
     columns = (
         NAME,

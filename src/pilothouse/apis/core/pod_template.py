@@ -6,13 +6,15 @@ from typing import ClassVar, Final
 
 from pilothouse.apis.columns import NAME
 from pilothouse.apis.core.pod_spec.annotations import drop_legacy_annotations
-from pilothouse.apis.core.pod_spec.cautions import template_warnings
+from pilothouse.apis.core.pod_spec.cells import container_images, container_names, format_labels
 from pilothouse.apis.core.pod_spec.defaults import default_pod_template
 from pilothouse.apis.core.pod_spec.options import options_for_template
-from pilothouse.apis.core.pod_spec.showing import container_images, container_names, format_labels
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
-from pilothouse.apis.strategy import Column, Context, Object, Strategy
+from pilothouse.apis.core.pod_spec.warnings import template_warnings
+from pilothouse.apis.strategy import Column, Context, Strategy
+from pilothouse.apis.strategy_rules import DeletionRules, GenerationRules
 from pilothouse.machinery.field_errors import FieldError, Path
+from pilothouse.machinery.objects import Object
 
 _TEMPLATE: Final = Path("template")
 
@@ -20,8 +22,8 @@ _TEMPLATE: Final = Path("template")
 class PodTemplateStrategy(Strategy):
     """Pod templates."""
 
-    generation = True
-    returns_deleted: ClassVar[bool] = True
+    generation_rules = GenerationRules(counted=True)
+    deletion_rules = DeletionRules(returns_deleted=True)
     columns: ClassVar[tuple[Column, ...]] = (
         NAME,
         Column(

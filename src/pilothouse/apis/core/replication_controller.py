@@ -7,19 +7,21 @@ from typing import Any, ClassVar, Final
 
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.pod_spec.annotations import drop_legacy_annotations
-from pilothouse.apis.core.pod_spec.cautions import template_warnings
+from pilothouse.apis.core.pod_spec.cells import container_images, container_names, format_labels
 from pilothouse.apis.core.pod_spec.defaults import default_pod_template
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_for_template
-from pilothouse.apis.core.pod_spec.showing import container_images, container_names, format_labels
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
-from pilothouse.apis.faults import declare_name
+from pilothouse.apis.core.pod_spec.warnings import template_warnings
+from pilothouse.apis.error_lists import declare_name
 from pilothouse.apis.object_names import name_is_declared
 from pilothouse.apis.selectors import validate_selector_matches_template
-from pilothouse.apis.strategy import Column, Context, Doc, Object, PlainStrategy, StatusStrategy, Strategy
-from pilothouse.apis.validating import NEGATIVE, non_negative
+from pilothouse.apis.strategy import Column, Context, Doc, PlainStrategy, StatusStrategy, Strategy
+from pilothouse.apis.strategy_rules import DeletionRules, GenerationRules
+from pilothouse.apis.validation import NEGATIVE, non_negative
 from pilothouse.machinery import labels
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_found, not_supported, required
 from pilothouse.machinery.names import check_dns1123_label
+from pilothouse.machinery.objects import Object
 
 _SPEC: Final = Path("spec")
 _TEMPLATE: Final = _SPEC.child("template")
@@ -108,8 +110,8 @@ class ReplicationControllerStrategy(PlainStrategy):
     """Replication controllers."""
 
     validate_name = staticmethod(name_is_declared)
-    generation = True
-    default_orphans: ClassVar[bool] = True
+    generation_rules = GenerationRules(counted=True)
+    deletion_rules = DeletionRules(orphans_by_default=True)
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": ReplicationControllerStatusStrategy}
     field_labels: ClassVar[frozenset[str]] = frozenset({"status.replicas"})
     columns: ClassVar[tuple[Column, ...]] = (
@@ -204,7 +206,7 @@ class ReplicationControllerStrategy(PlainStrategy):
     def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:
         if obj["metadata"].get("generation") == old["metadata"].get("generation"):
             return []
-        # The original looks at the old template here.
+        # kube-apiserver looks at the old template here.
         return template_warnings(old["spec"].get("template"), _TEMPLATE)
 
     def fields(self, obj: Object) -> dict[str, str]:

@@ -14,9 +14,11 @@ from pilothouse.apis.core.resource_names import (
     round_up_resources,
 )
 from pilothouse.apis.metadata import IMMUTABLE
-from pilothouse.apis.strategy import Column, Context, Object, StatusStrategy, Strategy
+from pilothouse.apis.strategy import Column, Context, StatusStrategy, Strategy
+from pilothouse.apis.strategy_rules import DeletionRules
 from pilothouse.machinery import quantity
 from pilothouse.machinery.field_errors import FieldError, Named, Path, invalid, required
+from pilothouse.machinery.objects import Object
 
 _SPEC: Final = Path("spec")
 _STATUS: Final = Path("status")
@@ -72,7 +74,7 @@ class ResourceQuotaStrategy(Strategy):
 
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": ResourceQuotaStatusStrategy}
     reset_fields = ("status",)
-    returns_deleted = True
+    deletion_rules = DeletionRules(returns_deleted=True)
     columns = (
         NAME,
         Column("Request", "string", lambda obj: _usage(obj, limits=False), description=_REQUESTS),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from pilothouse.apis.columns import AGE, NAME
-from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.apis.strategy import Context, Strategy
+from pilothouse.apis.strategy_rules import DeletionRules, MetadataRules
+from pilothouse.machinery.objects import Object
 
 _MOUNTABLE: Final = "kubernetes.io/enforce-mountable-secrets"
 _WARNING: Final = (
@@ -17,9 +19,9 @@ _WARNING: Final = (
 class ServiceAccountStrategy(Strategy):
     """Secrets may only be of the account's own namespace, so all but their names is dropped."""
 
-    judges_prefix_on_update = True
+    metadata_rules = MetadataRules(judges_prefix_on_update=True)
     columns = (NAME, AGE)
-    returns_deleted = True
+    deletion_rules = DeletionRules(returns_deleted=True)
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         _keep_names_only(obj)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.checks import (
@@ -15,8 +15,9 @@ from pilothouse.apis.core.checks import (
     is_ipv6,
     refusals,
 )
-from pilothouse.apis.faults import Faults
-from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
+from pilothouse.apis.error_lists import ErrorList
+from pilothouse.apis.strategy import Column, Context, Doc, Strategy
+from pilothouse.apis.strategy_rules import MetadataRules
 from pilothouse.machinery import addresses, labels, names
 from pilothouse.machinery.field_errors import (
     FieldError,
@@ -28,6 +29,7 @@ from pilothouse.machinery.field_errors import (
     required,
     too_many,
 )
+from pilothouse.machinery.objects import Object
 
 _TYPES: Final = ("FQDN", "IPv4", "IPv6")
 _ENDPOINTS: Final = Path("endpoints")
@@ -37,8 +39,8 @@ _MAX_PORTS: Final = 20000
 _MAX_ADDRESSES: Final = 100
 _MAX_TOPOLOGY: Final = 16
 _MAX_HINTS: Final = 8
-_ZONE: Final = "topology.kubernetes.io/zone"
-_HOSTNAME: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+HOSTNAME: Final = "kubernetes.io/hostname"
 _MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 _CONTROLLERS: Final = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
 _SHOWN: Final = 3
@@ -64,7 +66,10 @@ def _endpoints_cell(obj: Object) -> str:
 class EndpointSliceStrategy(Strategy):
     """Changes of labels count as new generations too: they say which service the slice is of."""
 
-    judges_prefix_on_update = True
+    metadata_rules = MetadataRules(judges_prefix_on_update=True)
+    address_types: ClassVar[tuple[str, ...]] = _TYPES
+    keeps_topology: ClassVar[bool] = False
+    """Whether the topology of the beta versions may be written."""
     columns = (
         NAME,
         Column("AddressType", "string", lambda obj: obj.get("addressType", ""), description=Doc(_DOC, "addressType")),
@@ -82,7 +87,8 @@ class EndpointSliceStrategy(Strategy):
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         obj["metadata"]["generation"] = 1
-        _drop_topology(obj, None)
+        if not self.keeps_topology:
+            _drop_topology(obj, None)
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         metadata, before = obj["metadata"], old["metadata"]
@@ -90,7 +96,8 @@ class EndpointSliceStrategy(Strategy):
         changed = any((obj.get(key) or None) != (old.get(key) or None) for key in ("addressType", "endpoints", "ports"))
         if changed or (metadata.get("labels") or {}) != (before.get("labels") or {}):
             metadata["generation"] = before.get("generation", 0) + 1
-        _drop_topology(obj, old)
+        if not self.keeps_topology:
+            _drop_topology(obj, old)
 
     def canonicalize(self, obj: Object) -> None:
         # An empty list is stored as none at all.
@@ -99,10 +106,10 @@ class EndpointSliceStrategy(Strategy):
                 obj[key] = None
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return _check_slice(obj, None, strict=self.strict_addresses).listed()
+        return _check_slice(obj, None, self.address_types, strict=self.strict_addresses).listed()
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return _check_slice(obj, old, strict=self.strict_addresses).listed()
+        return _check_slice(obj, old, self.address_types, strict=self.strict_addresses).listed()
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
         deprecated = obj.get("addressType") == "FQDN"
@@ -124,36 +131,36 @@ def _drop_topology(obj: Object, old: Object | None) -> None:
     endpoints = obj.get("endpoints") or ()
     if old is not None and old.get("endpoints") == obj.get("endpoints"):
         return
-    known = {(each.get("deprecatedTopology") or {}).get(_HOSTNAME) for each in (old or {}).get("endpoints") or ()}
+    known = {(each.get("deprecatedTopology") or {}).get(HOSTNAME) for each in (old or {}).get("endpoints") or ()}
     for endpoint in endpoints:
-        node = (endpoint.pop("deprecatedTopology", None) or {}).get(_HOSTNAME)
+        node = (endpoint.pop("deprecatedTopology", None) or {}).get(HOSTNAME)
         if node and node in known and endpoint.get("nodeName") is None and not names.check_dns1123_subdomain(node):
             endpoint["nodeName"] = node
 
 
-def _check_slice(obj: Object, old: Object | None, *, strict: bool) -> Faults:
-    faults = Faults()
+def _check_slice(obj: Object, old: Object | None, known: tuple[str, ...], *, strict: bool) -> ErrorList:
+    errs = ErrorList()
     type_ = obj.get("addressType", "")
-    faults.errors += _check_ports(obj.get("ports") or ())
-    endpoints = Faults()
+    errs.errors += _check_ports(obj.get("ports") or ())
+    endpoints = ErrorList()
     _check_endpoints(endpoints, obj.get("endpoints") or (), type_, strict)
     # Unchanged endpoints were valid under the rules of their time.
     if old is None or old.get("endpoints") != obj.get("endpoints"):
-        faults.errors += endpoints.errors
-    _check_type(type_, old, faults)
-    faults.declared += endpoints.declared
-    return faults
+        errs.errors += endpoints.errors
+    _check_type(type_, old, known, errs)
+    errs.declared += endpoints.declared
+    return errs
 
 
-def _check_type(type_: str, old: Object | None, faults: Faults) -> None:
+def _check_type(type_: str, old: Object | None, known: tuple[str, ...], errs: ErrorList) -> None:
     path = Path("addressType")
     if not type_:
-        faults.declared.append(required(path))
-    kept = old is None or faults.keep_declared(path, type_, old.get("addressType", ""))
-    if type_ and type_ not in _TYPES:
+        errs.declared.append(required(path))
+    kept = old is None or errs.keep_declared(path, type_, old.get("addressType", ""))
+    if type_ and type_ not in known:
         # The declared rules stop at a change; the written one comes before those for ports.
-        unknown = not_supported(path, type_, _TYPES)
-        faults.declared.append(unknown) if kept else faults.errors.insert(0, unknown)
+        unknown = not_supported(path, type_, known)
+        errs.declared.append(unknown) if kept else errs.errors.insert(0, unknown)
 
 
 def _check_ports(ports: Any) -> list[FieldError]:
@@ -175,26 +182,28 @@ def _check_ports(ports: Any) -> list[FieldError]:
     return errs
 
 
-def _check_endpoints(faults: Faults, endpoints: Any, type_: str, strict: bool) -> None:
+def _check_endpoints(errs: ErrorList, endpoints: Any, type_: str, strict: bool) -> None:
     if len(endpoints) > _MAX_ENDPOINTS:
-        faults.errors.append(too_many(_ENDPOINTS, len(endpoints), _MAX_ENDPOINTS))
+        errs.errors.append(too_many(_ENDPOINTS, len(endpoints), _MAX_ENDPOINTS))
         return
     for at, endpoint in enumerate(endpoints):
         path = _ENDPOINTS.index(at)
         given = endpoint.get("addresses") or ()
         if not given:
-            faults.declared.append(required(path.child("addresses")))
+            errs.declared.append(required(path.child("addresses")))
         elif len(given) > _MAX_ADDRESSES:
-            faults.declared.append(too_many(path.child("addresses"), len(given), _MAX_ADDRESSES))
+            errs.declared.append(too_many(path.child("addresses"), len(given), _MAX_ADDRESSES))
         for position, address in enumerate(given):
-            faults.errors += _check_address(path.child("addresses"), position, address, type_, strict)
-        faults.errors += _check_rest(path, endpoint)
+            errs.errors += _check_address(path.child("addresses"), position, address, type_, strict)
+        errs.errors += _check_rest(path, endpoint)
 
 
 def _check_address(path: Path, position: int, address: str, type_: str, strict: bool) -> list[FieldError]:
     where = path.index(position)
     if type_ == "FQDN":
         return names.check_fully_qualified_domain_name(where, address)
+    if type_ == "IP":
+        return refusals(where, address, addresses.check_ip(address))
     if type_ == "IPv4":
         errs = check_old_ip(where, address, strict=strict)
         wrong = not errs and is_ipv6(address)
@@ -220,8 +229,8 @@ def _check_rest(path: Path, endpoint: dict[str, Any]) -> list[FieldError]:
         if len(topology) > _MAX_TOPOLOGY:
             errs.append(too_many(where, len(topology), _MAX_TOPOLOGY))
         errs += labels.validate_labels(topology, where)
-        if _ZONE in topology:
-            errs.append(internal(where.key(_ZONE), "reserved key was not removed in conversion"))
+        if ZONE in topology:
+            errs.append(internal(where.key(ZONE), "reserved key was not removed in conversion"))
     if endpoint.get("hostname") is not None:
         errs += check_dns_label(path.child("hostname"), endpoint["hostname"])
     if endpoint.get("hints") is not None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-Object = dict[str, Any]
+from pilothouse.machinery.objects import Object
+
 _NAMES: Final = {
     "regarding": "involvedObject",
     "note": "message",

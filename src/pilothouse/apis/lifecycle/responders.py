@@ -17,9 +17,9 @@ from pilothouse.apis.core.internal_form import internal_form
 from pilothouse.apis.metadata import IMMUTABLE
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.times import parse_time
 
-Object = dict[str, Any]
 LIMIT: Final = 11
 _ENDED: Final = ("Canceled", "Completed", "Interrupted")
 _ASSIGNED: Final = {"imperative-eviction.k8s.io/evictor": 100}
@@ -51,7 +51,7 @@ class Expectation(NamedTuple):
 
 
 def validate_responders(status: Object, old: Object, progress: Progress) -> list[FieldError]:
-    """Faults of ``targetResponders`` and ``responders``."""
+    """Errors of ``targetResponders`` and ``responders``."""
     targets, reports = status.get("targetResponders") or [], status.get("responders") or []
     errs = _validate_targets(targets, old.get("targetResponders") or [], reports, progress)
     return errs + _validate_reports(reports, old.get("responders") or [], targets, progress.now)
@@ -164,7 +164,7 @@ def _validate_reports(reports: list[Object], old: list[Object], targets: list[Ob
         if name in before and report != before[name] and states.get(name) != "Active":
             errs.append(invalid(path, internal_form("lifecycle.v1alpha1.ResponderStatus", report), IMMUTABLE))
         else:
-            errs += _Report(report, before.get(name) or {}, path, now).faults(states.get(name) == "Active")
+            errs += _Report(report, before.get(name) or {}, path, now).errors(states.get(name) == "Active")
     return errs
 
 
@@ -175,7 +175,7 @@ class _Report:
         self._report, self._old, self._path = report, old, path
         self._now = parse_time(now).seconds
 
-    def faults(self, active: bool) -> list[FieldError]:
+    def errors(self, active: bool) -> list[FieldError]:
         return [*self._start(active), *self._heartbeat(), *self._expected(), *self._completion()]
 
     def _changed(self, name: str) -> bool:

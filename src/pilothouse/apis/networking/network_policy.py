@@ -7,11 +7,13 @@ from typing import Any, Final
 
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.core.checks import check_old_cidr, check_port, refusals
-from pilothouse.apis.faults import Faults
-from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
+from pilothouse.apis.error_lists import ErrorList
+from pilothouse.apis.strategy import Column, Context, Doc, Strategy
+from pilothouse.apis.strategy_rules import GenerationRules
 from pilothouse.machinery import labels, names
 from pilothouse.machinery.addresses import Block, parse_cidr, warn_about_cidr
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
+from pilothouse.machinery.objects import Object
 
 _SPEC: Final = Path("spec")
 _PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
@@ -30,8 +32,7 @@ def _peers(obj: Object) -> Iterator[tuple[str, dict[str, Any]]]:
 class NetworkPolicyStrategy(Strategy):
     """Rules for pods; without policy types they are inferred from the rules."""
 
-    generation = True
-    counts_empty = True
+    generation_rules = GenerationRules(counted=True, counts_empty=True)
     columns = (
         NAME,
         Column(
@@ -80,13 +81,13 @@ class NetworkPolicyStrategy(Strategy):
 
 
 def _check_spec(obj: Object, *, lenient: bool, known: Collection[str], strict: bool) -> list[FieldError]:
-    faults = Faults()
-    faults.errors += _check_rules(obj.get("spec") or {}, lenient=lenient, known=known, strict=strict)
+    errs = ErrorList()
+    errs.errors += _check_rules(obj.get("spec") or {}, lenient=lenient, known=known, strict=strict)
     for where, peer in _peers(obj):
         block = peer.get("ipBlock")
         if block is not None and not block.get("cidr"):
-            faults.declared.append(required(Path(f"{where}.ipBlock.cidr")))
-    return faults.listed()
+            errs.declared.append(required(Path(f"{where}.ipBlock.cidr")))
+    return errs.listed()
 
 
 def _check_rules(spec: dict[str, Any], *, lenient: bool, known: Collection[str], strict: bool) -> list[FieldError]:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from pilothouse.apis.strategy import NamespaceLabels
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, internal
+from pilothouse.machinery.objects import Object
 
-Object = dict[str, Any]
 LABEL: Final = "resource.kubernetes.io/admin-access"
 _REQUESTS: Final = Path("spec", "devices", "requests")
 _RESULTS: Final = Path("status", "allocation", "devices", "results")
 
 
 def check_requests(spec: Object, namespace: str, labels_of: NamespaceLabels | None) -> list[FieldError]:
-    """The fault of a new claim, or of a template, that asks for it where nobody may have it."""
+    """The error of a new claim, or of a template, that asks for it where nobody may have it."""
     requests = (spec.get("devices") or {}).get("requests") or ()
     return _check((request.get("exactly") or {} for request in requests), _REQUESTS, namespace, labels_of)
 

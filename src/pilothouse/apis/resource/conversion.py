@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-Object = dict[str, Any]
+from pilothouse.machinery.objects import Object
+
 _EXACT: Final = (
     "deviceClassName",
     "selectors",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pilothouse.apis import types
-from pilothouse.apis.faults import Faults
+from pilothouse.apis.error_lists import ErrorList
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import (
     FieldError,
@@ -21,7 +21,6 @@ from pilothouse.machinery.field_errors import (
 )
 from pilothouse.machinery.schema.ordering import arrange
 
-Object = dict[str, Any]
 DRIVER_LIMIT: Final = 63
 ID_LIMIT: Final = 32
 POOL_LIMIT: Final = 253
@@ -145,21 +144,21 @@ def check_declared_extended_name(name: str, path: Path, errs: list[FieldError]) 
     errs += (invalid(path, name, message) for message in names.check_label_key(f"requests.{name}"))
 
 
-def declare_limit(items: list[Any], limit: int, path: Path, faults: Faults) -> bool:
+def declare_limit(items: list[Any], limit: int, path: Path, errs: ErrorList) -> bool:
     """A declared limit of a list's length. Nothing else is said about a list that is too long."""
     if len(items) > limit:
-        faults.declared.append(too_many(path, len(items), limit))
+        errs.declared.append(too_many(path, len(items), limit))
         return False
     return True
 
 
-def declare_unique(items: list[Any], key: Callable[[Any], Any], path: Path, type_name: str, faults: Faults) -> None:
+def declare_unique(items: list[Any], key: Callable[[Any], Any], path: Path, type_name: str, errs: ErrorList) -> None:
     """Items of a list differ in their keys; the second one is shown whole."""
     seen: set[Any] = set()
     for position, item in enumerate(items):
         if key(item) in seen:
             shown = arrange(types.struct(type_name), item) if type_name else item
-            faults.declared.append(duplicate(path.index(position), shown))
+            errs.declared.append(duplicate(path.index(position), shown))
         seen.add(key(item))
 
 

@@ -6,11 +6,12 @@ from typing import Final
 
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.metadata import IMMUTABLE
-from pilothouse.apis.strategy import Column, Context, Doc, Object, Strategy
-from pilothouse.apis.validating import one_of_required
+from pilothouse.apis.strategy import Column, Context, Doc, Strategy
+from pilothouse.apis.validation import one_of_required
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.objects import Object
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 SYSTEM_PREFIX: Final = "system-"
@@ -23,13 +24,13 @@ _DOC: Final = "scheduling.v1.PriorityClass"
 
 
 def validate_priority_class(obj: Object) -> list[FieldError]:
-    """Faults of a new priority class."""
+    """Errors of a new priority class."""
     errs: list[FieldError] = []
     name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
     if name.startswith(SYSTEM_PREFIX):
-        fault = _system_fault(name, value, obj.get("globalDefault", False))
-        if fault:
-            why = f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {fault}"
+        error = _system_error(name, value, obj.get("globalDefault", False))
+        if error:
+            why = f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {error}"
             errs.append(forbidden(Path("metadata", "name"), why))
     elif value > HIGHEST_USER_PRIORITY:
         why = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
@@ -39,7 +40,7 @@ def validate_priority_class(obj: Object) -> list[FieldError]:
     return errs
 
 
-def _system_fault(name: str, value: int, is_default: bool) -> str:
+def _system_error(name: str, value: int, is_default: bool) -> str:
     fixed = SYSTEM_CLASSES.get(name)
     if fixed is None:
         return f"{name} is not a known system priority class"

@@ -41,7 +41,7 @@ def test_values(schema: dict[str, Any], wanted: dict[str, Any]) -> None:
         ({"additionalProperties": 5}, "boolean or JSON schema expected"),
     ],
 )  # fmt: skip
-def test_faults(schema: dict[str, Any], message: str) -> None:
+def test_errors(schema: dict[str, Any], message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         decode(SCHEMA, schema)
     assert str(caught.value) == message

@@ -9,7 +9,7 @@ PERCENT = "a valid percent string must be a numeric string followed by an ending
 
 
 @pytest.mark.parametrize(
-    ("amount", "fault"),
+    ("amount", "error"),
     [
         (0, ""),
         (3, ""),
@@ -20,10 +20,10 @@ PERCENT = "a valid percent string must be a numeric string followed by an ending
         ("-5%", f'f: Invalid value: "-5%": {PERCENT}'),
     ],
 )
-def test_counts_and_percentages(amount: int | str, fault: str) -> None:
+def test_counts_and_percentages(amount: int | str, error: str) -> None:
     errs: list[FieldError] = []
     validate_amount(amount, Path("f"), errs)
-    assert [str(e)[: len(fault)] for e in errs] == ([fault] if fault else [])
+    assert [str(e)[: len(error)] for e in errs] == ([error] if error else [])
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ STRATEGY = DeploymentStrategy()
 CTX = Context()
 
 
-def faults(obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
+def errors_of(obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
     errs = STRATEGY.validate(CTX, obj) if old is None else STRATEGY.validate_update(CTX, obj, old)
     return [str(e) for e in errs]
 
@@ -106,14 +106,16 @@ def test_defaults_are_idempotent_and_what_a_body_decodes_to(make: Make) -> None:
     ],
 )
 def test_validation(make: Make, spec: dict[str, Any], expected: list[str]) -> None:
-    assert faults(make("Deployment", STRATEGY, spec=spec)) == expected
+    assert errors_of(make("Deployment", STRATEGY, spec=spec)) == expected
 
 
 def test_the_selector_never_changes(make: Make) -> None:
     old = make("Deployment", STRATEGY)
     new = make("Deployment", STRATEGY, spec={"selector": {"matchLabels": {"b": "c"}}})
     new["spec"]["template"]["metadata"]["labels"]["b"] = "c"
-    assert faults(new, old) == ['spec.selector: Invalid value: {"matchLabels":{"app":"a","b":"c"}}: field is immutable']
+    assert errors_of(new, old) == [
+        'spec.selector: Invalid value: {"matchLabels":{"app":"a","b":"c"}}: field is immutable'
+    ]
 
 
 def test_an_annotation_counts_as_a_change_and_a_label_does_not(make: Make) -> None:
@@ -143,7 +145,7 @@ def test_a_rollback_that_is_no_number_is_refused(make: Make) -> None:
         make("Deployment", STRATEGY, metadata={"annotations": {ROLLBACK: "x"}})
     assert refused.value.code == 400
     obj = make("Deployment", STRATEGY, metadata={"annotations": {ROLLBACK: "-1"}})
-    assert faults(obj) == ["spec.rollback.version: Invalid value: -1: must be greater than or equal to 0"]
+    assert errors_of(obj) == ["spec.rollback.version: Invalid value: -1: must be greater than or equal to 0"]
 
 
 def test_status_writes_keep_spec_labels_and_rollback(make: Make) -> None:

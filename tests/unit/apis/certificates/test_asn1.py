@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.apis.certificates.asn1 import describe_fault
+from pilothouse.apis.certificates.asn1 import describe_error
 
 REST = (
     "{optional:false explicit:false application:false private:false defaultValue:<nil> tag:<nil> stringType:0 "
@@ -15,7 +15,7 @@ REST = (
 
 
 @pytest.mark.parametrize(
-    ("data", "fault"),
+    ("data", "error"),
     [
         (b"", "asn1: syntax error: sequence truncated"),
         (b"\x30", "asn1: syntax error: truncated tag or length"),
@@ -48,10 +48,10 @@ REST = (
         (b"\x3f\xff\xff\xff\xff\xff\x00", "asn1: structure error: base 128 integer too large"),
     ],
 )
-def test_faults(data: bytes, fault: str) -> None:
-    assert describe_fault(data) == fault
+def test_errors(data: bytes, error: str) -> None:
+    assert describe_error(data) == error
 
 
 @given(st.binary())
 def test_there_is_a_reason_for_everything(data: bytes) -> None:
-    assert describe_fault(data).startswith("asn1: s")
+    assert describe_error(data).startswith("asn1: s")

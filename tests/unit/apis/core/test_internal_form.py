@@ -1,4 +1,4 @@
-"""Refused structs with the names and the order of the original's internal types."""
+"""Refused structs with the names and the order of kube-apiserver's internal types."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def controller(spec: Struct) -> Struct:
     return obj
 
 
-def faults(spec: Struct) -> list[str]:
+def errors_of(spec: Struct) -> list[str]:
     return [str(error) for error in ReplicationControllerStrategy().validate(Context(), controller(spec))]
 
 
@@ -72,11 +72,11 @@ def test_labels_of_the_template_are_the_default_selector_and_labels() -> None:
         ),
     ],
 )
-def test_faults(spec: Struct, wanted: list[str]) -> None:
-    assert faults(spec) == wanted
+def test_errors(spec: Struct, wanted: list[str]) -> None:
+    assert errors_of(spec) == wanted
 
 
-def test_faults_of_a_status() -> None:
+def test_errors_of_a_status() -> None:
     old = controller({"template": TEMPLATE})
     obj = {**old, "status": {"replicas": 1, "readyReplicas": 2, "availableReplicas": 3, "observedGeneration": -1}}
     errs = ReplicationControllerStatusStrategy().validate_update(Context(), obj, old)

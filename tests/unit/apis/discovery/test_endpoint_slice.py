@@ -35,8 +35,8 @@ def piece(type_: str = "IPv4", **endpoint: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_faults(kind: Any, body: dict[str, Any], wanted: list[str]) -> None:
-    assert kind("discovery.k8s.io/v1", "endpointslices").faults(body) == wanted
+def test_errors(kind: Any, body: dict[str, Any], wanted: list[str]) -> None:
+    assert kind("discovery.k8s.io/v1", "endpointslices").errors(body) == wanted
 
 
 def test_defaults_generations_and_rows(kind: Any) -> None:
@@ -49,7 +49,7 @@ def test_defaults_generations_and_rows(kind: Any) -> None:
     labelled = slices.update(stored, {"metadata": {"labels": {"a": "b"}}})
     assert labelled["metadata"]["generation"] == 2
     assert slices.update(labelled, {"metadata": {"annotations": {"a": "b"}}})["metadata"]["generation"] == 2
-    assert slices.faults({"addressType": "IPv6"}, stored)[-1] == "addressType: Invalid value: null: field is immutable"
+    assert slices.errors({"addressType": "IPv6"}, stored)[-1] == "addressType: Invalid value: null: field is immutable"
     assert slices.create({"addressType": "IPv4", "endpoints": [], "ports": []})["endpoints"] is None
 
 
@@ -57,10 +57,10 @@ def test_a_type_never_changes(kind: Any) -> None:
     slices = kind("discovery.k8s.io/v1", "endpointslices")
     stored = slices.create({"addressType": "IPv4"})
     immutable = "addressType: Invalid value: null: field is immutable"
-    assert slices.faults({"addressType": None}, stored) == ["addressType: Required value", immutable]
+    assert slices.errors({"addressType": None}, stored) == ["addressType: Required value", immutable]
     wrong = 'addressType: Unsupported value: "IP": supported values: "FQDN", "IPv4", "IPv6"'
     ports = [{"port": 1}, {"port": 2}]
-    found = slices.faults({"addressType": "IP", "ports": ports}, stored)
+    found = slices.errors({"addressType": "IP", "ports": ports}, stored)
     assert found == [wrong, 'ports[1].name: Duplicate value: ""', immutable]
 
 

@@ -5,6 +5,6 @@ pruning      dropping what the schema does not know, and nulls it does not want
 defaulting   filling in what was left open
 embedded     objects within objects: their kind, apiVersion and metadata
 list_types   sets and maps written as lists
-values       types, limits, patterns, formats, combinations; with errors in the original's words
+values       types, limits, patterns, formats, combinations; with errors in kube-apiserver's words
 shapes       how objects merge in a server-side apply
 """

@@ -54,7 +54,7 @@ def is_whole(value: float) -> bool:
 
 
 def as_go_number(value: Any) -> Any:
-    """Integers beyond 64 bits are floats to the original."""
+    """Integers beyond 64 bits are floats to kube-apiserver."""
     return value if value.__class__ is not int or -_INT64 <= value < _INT64 else float(value)
 
 
@@ -100,7 +100,7 @@ def _compile_class(
     if kind in builder:
         checks += builder[kind](schema)
     if enum:
-        checks.append(lambda value: in_enum(value, enum))
+        checks.append(Enum(enum).__contains__)
     return all_of(checks)
 
 
@@ -229,6 +229,29 @@ def _compile_combinations(schema: Schema) -> Check | None:
     return all_of(checks) if checks else None
 
 
+class Enum:
+    """Listed values, found at once however many there are.
+
+    Numbers are compared after conversion to the listed one's type; null is never found.
+    """
+
+    __slots__ = ("_floats", "_integers", "_others", "_plain")
+
+    def __init__(self, allowed: list[Any]) -> None:
+        self._integers = frozenset(each for each in allowed if each.__class__ is int)
+        self._floats = frozenset(each for each in allowed if each.__class__ is float)
+        self._plain = frozenset((each.__class__, each) for each in allowed if each.__class__ in (str, bool))
+        self._others = [each for each in allowed if each.__class__ in (list, dict)]
+
+    def __contains__(self, value: Any) -> bool:
+        kind = value.__class__
+        if kind in (str, bool):
+            return (kind, value) in self._plain
+        if kind in (int, float):
+            return bool(self._integers and int(value) in self._integers) or value in self._floats
+        return any(each.__class__ is kind and each == value for each in self._others)
+
+
 class TooMuchWork(Exception):
     """An object and its schema's alternatives multiply to more than one request may cost."""
 
@@ -238,8 +261,24 @@ class Work(threading.local):
 
     LIMIT: ClassVar[int] = 1_000_000
 
+    TEXT_LIMIT: ClassVar[int] = 1 << 20
+
     def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """For the next object."""
         self.left = self.LIMIT
+        self.text_left = self.TEXT_LIMIT
+        """How many characters of messages are still worth making: nobody is told more."""
+        self.enums: dict[int, Enum] = {}
+        """By the identity of their lists, which live as long as the validation."""
+
+    def enum(self, allowed: list[Any]) -> Enum:
+        found = self.enums.get(id(allowed))
+        if found is None:
+            found = self.enums[id(allowed)] = Enum(allowed)
+        return found
 
     def spend(self, value: Any, alternatives: int) -> None:
         """Pay for trying a value against so many schemas; long texts cost more."""
@@ -275,16 +314,3 @@ def _paid(branches: list[Check], check: Check) -> Check:
 
 
 _COMBINE: Final = {"allOf": _all_of, "anyOf": _any_of, "oneOf": _one_of}
-
-
-def in_enum(value: Any, allowed: list[Any]) -> bool:
-    """Whether a value is listed; numbers are compared after conversion to the listed one's type."""
-    for each in allowed:
-        if each is None:
-            continue
-        if each.__class__ in (int, float) and value.__class__ in (int, float):
-            if (int(value) if each.__class__ is int else float(value)) == each:
-                return True
-        elif value.__class__ is each.__class__ and value == each:
-            return True
-    return False

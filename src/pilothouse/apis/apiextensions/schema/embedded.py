@@ -28,7 +28,7 @@ def coerce_metadata(metadata: Any) -> tuple[dict[str, Any], list[str]]:
     try:
         decoded, unknown = decode(struct, metadata)
     except DecodeError:
-        # The original reads a map, and of several faults tells the one that comes first in it.
+        # kube-apiserver reads a map, and of several errors tells the one that comes first in it.
         decoded, unknown = decode(struct, dict(sorted(metadata.items())) if isinstance(metadata, dict) else metadata)
     if decoded.get("creationTimestamp", "") is None:
         del decoded["creationTimestamp"]
@@ -87,7 +87,7 @@ def _coerce_type_field(value: dict[str, Any], key: str, path: Path | None, dropp
 
 
 def check(value: Any, node: Node | None, path: Path | None, errs: list[FieldError]) -> None:
-    """Faults of embedded objects below a value."""
+    """Errors of embedded objects below a value."""
     if node is None or not node.has_embedded:
         return
     if value.__class__ is dict:
@@ -140,7 +140,7 @@ def _check_kind(kind: Any, path: Path, errs: list[FieldError]) -> None:
     elif not kind:
         errs.append(invalid(path, kind, "must not be empty"))
     else:
-        faults = names.check_dns1035_label(kind.lower())
-        if faults:
-            why = "may have mixed case, but should otherwise match: " + ",".join(faults)
+        messages = names.check_dns1035_label(kind.lower())
+        if messages:
+            why = "may have mixed case, but should otherwise match: " + ",".join(messages)
             errs.append(invalid(path, kind, why))

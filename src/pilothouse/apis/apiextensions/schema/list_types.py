@@ -11,7 +11,7 @@ from pilothouse.machinery.field_errors import FieldError, Path, duplicate, inval
 
 
 def check_lists(obj: Any, node: Node | None, path: Path | None = None) -> list[FieldError]:
-    """Faults of all lists in an object."""
+    """Errors of all lists in an object."""
     errs: list[FieldError] = []
     if node is not None and node.has_lists and obj.__class__ is dict:
         _check(obj, node, path, errs)
@@ -48,7 +48,7 @@ def _check_map(items: list[Any], keys: tuple[str, ...], path: Path, errs: list[F
 
 
 def _duplicates(items: list[Any], path: Path) -> list[FieldError]:
-    """Faults of values that stand twice, objects shown with their keys sorted."""
+    """Errors of values that stand twice, objects shown with their keys sorted."""
     return [
         duplicate(path.index(at), orjson.loads(orjson.dumps(items[at], option=orjson.OPT_SORT_KEYS)))
         for at in _repeated(items)

@@ -1,4 +1,4 @@
-"""Regular expressions by users: RE2, as in the original, linear in the text and bounded in memory."""
+"""Regular expressions by users: RE2, as in kube-apiserver, linear in the text and bounded in memory."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Why a value is invalid: the original's validator, with its words, its order and its choice among alternatives.
+"""Why a value is invalid: kube-apiserver's validator, with its words, its order and its choice among alternatives.
 
 It runs only for objects that ``checks`` has refused. Every validator counts what it found fitting; of alternatives that
 all fail, the one with the most fitting parts lends its errors. On updates a value that did not change is forgiven
-(``Correlation`` knows the old one): its faults were there before.
+(``CorrelatedObject`` knows the old one): its errors were there before.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from pilothouse.apis.apiextensions.schema import formats
-from pilothouse.apis.apiextensions.schema.checks import WORK, as_go_number, format_of, in_enum, is_whole, types_of
+from pilothouse.apis.apiextensions.schema.checks import WORK, as_go_number, format_of, is_whole, types_of
 from pilothouse.apis.apiextensions.schema.nodes import Schema
 from pilothouse.apis.apiextensions.schema.patterns import PatternError, compile_pattern
-from pilothouse.machinery.correlation import Correlation
 from pilothouse.machinery.go_quote import format_float, quote, show
+from pilothouse.machinery.ratcheting import CorrelatedObject
 
 TYPE: Final = "type"
 REQUIRED: Final = "required"
@@ -26,7 +26,7 @@ OTHER: Final = "other"
 COMPOSITE: Final = "composite"
 
 
-class Fault:
+class SchemaError:
     """One error: its kind, the path it names, the value it shows, and its text."""
 
     __slots__ = ("kind", "limit", "name", "text", "value")
@@ -37,6 +37,7 @@ class Fault:
         self.value = value
         self.text = text
         self.limit = limit
+        WORK.text_left -= len(text)
 
 
 class Result:
@@ -44,21 +45,21 @@ class Result:
 
     __slots__ = ("count", "errors")
 
-    def __init__(self, *faults: Fault) -> None:
-        self.errors: dict[str, Fault] = {fault.text: fault for fault in faults}
+    def __init__(self, *errs: SchemaError) -> None:
+        self.errors: dict[str, SchemaError] = {error.text: error for error in errs}
         self.count = 0
 
-    def add(self, fault: Fault | None) -> None:
-        if fault is not None:
-            self.errors.setdefault(fault.text, fault)
+    def add(self, error: SchemaError | None) -> None:
+        if error is not None:
+            self.errors.setdefault(error.text, error)
 
     def merge(self, other: Result) -> None:
-        for text, fault in other.errors.items():
-            self.errors.setdefault(text, fault)
+        for text, error in other.errors.items():
+            self.errors.setdefault(text, error)
         self.count += other.count
 
 
-def explain(schema: Schema, value: Any, path: str = "", correlation: Correlation | None = None) -> Result:
+def explain(schema: Schema, value: Any, path: str = "", correlation: CorrelatedObject | None = None) -> Result:
     """All errors of a value at a path."""
     result = _validate(schema, value, path, correlation)
     if result.errors and correlation is not None and correlation.is_unchanged():
@@ -66,7 +67,7 @@ def explain(schema: Schema, value: Any, path: str = "", correlation: Correlation
     return result
 
 
-def _validate(schema: Schema, value: Any, path: str, correlation: Correlation | None) -> Result:
+def _validate(schema: Schema, value: Any, path: str, correlation: CorrelatedObject | None) -> Result:
     result = Result()
     kinds, format = types_of(schema), format_of(schema)
     value = as_go_number(value)
@@ -75,20 +76,20 @@ def _validate(schema: Schema, value: Any, path: str, correlation: Correlation | 
         if kinds and not schema.get("nullable"):
             result.count -= 1
             result.add(_wrong_type(path, ",".join(kinds), "null"))
-        result.add(_enum_fault(schema, value, path))
+        result.add(_enum_error(schema, value, path))
         return result
     if kinds or format:
         result.count += 1
-        fault = _type_fault(kinds, format, value, path)
-        if fault is None:
+        error = _type_error(kinds, format, value, path)
+        if error is None:
             result.count += 1
         else:
-            result.add(fault)
+            result.add(error)
     result.merge(_explain_combinations(schema, value, path, correlation))
     result.count += 1
     if value.__class__ is str:
         result.count += 1
-        result.add(_string_fault(schema, value, path))
+        result.add(_string_error(schema, value, path))
         if format and formats.is_known(format):
             result.count += 1
             if not formats.checker(format)(value):
@@ -100,7 +101,7 @@ def _validate(schema: Schema, value: Any, path: str, correlation: Correlation | 
         result.count += 1
         result.merge(_explain_list(schema, value, path, correlation))
     result.count += 1
-    result.add(_enum_fault(schema, value, path))
+    result.add(_enum_error(schema, value, path))
     if value.__class__ is dict:
         result.count += 1
         result.merge(_explain_map(schema, value, path, correlation))
@@ -108,18 +109,18 @@ def _validate(schema: Schema, value: Any, path: str, correlation: Correlation | 
     return result
 
 
-def _wrong_type(path: str, wanted: str, value: Any) -> Fault:
+def _wrong_type(path: str, wanted: str, value: Any) -> SchemaError:
     text = f"{path} in body must be of type {wanted}"
     if value.__class__ is str:
         text += f": {quote(value)}"
-    return Fault(TYPE, path, value, text)
+    return SchemaError(TYPE, path, value, text)
 
 
 _NAMES: Final = {str: "string", bool: "boolean", dict: "object", list: "array", int: "integer", float: "number"}
 _FORMATS: Final = {int: "int64", float: "float64"}
 
 
-def _type_fault(kinds: tuple[str, ...], format: str, value: Any, path: str) -> Fault | None:
+def _type_error(kinds: tuple[str, ...], format: str, value: Any, path: str) -> SchemaError | None:
     name = _NAMES[value.__class__]
     numeric = "integer" in kinds or "number" in kinds
     fits = (
@@ -135,19 +136,19 @@ def _type_fault(kinds: tuple[str, ...], format: str, value: Any, path: str) -> F
     return None if fits else _wrong_type(path, ",".join(kinds), name)
 
 
-def _enum_fault(schema: Schema, value: Any, path: str) -> Fault | None:
+def _enum_error(schema: Schema, value: Any, path: str) -> SchemaError | None:
     allowed = schema.get("enum")
-    if not allowed or (value is not None and in_enum(value, allowed)):
+    if not allowed or (value is not None and value in WORK.enum(allowed)):
         return None
-    return Fault(ENUM, path, value, f"{path} in body should be one of {show(allowed)}", allowed)
+    return SchemaError(ENUM, path, value, f"{path} in body should be one of {show(allowed)}", allowed)
 
 
-def _string_fault(schema: Schema, value: str, path: str) -> Fault | None:
+def _string_error(schema: Schema, value: str, path: str) -> SchemaError | None:
     longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if longest is not None and len(value) > longest:
-        return Fault(TOO_LONG, path, value, f"{path} in body should be at most {longest} chars long", longest)
+        return SchemaError(TOO_LONG, path, value, f"{path} in body should be at most {longest} chars long", longest)
     if shortest is not None and len(value) < shortest:
-        return Fault(OTHER, path, value, f"{path} in body should be at least {shortest} chars long")
+        return SchemaError(OTHER, path, value, f"{path} in body should be at least {shortest} chars long")
     if pattern:
         shown = pattern
         try:
@@ -155,7 +156,7 @@ def _string_fault(schema: Schema, value: str, path: str) -> Fault | None:
                 return None
         except PatternError as error:
             shown = f"{pattern}, but pattern is invalid: {error}"
-        return Fault(OTHER, path, value, f"{path} in body should match '{shown}'")
+        return SchemaError(OTHER, path, value, f"{path} in body should match '{shown}'")
     return None
 
 
@@ -165,27 +166,29 @@ def explain_number(schema: Schema, value: Any, path: str) -> Result:
     kinds = types_of(schema)
     kind = kinds[0] if len(kinds) == 1 and kinds[0] in ("integer", "number") else ""
     format = format_of(schema) if kind else ""
-    result.add(_range_fault(value, kind, format, "Checked", path))
+    result.add(_range_error(value, kind, format, "Checked", path))
     factor = schema.get("multipleOf")
     if factor is not None:
-        _add_limit(result, factor, kind, format, "MultipleOf", path, _multiple_fault(value, factor, path))
+        _add_limit(result, factor, kind, format, "MultipleOf", path, _multiple_error(value, factor, path))
     least, most = schema.get("minimum"), schema.get("maximum")
     if least is not None:
-        fault = _limit_fault(value, least, bool(schema.get("exclusiveMinimum")), path, upper=False)
-        _add_limit(result, least, kind, format, "Minimum boundary", path, fault)
+        error = _limit_error(value, least, bool(schema.get("exclusiveMinimum")), path, upper=False)
+        _add_limit(result, least, kind, format, "Minimum boundary", path, error)
     if most is not None:
-        fault = _limit_fault(value, most, bool(schema.get("exclusiveMaximum")), path, upper=True)
-        _add_limit(result, most, kind, format, "Maximum boundary", path, fault)
+        error = _limit_error(value, most, bool(schema.get("exclusiveMaximum")), path, upper=True)
+        _add_limit(result, most, kind, format, "Maximum boundary", path, error)
     result.count += 1
     return result
 
 
-def _add_limit(result: Result, limit: Any, kind: str, format: str, what: str, path: str, fault: Fault | None) -> None:
-    result.add(_range_fault(limit, kind, format, what, path))
-    result.add(fault)
+def _add_limit(
+    result: Result, limit: Any, kind: str, format: str, what: str, path: str, error: SchemaError | None
+) -> None:
+    result.add(_range_error(limit, kind, format, what, path))
+    result.add(error)
 
 
-def _range_fault(value: Any, kind: str, format: str, what: str, path: str) -> Fault | None:
+def _range_error(value: Any, kind: str, format: str, what: str, path: str) -> SchemaError | None:
     if kind == "integer":
         bits = 32 if format == "int32" else 64
         whole = value == int(value)
@@ -194,24 +197,24 @@ def _range_fault(value: Any, kind: str, format: str, what: str, path: str) -> Fa
     elif format != "float" or abs(value) <= 3.4028235677973366e38:
         return None
     shown = f"with format {format}" if format else "(default format)"
-    return Fault(COMPOSITE, "", "", f"{what} value must be of type {kind} {shown} in {path}")
+    return SchemaError(COMPOSITE, "", "", f"{what} value must be of type {kind} {shown} in {path}")
 
 
-def _multiple_fault(value: Any, factor: Any, path: str) -> Fault | None:
+def _multiple_error(value: Any, factor: Any, path: str) -> SchemaError | None:
     if value.__class__ is int:
         factor = int(factor)
     if factor <= 0:
         text = f"factor MultipleOf declared for {path} must be positive: {show(factor)}"
-        return Fault(OTHER, path, factor, text)
+        return SchemaError(OTHER, path, factor, text)
     if value.__class__ is int:
         fits = value % factor == 0
     else:
         fits = is_whole(1 / factor * value if factor < 1 else value / factor)
     shown = format_float(factor) if factor.__class__ is float else str(factor)
-    return None if fits else Fault(OTHER, path, value, f"{path} in body should be a multiple of {shown}")
+    return None if fits else SchemaError(OTHER, path, value, f"{path} in body should be a multiple of {shown}")
 
 
-def _limit_fault(value: Any, limit: Any, exclusive: bool, path: str, *, upper: bool) -> Fault | None:
+def _limit_error(value: Any, limit: Any, exclusive: bool, path: str, *, upper: bool) -> SchemaError | None:
     if value.__class__ is int:
         limit = int(limit)
     beyond = value > limit if upper else value < limit
@@ -219,39 +222,43 @@ def _limit_fault(value: Any, limit: Any, exclusive: bool, path: str, *, upper: b
         return None
     words = ("less" if upper else "greater") + " than" + ("" if exclusive else " or equal to")
     shown = format_float(limit) if limit.__class__ is float else str(limit)
-    return Fault(OTHER, path, value, f"{path} in body should be {words} {shown}")
+    return SchemaError(OTHER, path, value, f"{path} in body should be {words} {shown}")
 
 
-def _explain_list(schema: Schema, value: list[Any], path: str, correlation: Correlation | None) -> Result:
+def _explain_list(schema: Schema, value: list[Any], path: str, correlation: CorrelatedObject | None) -> Result:
     result = Result()
     items = schema.get("items")
     if isinstance(items, dict):
         for position, item in enumerate(value):
+            if WORK.text_left < 0:
+                break
             below = correlation.index(position) if correlation is not None else None
             result.merge(explain(items, item, f"{path}[{position}]", below))
     size, least, most = len(value), schema.get("minItems"), schema.get("maxItems")
     if least is not None and size < least:
-        result.add(Fault(OTHER, path, size, f"{path} in body should have at least {least} items"))
+        result.add(SchemaError(OTHER, path, size, f"{path} in body should have at least {least} items"))
     if most is not None and size > most:
-        result.add(Fault(TOO_MANY, path, size, f"{path} in body should have at most {most} items", most))
+        result.add(SchemaError(TOO_MANY, path, size, f"{path} in body should have at most {most} items", most))
     result.count += 1
     return result
 
 
-def _explain_map(schema: Schema, value: dict[str, Any], path: str, correlation: Correlation | None) -> Result:
+def _explain_map(schema: Schema, value: dict[str, Any], path: str, correlation: CorrelatedObject | None) -> Result:
     result = Result()
     size, least, most = len(value), schema.get("minProperties"), schema.get("maxProperties")
     if least is not None and size < least:
-        result.add(Fault(OTHER, path, size, f"{path} in body should have at least {least} properties"))
+        result.add(SchemaError(OTHER, path, size, f"{path} in body should have at least {least} properties"))
     if most is not None and size > most:
-        result.add(Fault(TOO_MANY, path, size, f"{path} in body should have at most {most} properties", most))
+        result.add(SchemaError(TOO_MANY, path, size, f"{path} in body should have at most {most} properties", most))
     properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
     if additional is False:
         for key in value:
-            if key not in properties:
-                result.add(Fault(OTHER, path, key, f"{path}.{key} in body is a forbidden property"))
+            if key not in properties and WORK.text_left >= 0:
+                result.add(SchemaError(OTHER, path, key, f"{path}.{key} in body is a forbidden property"))
     elif isinstance(additional, dict):
         for key, item in value.items():
+            if WORK.text_left < 0:
+                break
             if key not in properties:
                 result.merge(explain(additional, item, f"{path}.{key}", _below(correlation, key, path)))
     for key in sorted(properties):
@@ -260,18 +267,18 @@ def _explain_map(schema: Schema, value: dict[str, Any], path: str, correlation: 
             result.merge(explain(properties[key], value[key], where, _below(correlation, key, path)))
     for key in schema.get("required") or ():
         if key not in value:
-            result.add(Fault(REQUIRED, f"{path}.{key}", None, f"{path}.{key} in body is required"))
+            result.add(SchemaError(REQUIRED, f"{path}.{key}", None, f"{path}.{key} in body is required"))
     return result
 
 
-def _below(correlation: Correlation | None, key: str, path: str) -> Correlation | None:
+def _below(correlation: CorrelatedObject | None, key: str, path: str) -> CorrelatedObject | None:
     """The old value of a field. Type and version of the whole object are the same by construction."""
     if correlation is None or (not path and key in ("kind", "apiVersion")):
         return None
     return correlation.key(key)
 
 
-def _explain_combinations(schema: Schema, value: Any, path: str, correlation: Correlation | None) -> Result:
+def _explain_combinations(schema: Schema, value: Any, path: str, correlation: CorrelatedObject | None) -> Result:
     result = Result()
     for name, explain_them in (("anyOf", _explain_any), ("oneOf", _explain_one), ("allOf", _explain_all)):
         branches = schema.get(name)
@@ -280,7 +287,7 @@ def _explain_combinations(schema: Schema, value: Any, path: str, correlation: Co
             explain_them(result, [_validate(branch, value, path, correlation) for branch in branches], path)
     excluded = schema.get("not")
     if excluded is not None and not _validate(excluded, value, path, correlation).errors:
-        result.add(Fault(COMPOSITE, "", "", f"{quote(path)} must not validate the schema (not)"))
+        result.add(SchemaError(COMPOSITE, "", "", f"{quote(path)} must not validate the schema (not)"))
     result.count += 1
     return result
 
@@ -296,7 +303,7 @@ def _best(failures: Iterable[Result]) -> Result | None:
 def _explain_any(result: Result, branches: list[Result], path: str) -> None:
     fitting = next((branch for branch in branches if not branch.errors), None)
     if fitting is None:
-        result.add(Fault(COMPOSITE, "", "", f"{quote(path)} must validate at least one schema (anyOf)"))
+        result.add(SchemaError(COMPOSITE, "", "", f"{quote(path)} must validate at least one schema (anyOf)"))
         fitting = _best(branches)
     if fitting is not None:
         result.merge(fitting)
@@ -308,7 +315,7 @@ def _explain_one(result: Result, branches: list[Result], path: str) -> None:
         result.merge(fitting[0])
         return
     found = f"Found {len(fitting)} valid alternatives" if fitting else "Found none valid"
-    result.add(Fault(COMPOSITE, "", "", f"{quote(path)} must validate one and only one schema (oneOf). {found}"))
+    result.add(SchemaError(COMPOSITE, "", "", f"{quote(path)} must validate one and only one schema (oneOf). {found}"))
     best = None if fitting else _best(branches)
     if best is not None:
         result.merge(best)
@@ -321,4 +328,4 @@ def _explain_all(result: Result, branches: list[Result], path: str) -> None:
         result.merge(branch)
     if fitting != len(branches):
         more = "" if fitting else ". None validated"
-        result.add(Fault(COMPOSITE, "", "", f"{quote(path)} must validate all the schemas (allOf){more}"))
+        result.add(SchemaError(COMPOSITE, "", "", f"{quote(path)} must validate all the schemas (allOf){more}"))

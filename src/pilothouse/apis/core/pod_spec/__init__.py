@@ -9,7 +9,7 @@ A *template* is ``{"metadata": …, "spec": …}``. Paths are those of the struc
     validation    validate_pod_spec(spec, metadata, path, errs, options): metadata is the pod's, None for templates
     annotations   validate_pod_annotations(annotations, spec, path, errs, options): path is that of the annotations
                   drop_legacy_annotations(metadata)
-    cautions      template_warnings(template, path): the Warning headers for a template
+    warnings      template_warnings(template, path): the Warning headers for a template
     claims        validate_claim_spec(spec, path, errs) · validate_claim_template(template, path, errs): volume claims
 
 Selectors beside templates are in ``pilothouse.apis.selectors``. Nothing here does I/O or knows of requests.

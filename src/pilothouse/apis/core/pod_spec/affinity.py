@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pilothouse.apis.core.pod_spec.topology_spread import validate_match_keys
 from pilothouse.apis.selectors import validate_label_selector
 from pilothouse.machinery.field_errors import FieldError, Named, Path, forbidden, invalid, required
-from pilothouse.machinery.names import (
-    check_dns1123_label,
-    check_dns1123_subdomain,
-    check_label_key,
-    check_label_value,
-)
+from pilothouse.machinery.names import check_dns1123_label, check_dns1123_subdomain, check_label_key, check_label_value
+from pilothouse.machinery.objects import Object
 
 if TYPE_CHECKING:
     from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 
-Struct = dict[str, Any]
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -28,8 +23,8 @@ _BAD_WEIGHT: Final = "must be in the range 1-100"
 _NOWHERE: Final = Path()
 
 
-def validate_affinity(affinity: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
-    """Faults of all three kinds of affinity."""
+def validate_affinity(affinity: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+    """Errors of all three kinds of affinity."""
     nodes = affinity.get("nodeAffinity")
     if nodes is not None:
         allow = options.allow_invalid_label_value_in_node_affinity
@@ -40,7 +35,7 @@ def validate_affinity(affinity: Struct, path: Path, errs: list[FieldError], opti
             _validate_pod_affinity(pods, path.child(kind), errs, options.allow_invalid_label_value_in_selector)
 
 
-def _validate_node_affinity(affinity: Struct, path: Path, errs: list[FieldError], allow_invalid: bool) -> None:
+def _validate_node_affinity(affinity: Object, path: Path, errs: list[FieldError], allow_invalid: bool) -> None:
     selector = affinity.get(REQUIRED)
     if selector is not None:
         validate_node_selector(selector, path.child(REQUIRED), errs, allow_invalid_values=allow_invalid)
@@ -55,9 +50,9 @@ def _validate_node_affinity(affinity: Struct, path: Path, errs: list[FieldError]
 
 
 def validate_node_selector(
-    selector: Struct, path: Path, errs: list[FieldError], *, allow_invalid_values: bool = False
+    selector: Object, path: Path, errs: list[FieldError], *, allow_invalid_values: bool = False
 ) -> None:
-    """Faults of a ``NodeSelector``, also that of a persistent volume."""
+    """Errors of a ``NodeSelector``, also that of a persistent volume."""
     terms = selector.get("nodeSelectorTerms")
     where = path.child("nodeSelectorTerms")
     if not terms:
@@ -68,9 +63,9 @@ def validate_node_selector(
 
 
 def validate_node_selector_term(
-    term: Struct, path: Path, errs: list[FieldError], *, allow_invalid_values: bool = False
+    term: Object, path: Path, errs: list[FieldError], *, allow_invalid_values: bool = False
 ) -> None:
-    """Faults of one term: expressions about labels, and about the node's name."""
+    """Errors of one term: expressions about labels, and about the node's name."""
     for position, expression in enumerate(term.get("matchExpressions") or ()):
         where = path.child("matchExpressions").index(position)
         _validate_label_requirement(expression, where, errs, allow_invalid_values)
@@ -78,7 +73,7 @@ def validate_node_selector_term(
         _validate_field_requirement(expression, path.child("matchFields").index(position), errs)
 
 
-def _validate_label_requirement(expression: Struct, path: Path, errs: list[FieldError], allow_invalid: bool) -> None:
+def _validate_label_requirement(expression: Object, path: Path, errs: list[FieldError], allow_invalid: bool) -> None:
     operator, values, key = expression.get("operator", ""), expression.get("values") or (), expression.get("key", "")
     if operator in ("In", "NotIn"):
         if not values:
@@ -100,7 +95,7 @@ def _validate_label_requirement(expression: Struct, path: Path, errs: list[Field
             errs += (invalid(where, value, message) for message in check_label_value(value))
 
 
-def _validate_field_requirement(expression: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_field_requirement(expression: Object, path: Path, errs: list[FieldError]) -> None:
     operator, values, key = expression.get("operator", ""), expression.get("values") or (), expression.get("key", "")
     if operator not in ("In", "NotIn"):
         errs.append(invalid(path.child("operator"), Named(operator), _BAD_OPERATOR))
@@ -115,7 +110,7 @@ def _validate_field_requirement(expression: Struct, path: Path, errs: list[Field
         errs += (invalid(where, value, message) for message in check_dns1123_subdomain(value))
 
 
-def _validate_pod_affinity(affinity: Struct, path: Path, errs: list[FieldError], allow_invalid: bool) -> None:
+def _validate_pod_affinity(affinity: Object, path: Path, errs: list[FieldError], allow_invalid: bool) -> None:
     for position, term in enumerate(affinity.get(REQUIRED) or ()):
         _validate_pod_term(term, path.child(REQUIRED).index(position), errs, allow_invalid)
     for position, weighted in enumerate(affinity.get(PREFERRED) or ()):
@@ -126,7 +121,7 @@ def _validate_pod_affinity(affinity: Struct, path: Path, errs: list[FieldError],
         _validate_pod_term(weighted.get("podAffinityTerm") or {}, where.child("podAffinityTerm"), errs, allow_invalid)
 
 
-def _validate_pod_term(term: Struct, path: Path, errs: list[FieldError], allow_invalid: bool) -> None:
+def _validate_pod_term(term: Object, path: Path, errs: list[FieldError], allow_invalid: bool) -> None:
     _validate_term_selectors(term, path, errs, allow_invalid)
     for name in term.get("namespaces") or ():
         errs += (invalid(path.child("namespace"), name, message) for message in check_dns1123_label(name))
@@ -138,14 +133,14 @@ def _validate_pod_term(term: Struct, path: Path, errs: list[FieldError], allow_i
     errs += (invalid(path.child("topologyKey"), key, message) for message in check_label_key(key))
 
 
-def _validate_term_selectors(term: Struct, path: Path, errs: list[FieldError], allow_invalid: bool) -> None:
+def _validate_term_selectors(term: Object, path: Path, errs: list[FieldError], allow_invalid: bool) -> None:
     for name in ("labelSelector", "namespaceSelector"):
         selector = term.get(name)
         if selector:
             validate_label_selector(selector, path.child(name), errs, allow_invalid_values=allow_invalid)
 
 
-def pod_terms_of(affinity: Struct) -> Iterator[Struct]:
+def pod_terms_of(affinity: Object) -> Iterator[Object]:
     """The terms of all pod affinities, in the order the server extends them."""
     for kind in _POD_KINDS:
         pods = affinity.get(kind) or {}
@@ -154,7 +149,7 @@ def pod_terms_of(affinity: Struct) -> Iterator[Struct]:
         yield from pods.get(REQUIRED) or ()
 
 
-def has_invalid_term_value(affinity: Struct) -> bool:
+def has_invalid_term_value(affinity: Object) -> bool:
     """Whether a stored selector of pods breaks today's rules."""
     errs: list[FieldError] = []
     for term in pod_terms_of(affinity):
@@ -162,7 +157,7 @@ def has_invalid_term_value(affinity: Struct) -> bool:
     return bool(errs)
 
 
-def has_invalid_node_value(affinity: Struct) -> bool:
+def has_invalid_node_value(affinity: Object) -> bool:
     """Whether a stored selector of nodes has a value that is no label value."""
     selector = (affinity.get("nodeAffinity") or {}).get(REQUIRED) or {}
     return any(

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from pilothouse.apis.core.annotated import TOLERATION, AnnotationError, read_structs
 from pilothouse.apis.core.pod_spec.paths import has_backsteps
 from pilothouse.apis.core.pod_spec.tolerations import validate_tolerations
-from pilothouse.apis.core.pod_spec.walking import containers_at, containers_of
+from pilothouse.apis.core.pod_spec.traversal import containers_at, containers_of
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.objects import Object
 
 if TYPE_CHECKING:
     from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 
-Struct = dict[str, Any]
 Annotations = dict[str, str]
 
 MIRROR: Final = "kubernetes.io/config.mirror"
@@ -30,7 +30,7 @@ _LEGACY: Final = tuple(
 _is_cost = re.compile(r"-[0-9]+|0|[1-9][0-9]*").fullmatch
 
 
-def drop_legacy_annotations(metadata: Struct) -> None:
+def drop_legacy_annotations(metadata: Object) -> None:
     """Annotations from before init containers had fields go."""
     annotations = metadata.get("annotations")
     if annotations:
@@ -49,9 +49,9 @@ def has_valid_deletion_cost(annotations: Annotations) -> bool:
 
 
 def validate_pod_annotations(
-    annotations: Annotations, spec: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions
+    annotations: Annotations, spec: Object, path: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
-    """Faults of the annotations of a pod or template; ``path`` is that of the annotations."""
+    """Errors of the annotations of a pod or template; ``path`` is that of the annotations."""
     if MIRROR in annotations and not spec.get("nodeName"):
         why = "must set spec.nodeName if mirror pod annotation is set"
         errs.append(invalid(path.key(MIRROR), annotations[MIRROR], why))
@@ -60,10 +60,10 @@ def validate_pod_annotations(
     if not options.allow_invalid_deletion_cost and not has_valid_deletion_cost(annotations):
         errs.append(invalid(path.key(_DELETION_COST), annotations[_DELETION_COST], "must be a 32bit integer"))
     if SECCOMP_POD in annotations:
-        _validate_seccomp(annotations[SECCOMP_POD], path.child(SECCOMP_POD), errs)
+        validate_seccomp_profile(annotations[SECCOMP_POD], path.child(SECCOMP_POD), errs)
     for key, value in annotations.items():
         if key.startswith(SECCOMP_PREFIX):
-            _validate_seccomp(value, path.child(key), errs)
+            validate_seccomp_profile(value, path.child(key), errs)
     confined = [key for key in annotations if key.startswith(APP_ARMOR_PREFIX)]
     if confined:
         names = {container.get("name") for container in containers_of(spec)}
@@ -80,7 +80,8 @@ def _validate_tolerations(text: str, path: Path, errs: list[FieldError], options
     validate_tolerations(tolerations, path.child(_TOLERATIONS), errs, options)
 
 
-def _validate_seccomp(profile: str, path: Path, errs: list[FieldError]) -> None:
+def validate_seccomp_profile(profile: str, path: Path, errs: list[FieldError]) -> None:
+    """The name of a seccomp profile in an annotation."""
     if profile in ("runtime/default", "docker/default", "unconfined"):
         return
     if not profile.startswith("localhost/"):
@@ -97,11 +98,16 @@ def _validate_app_armor(key: str, profile: str, names: set[Any], path: Path, err
     name = key.removeprefix(APP_ARMOR_PREFIX)
     if name not in names:
         errs.append(invalid(path.key(key), name, "container not found"))
+    validate_app_armor_profile(profile, path.key(key), errs)
+
+
+def validate_app_armor_profile(profile: str, path: Path, errs: list[FieldError]) -> None:
+    """The name of an AppArmor profile in an annotation."""
     if profile not in ("", "runtime/default", "unconfined") and not profile.startswith("localhost/"):
-        errs.append(invalid(path.key(key), profile, f"invalid AppArmor profile name: {quote(profile)}"))
+        errs.append(invalid(path, profile, f"invalid AppArmor profile name: {quote(profile)}"))
 
 
-def validate_profiles_match(annotations: Annotations, spec: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_profiles_match(annotations: Annotations, spec: Object, path: Path, errs: list[FieldError]) -> None:
     """A profile that is named by a field and an annotation must be the same one. ``path`` is the spec's."""
     if not any(key.startswith((SECCOMP_POD, SECCOMP_PREFIX, APP_ARMOR_PREFIX)) for key in annotations):
         return
@@ -124,7 +130,7 @@ def validate_profiles_match(annotations: Annotations, spec: Struct, path: Path, 
             _match(annotation, profile, "apparmor", at.child("securityContext", "appArmorProfile"), errs)
 
 
-def _match(annotation: str, profile: Struct, what: str, path: Path, errs: list[FieldError]) -> None:
+def _match(annotation: str, profile: Object, what: str, path: Path, errs: list[FieldError]) -> None:
     kind = profile.get("type", "")
     fits = True
     if kind == "Unconfined":

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from pilothouse.apis.core import persistent_volume_claim_validation as claim_validation
+from pilothouse.apis.core.persistent_volume_claim import validation as claim_validation
 from pilothouse.apis.metadata import validate_annotations, validate_labels
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import as_given
-
-Struct = dict[str, Any]
 
 # Go's names with a small first letter, in the order of the struct.
 _METADATA_FIELDS: Final = {
@@ -20,13 +19,13 @@ _METADATA_FIELDS: Final = {
 }  # fmt: skip
 
 
-def validate_claim_template(template: Struct, path: Path, errs: list[FieldError]) -> None:
-    """Faults of the template of an ephemeral volume's claim."""
+def validate_claim_template(template: Object, path: Path, errs: list[FieldError]) -> None:
+    """Errors of the template of an ephemeral volume's claim."""
     validate_template_metadata(template.get("metadata", {}), path.child("metadata"), errs)
     validate_claim_spec(template["spec"], path.child("spec"), errs)
 
 
-def validate_template_metadata(metadata: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_template_metadata(metadata: Object, path: Path, errs: list[FieldError]) -> None:
     """Metadata of templates in which only labels and annotations count."""
     validate_annotations(metadata.get("annotations") or {}, path.child("annotations"), errs)
     validate_labels(metadata.get("labels") or {}, path.child("labels"), errs)
@@ -34,6 +33,6 @@ def validate_template_metadata(metadata: Struct, path: Path, errs: list[FieldErr
     errs += (forbidden(path.child(shown), "cannot be set") for shown in extra)
 
 
-def validate_claim_spec(spec: Struct, path: Path, errs: list[FieldError]) -> None:
-    """Faults of a new claim's spec."""
+def validate_claim_spec(spec: Object, path: Path, errs: list[FieldError]) -> None:
+    """Errors of a new claim's spec."""
     errs += claim_validation.validate_claim_spec(path, spec)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pilothouse.apis.core.checks import SPACE
 from pilothouse.apis.core.pod_spec.environment import validate_env, validate_env_from
@@ -24,12 +24,12 @@ from pilothouse.machinery.field_errors import (
     too_many,
 )
 from pilothouse.machinery.names import check_dns1123_label, check_port_name, check_port_number
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import as_given, has_emptied
 
 if TYPE_CHECKING:
     from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 
-Struct = dict[str, Any]
 
 _MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
@@ -50,7 +50,7 @@ class Surroundings:
     """What containers of one pod are judged by."""
 
     options: PodValidationOptions
-    volumes: dict[str, Struct]
+    volumes: dict[str, Object]
     claim_names: set[str]
     restart_policy: str
     grace: int | None
@@ -58,8 +58,8 @@ class Surroundings:
     host_users: bool
 
 
-def validate_containers(containers: list[Struct], around: Surroundings, path: Path, errs: list[FieldError]) -> None:
-    """Faults of the regular containers; ``path`` is the list's."""
+def validate_containers(containers: list[Object], around: Surroundings, path: Path, errs: list[FieldError]) -> None:
+    """Errors of the regular containers; ``path`` is the list's."""
     if not containers:
         errs.append(required(path, ""))
         return
@@ -83,9 +83,9 @@ def validate_containers(containers: list[Struct], around: Surroundings, path: Pa
 
 
 def validate_init_containers(
-    containers: list[Struct], regular: list[Struct], around: Surroundings, path: Path, errs: list[FieldError]
+    containers: list[Object], regular: list[Object], around: Surroundings, path: Path, errs: list[FieldError]
 ) -> None:
-    """Faults of the init containers; those that restart always are sidecars and may have probes and hooks."""
+    """Errors of the init containers; those that restart always are sidecars and may have probes and hooks."""
     names = {container.get("name", "") for container in regular}
     for position, container in enumerate(containers):
         where = path.index(position)
@@ -99,7 +99,7 @@ def validate_init_containers(
             errs.append(duplicate(where.child("name"), name))
         elif name:
             names.add(name)
-        # They run one after another, so each has the host's ports to itself; the original counts from 0 each time.
+        # They run one after another, so each has the host's ports to itself; kube-apiserver counts from 0 each time.
         _validate_host_ports([container], path, errs)
         is_sidecar = container.get("restartPolicy") == "Always"
         if is_sidecar:
@@ -114,7 +114,7 @@ def validate_init_containers(
             _validate_no_restart_on_resize(container, where, errs)
 
 
-def _validate_no_restart_on_resize(container: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_no_restart_on_resize(container: Object, path: Path, errs: list[FieldError]) -> None:
     for position, policy in enumerate(container.get("resizePolicy") or ()):
         if policy.get("restartPolicy") == "RestartContainer":
             where = path.child("resizePolicy").index(position).child("restartPolicy")
@@ -122,8 +122,8 @@ def _validate_no_restart_on_resize(container: Struct, path: Path, errs: list[Fie
             errs.append(invalid(where, "RestartContainer", why))
 
 
-def validate_ephemeral_containers(spec: Struct, around: Surroundings, path: Path, errs: list[FieldError]) -> None:
-    """Faults of the ephemeral containers, which may serve nobody and keep nothing; ``path`` is the list's."""
+def validate_ephemeral_containers(spec: Object, around: Surroundings, path: Path, errs: list[FieldError]) -> None:
+    """Errors of the ephemeral containers, which may serve nobody and keep nothing; ``path`` is the list's."""
     targets = {c.get("name", "") for kind in ("containers", "initContainers") for c in spec.get(kind) or ()}
     names = set(targets)
     for position, container in enumerate(spec["ephemeralContainers"]):
@@ -145,20 +145,20 @@ def validate_ephemeral_containers(spec: Struct, around: Surroundings, path: Path
                     errs.append(forbidden(where.child("volumeMounts").index(at).child(field), why))
 
 
-def _is_set(container: Struct, field: str) -> bool:
+def _is_set(container: Object, field: str) -> bool:
     if field == "resources":
         return bool(container.get(field)) or has_emptied(container.get(field))
     return as_given(container, field) is not None
 
 
-def validate_image(container: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_image(container: Object, path: Path, errs: list[FieldError]) -> None:
     """Images of pods may not be padded; those of templates always could."""
     image = container.get("image", "")
     if image and (image[0] in SPACE or image[-1] in SPACE):
         errs.append(invalid(path.child("image"), image, "must not have leading or trailing whitespace"))
 
 
-def _validate_common(container: Struct, around: Surroundings, path: Path, errs: list[FieldError]) -> None:
+def _validate_common(container: Object, around: Surroundings, path: Path, errs: list[FieldError]) -> None:
     name = container.get("name", "")
     if not name:
         errs.append(required(path.child("name"), ""))
@@ -189,7 +189,7 @@ def _validate_common(container: Struct, around: Surroundings, path: Path, errs: 
 
 
 def _validate_policy(
-    container: Struct, name: str, supported: tuple[str, ...], path: Path, errs: list[FieldError]
+    container: Object, name: str, supported: tuple[str, ...], path: Path, errs: list[FieldError]
 ) -> None:
     policy = container.get(name, "")
     if policy not in supported:
@@ -197,7 +197,7 @@ def _validate_policy(
         errs.append(not_supported(where, policy, supported) if policy else required(where, ""))
 
 
-def _validate_ports(ports: list[Struct], path: Path, errs: list[FieldError]) -> None:
+def _validate_ports(ports: list[Object], path: Path, errs: list[FieldError]) -> None:
     names: set[str] = set()
     for position, port in enumerate(ports):
         name = port.get("name", "")
@@ -219,7 +219,7 @@ def _validate_ports(ports: list[Struct], path: Path, errs: list[FieldError]) -> 
         _validate_policy(port, "protocol", _PROTOCOLS, path.index(position), errs)
 
 
-def _validate_host_ports(containers: list[Struct], path: Path, errs: list[FieldError]) -> None:
+def _validate_host_ports(containers: list[Object], path: Path, errs: list[FieldError]) -> None:
     seen: set[str] = set()
     for at, container in enumerate(containers):
         for position, port in enumerate(container.get("ports") or ()):
@@ -231,7 +231,7 @@ def _validate_host_ports(containers: list[Struct], path: Path, errs: list[FieldE
                 seen.add(taken)
 
 
-def _validate_resizing(policies: list[Struct], restart_policy: str, path: Path, errs: list[FieldError]) -> None:
+def _validate_resizing(policies: list[Object], restart_policy: str, path: Path, errs: list[FieldError]) -> None:
     seen: set[str] = set()
     for position, policy in enumerate(policies):
         name, restart = policy.get("resourceName", ""), policy.get("restartPolicy", "")
@@ -246,7 +246,7 @@ def _validate_resizing(policies: list[Struct], restart_policy: str, path: Path, 
 
 
 def _validate_init_restarts(
-    container: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions
+    container: Object, path: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
     policy = container["restartPolicy"]
     if not options.allow_restart_rules:
@@ -259,7 +259,7 @@ def _validate_init_restarts(
         errs.append(forbidden(path.child("restartPolicyRules"), why))
 
 
-def _validate_restarts(container: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+def _validate_restarts(container: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     """A container's own restart policy, and rules by exit code."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
     if policy is None:

@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from pilothouse.apis.core.pod_spec.images import default_pull_policy
-from pilothouse.apis.core.pod_spec.walking import containers_of
+from pilothouse.apis.core.pod_spec.traversal import containers_of
 from pilothouse.machinery import quantity
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import Emptied
-
-Struct = dict[str, Any]
 
 _DEFAULT_MODE: Final = 0o644
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -24,7 +23,7 @@ _rounded: dict[str, str] = {}
 _ROUNDED_LIMIT: Final = 8192
 
 
-def default_pod(pod: Struct, *, with_protocols: bool = False) -> None:
+def default_pod(pod: Object, *, with_protocols: bool = False) -> None:
     """Everything a pod gets; HTTP probes get a protocol where that feature is on."""
     spec = pod["spec"]
     grace = spec.get("terminationGracePeriodSeconds")
@@ -47,12 +46,12 @@ def default_pod(pod: Struct, *, with_protocols: bool = False) -> None:
         default_pod_status(status)
 
 
-def default_pod_template(template: Struct) -> None:
+def default_pod_template(template: Object) -> None:
     """Everything a workload's template gets."""
     default_pod_spec(template["spec"])
 
 
-def default_pod_spec(spec: Struct) -> None:
+def default_pod_spec(spec: Object) -> None:
     """What pods and templates share."""
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
@@ -75,7 +74,7 @@ def default_pod_spec(spec: Struct) -> None:
         round_resources(spec["resources"])
 
 
-def default_container(container: Struct) -> None:
+def default_container(container: Object) -> None:
     """A container of any sort."""
     if "imagePullPolicy" not in container:
         container["imagePullPolicy"] = default_pull_policy(container.get("image", ""))
@@ -102,7 +101,7 @@ def default_container(container: Struct) -> None:
                 _default_http_get(lifecycle[key]["httpGet"])
 
 
-def _default_protocols(spec: Struct) -> None:
+def _default_protocols(spec: Object) -> None:
     for container in containers_of(spec):
         handlers = [container.get(key) for key in _PROBES]
         handlers += [(container.get("lifecycle") or {}).get(key) for key in ("postStart", "preStop")]
@@ -111,7 +110,7 @@ def _default_protocols(spec: Struct) -> None:
                 handler["httpGet"].setdefault("protocol", "HTTP1")
 
 
-def _default_requests(container: Struct) -> None:
+def _default_requests(container: Object) -> None:
     """What is limited but not requested is requested at its limit."""
     resources = container.get("resources")
     limits = resources.get("limits") if resources else None
@@ -126,7 +125,7 @@ def _default_requests(container: Struct) -> None:
         resources.empty["requests"] = {}
 
 
-def _default_probe(probe: Struct) -> None:
+def _default_probe(probe: Object) -> None:
     probe.setdefault("timeoutSeconds", 1)
     probe.setdefault("periodSeconds", 10)
     probe.setdefault("successThreshold", 1)
@@ -137,17 +136,17 @@ def _default_probe(probe: Struct) -> None:
         probe["grpc"]["service"] = ""
 
 
-def _default_http_get(action: Struct) -> None:
+def _default_http_get(action: Object) -> None:
     action.setdefault("path", "/")
     action.setdefault("scheme", "HTTP")
 
 
-def _default_field_ref(holder: Struct) -> None:
+def _default_field_ref(holder: Object) -> None:
     if "fieldRef" in holder:
         holder["fieldRef"].setdefault("apiVersion", "v1")
 
 
-def default_volume(volume: Struct) -> None:
+def default_volume(volume: Object) -> None:
     """A volume of any sort; without a source it is an empty directory."""
     if len(volume) == 1:
         volume["emptyDir"] = {}
@@ -182,26 +181,26 @@ _SOURCE_DEFAULTS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def _default_projection(source: Struct) -> None:
+def _default_projection(source: Object) -> None:
     if "downwardAPI" in source:
         _default_files(source["downwardAPI"].get("items") or ())
     if "serviceAccountToken" in source:
         source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
 
 
-def _default_files(files: Iterable[Struct]) -> None:
+def _default_files(files: Iterable[Object]) -> None:
     for file in files:
         _default_field_ref(file)
 
 
-def default_claim_spec(spec: Struct) -> None:
+def default_claim_spec(spec: Object) -> None:
     """The spec of a persistent volume claim."""
     spec.setdefault("volumeMode", "Filesystem")
     if spec.get("resources"):
         round_resources(spec["resources"])
 
 
-def default_pod_status(status: Struct) -> None:
+def default_pod_status(status: Object) -> None:
     """Keep the address and the list of addresses together; the single address wins."""
     address, addresses = status.get("podIP"), status.get("podIPs")
     if address and (not addresses or addresses[0].get("ip") != address):
@@ -216,7 +215,7 @@ def default_pod_status(status: Struct) -> None:
     round_resources(status.get("resources"))
 
 
-def round_resources(resources: Struct | None) -> None:
+def round_resources(resources: Object | None) -> None:
     """Requests and limits in thousandths at least."""
     if resources:
         limits, requests = resources.get("limits"), resources.get("requests")
@@ -227,7 +226,7 @@ def round_resources(resources: Struct | None) -> None:
 
 
 def round_resource_list(amounts: dict[str, str] | None) -> None:
-    """Amounts below a thousandth are rounded up, here and wherever else the original holds a resource list."""
+    """Amounts below a thousandth are rounded up, here and wherever else kube-apiserver holds a resource list."""
     if amounts:
         for name, text in amounts.items():
             rounded = _rounded.get(text)

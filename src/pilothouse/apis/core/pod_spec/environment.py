@@ -5,13 +5,13 @@ The field selectors are shared with downward API volumes.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from pilothouse.apis.core.pod_spec.paths import validate_no_backsteps
-from pilothouse.apis.core.pod_spec.walking import containers_at
+from pilothouse.apis.core.pod_spec.traversal import containers_at
 from pilothouse.apis.core.resource_names import amount
 from pilothouse.apis.object_names import name_is_dns_subdomain
-from pilothouse.apis.validating import present, well_formed
+from pilothouse.apis.validation import present, well_formed
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_found, not_supported, required
 from pilothouse.machinery.names import (
     check_config_map_key,
@@ -20,8 +20,7 @@ from pilothouse.machinery.names import (
     check_label_key,
     check_relaxed_env_var_name,
 )
-
-Struct = dict[str, Any]
+from pilothouse.machinery.objects import Object
 
 VOLUME_FIELDS: Final = (
     "metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid",
@@ -41,8 +40,8 @@ _SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKey
 _ONE_ONLY: Final = "may not have more than one field specified at a time"
 
 
-def validate_env(variables: list[Struct], path: Path, errs: list[FieldError], *, with_files: bool) -> None:
-    """Faults of a container's variables; ``path`` is the list's."""
+def validate_env(variables: list[Object], path: Path, errs: list[FieldError], *, with_files: bool) -> None:
+    """Errors of a container's variables; ``path`` is the list's."""
     for position, variable in enumerate(variables):
         name = variable.get("name", "")
         messages = check_relaxed_env_var_name(name) if name else ()
@@ -54,7 +53,7 @@ def validate_env(variables: list[Struct], path: Path, errs: list[FieldError], *,
             _validate_value_from(variable, path.index(position).child("valueFrom"), errs, with_files)
 
 
-def _validate_value_from(variable: Struct, path: Path, errs: list[FieldError], with_files: bool) -> None:
+def _validate_value_from(variable: Object, path: Path, errs: list[FieldError], with_files: bool) -> None:
     source = variable["valueFrom"]
     given = [name for name in _SOURCES if name in source]
     for name in given:
@@ -69,11 +68,11 @@ def _validate_value_from(variable: Struct, path: Path, errs: list[FieldError], w
         errs.append(invalid(path, "", _ONE_ONLY))
 
 
-def _validate_env_field(selector: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_env_field(selector: Object, path: Path, errs: list[FieldError]) -> None:
     validate_field_selector(selector, _ENV_FIELDS, path, errs)
 
 
-def validate_field_selector(selector: Struct, allowed: tuple[str, ...], path: Path, errs: list[FieldError]) -> None:
+def validate_field_selector(selector: Object, allowed: tuple[str, ...], path: Path, errs: list[FieldError]) -> None:
     """A field of the pod, one of those that are ``allowed`` here."""
     version, field = selector.get("apiVersion", ""), selector.get("fieldPath", "")
     if not version or not field:
@@ -109,11 +108,11 @@ def _refuse_field(version: str, field: str, base: str, key: str | None) -> str:
     return "" if field in _KNOWN_FIELDS or field == "spec.host" else f"field label not supported: {field}"
 
 
-def _validate_env_resource(selector: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_env_resource(selector: Object, path: Path, errs: list[FieldError]) -> None:
     validate_resource_selector(selector, path, errs, in_volume=False)
 
 
-def validate_resource_selector(selector: Struct, path: Path, errs: list[FieldError], *, in_volume: bool) -> None:
+def validate_resource_selector(selector: Object, path: Path, errs: list[FieldError], *, in_volume: bool) -> None:
     """A container's request or limit; a volume has to say which container's."""
     name = selector.get("resource", "")
     if in_volume and not selector.get("containerName"):
@@ -141,13 +140,13 @@ def _divided(name: str) -> str:
     return "local ephemeral storage" if kind == "ephemeral-storage" else kind
 
 
-def _validate_key_selector(selector: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_key_selector(selector: Object, path: Path, errs: list[FieldError]) -> None:
     well_formed(selector.get("name", ""), check_dns1123_subdomain, path, "name", errs)
     if present(selector.get("key"), path, "key", errs):
         well_formed(selector["key"], check_config_map_key, path, "key", errs)
 
 
-def _validate_file_key(selector: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_file_key(selector: Object, path: Path, errs: list[FieldError]) -> None:
     if present(selector.get("key"), path, "key", errs):
         well_formed(selector["key"], check_relaxed_env_var_name, path, "key", errs)
     if present(selector.get("volumeName"), path, "volumeName", errs):
@@ -165,7 +164,7 @@ _VALIDATE: Final = {
 }
 
 
-def validate_env_from(sources: list[Struct], path: Path, errs: list[FieldError]) -> None:
+def validate_env_from(sources: list[Object], path: Path, errs: list[FieldError]) -> None:
     """Config maps and secrets that become variables; ``path`` is the list's."""
     for position, source in enumerate(sources):
         where = path.index(position)
@@ -183,9 +182,9 @@ def validate_env_from(sources: list[Struct], path: Path, errs: list[FieldError])
             errs.append(invalid(path, "", _ONE_ONLY))
 
 
-def validate_file_volumes(spec: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_file_volumes(spec: Object, path: Path, errs: list[FieldError]) -> None:
     """Variables read from files read them from empty directories of the pod. ``path`` is the spec's."""
-    # The last volume of a name counts, as in the original.
+    # The last volume of a name counts, as in kube-apiserver.
     volumes = {volume.get("name", ""): volume for volume in spec.get("volumes") or ()}
     for container, at in containers_at(spec, path):
         for position, variable in enumerate(container.get("env") or ()):
@@ -195,7 +194,7 @@ def validate_file_volumes(spec: Struct, path: Path, errs: list[FieldError]) -> N
                 _validate_file_volume(source["fileKeyRef"], volumes, where, errs)
 
 
-def _validate_file_volume(selector: Struct, volumes: dict[str, Struct], path: Path, errs: list[FieldError]) -> None:
+def _validate_file_volume(selector: Object, volumes: dict[str, Object], path: Path, errs: list[FieldError]) -> None:
     name = selector.get("volumeName", "")
     if name not in volumes:
         errs.append(not_found(path.child("volumeName"), name))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from pilothouse.apis.validating import NEGATIVE
+from pilothouse.apis.validation import NEGATIVE
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
 from pilothouse.machinery.names import check_http_header_name, check_port_name, check_port_number
-
-Struct = dict[str, Any]
+from pilothouse.machinery.objects import Object
 
 _ACTIONS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _SCHEMES: Final = ("HTTP", "HTTPS")
@@ -28,8 +27,8 @@ _SIGNALS: Final = {
 }
 
 
-def validate_probes(container: Struct, grace: int | None, path: Path, errs: list[FieldError]) -> None:
-    """Faults of a container's three probes."""
+def validate_probes(container: Object, grace: int | None, path: Path, errs: list[FieldError]) -> None:
+    """Errors of a container's three probes."""
     for name in _PROBES:
         probe = container.get(name)
         if probe is None:
@@ -45,7 +44,7 @@ def validate_probes(container: Struct, grace: int | None, path: Path, errs: list
             errs.append(invalid(where.child("successThreshold"), probe.get("successThreshold", 0), "must be 1"))
 
 
-def _validate_probe(probe: Struct, grace: int | None, path: Path, errs: list[FieldError]) -> None:
+def _validate_probe(probe: Object, grace: int | None, path: Path, errs: list[FieldError]) -> None:
     _validate_handler(probe, grace, path, errs)
     errs += [invalid(path.child(name), probe[name], NEGATIVE) for name in _COUNTS if probe.get(name, 0) < 0]
     own = probe.get("terminationGracePeriodSeconds")
@@ -54,9 +53,9 @@ def _validate_probe(probe: Struct, grace: int | None, path: Path, errs: list[Fie
 
 
 def validate_lifecycle(
-    lifecycle: Struct, grace: int | None, system: str | None, path: Path, errs: list[FieldError]
+    lifecycle: Object, grace: int | None, system: str | None, path: Path, errs: list[FieldError]
 ) -> None:
-    """Faults of a container's hooks; ``system`` is the name of the pod's operating system, None if it has none."""
+    """Errors of a container's hooks; ``system`` is the name of the pod's operating system, None if it has none."""
     for name in ("postStart", "preStop"):
         hook = lifecycle.get(name)
         if hook is not None:
@@ -70,7 +69,7 @@ def validate_lifecycle(
             errs.append(not_supported(path.child("stopSignal"), signal, _SIGNALS[system]))
 
 
-def _validate_handler(handler: Struct, grace: int | None, path: Path, errs: list[FieldError]) -> None:
+def _validate_handler(handler: Object, grace: int | None, path: Path, errs: list[FieldError]) -> None:
     chosen = ""
     for name in _ACTIONS:
         if name in handler:
@@ -83,7 +82,7 @@ def _validate_handler(handler: Struct, grace: int | None, path: Path, errs: list
         errs.append(required(path, "must specify a handler type"))
 
 
-def _validate_action(name: str, action: Struct, grace: int | None, path: Path, errs: list[FieldError]) -> None:
+def _validate_action(name: str, action: Object, grace: int | None, path: Path, errs: list[FieldError]) -> None:
     if name == "exec":
         if not action.get("command"):
             errs.append(required(path.child("command"), ""))
@@ -101,7 +100,7 @@ def _validate_action(name: str, action: Struct, grace: int | None, path: Path, e
             errs.append(not_supported(path.child("mode"), mode, _GRPC_MODES))
 
 
-def _validate_http_get(action: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_http_get(action: Object, path: Path, errs: list[FieldError]) -> None:
     if not action.get("path"):
         errs.append(required(path.child("path"), ""))
     validate_port(action.get("port", 0), path, errs)

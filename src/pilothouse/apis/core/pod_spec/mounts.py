@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from pilothouse.apis.core.pod_spec.paths import has_backsteps, validate_descending_path
 from pilothouse.machinery.field_errors import (
@@ -15,17 +15,17 @@ from pilothouse.machinery.field_errors import (
     not_supported,
     required,
 )
+from pilothouse.machinery.objects import Object
 
-Struct = dict[str, Any]
-Volumes = dict[str, Struct]
+Volumes = dict[str, Object]
 
 _PROPAGATIONS: Final = ("Bidirectional", "HostToContainer", "None")
 _RECURSIVE: Final = ("Disabled", "Enabled", "IfPossible")
 _OPTIONS: Final = ("nodev", "noexec", "nosuid")
 
 
-def validate_mounts(container: Struct, volumes: Volumes, path: Path, errs: list[FieldError]) -> None:
-    """Faults of a container's mounts; ``volumes`` are the pod's sound ones, ``path`` is the container's."""
+def validate_mounts(container: Object, volumes: Volumes, path: Path, errs: list[FieldError]) -> None:
+    """Errors of a container's mounts; ``volumes`` are the pod's sound ones, ``path`` is the container's."""
     at = path.child("volumeMounts")
     devices = {device.get("name", ""): device.get("devicePath", "") for device in container.get("volumeDevices") or ()}
     device_paths = set(devices.values())
@@ -59,9 +59,9 @@ def _validate_mount_point(
 
 
 def _validate_mount_options(
-    mount: Struct, container: Struct, volumes: Volumes, at: Path, path: Path, errs: list[FieldError]
+    mount: Object, container: Object, volumes: Volumes, at: Path, path: Path, errs: list[FieldError]
 ) -> None:
-    """``at`` is the list's path, which the original gives for these fields, ``path`` the mount's own."""
+    """``at`` is the list's path, which kube-apiserver gives for these fields, ``path`` the mount's own."""
     sub, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
     if sub:
         validate_descending_path(sub, at, "subPath", errs)
@@ -87,7 +87,7 @@ def _validate_mount_options(
             errs.append(invalid(path.child("bindMountOptions"), options, why))
 
 
-def _validate_recursive(mount: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_recursive(mount: Object, path: Path, errs: list[FieldError]) -> None:
     mode = mount["recursiveReadOnly"]
     if mode not in _RECURSIVE:
         errs.append(not_supported(path, mode, _RECURSIVE))
@@ -108,8 +108,8 @@ def _validate_bind_options(options: list[str], path: Path, errs: list[FieldError
         seen.add(option)
 
 
-def validate_devices(container: Struct, volumes: Volumes, path: Path, errs: list[FieldError]) -> None:
-    """Faults of a container's raw devices; ``path`` is the container's."""
+def validate_devices(container: Object, volumes: Volumes, path: Path, errs: list[FieldError]) -> None:
+    """Errors of a container's raw devices; ``path`` is the container's."""
     at = path.child("volumeDevices")
     mounts = {mount.get("name", ""): mount.get("mountPath", "") for mount in container.get("volumeMounts") or ()}
     mount_paths = set(mounts.values())

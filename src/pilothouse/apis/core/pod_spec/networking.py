@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from pilothouse.apis.validating import one_of_required, well_formed
+from pilothouse.apis.validation import one_of_required, well_formed
 from pilothouse.machinery.addresses import check_legacy_ip
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required, too_long
 from pilothouse.machinery.names import (
@@ -12,8 +12,7 @@ from pilothouse.machinery.names import (
     check_dns1123_subdomain,
     check_dns1123_subdomain_with_underscore,
 )
-
-Struct = dict[str, Any]
+from pilothouse.machinery.objects import Object
 
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _MAX_NAMESERVERS: Final = 3
@@ -22,7 +21,7 @@ _MAX_SEARCH_CHARACTERS: Final = 2048
 _MAX_HOSTNAME: Final = 64
 
 
-def validate_dns(spec: Struct, path: Path, errs: list[FieldError], *, strict: bool) -> None:
+def validate_dns(spec: Object, path: Path, errs: list[FieldError], *, strict: bool) -> None:
     """The DNS configuration, which the policy ``None`` makes mandatory. ``path`` is the spec's."""
     config = spec.get("dnsConfig")
     if spec.get("dnsPolicy") == "None":
@@ -37,7 +36,7 @@ def validate_dns(spec: Struct, path: Path, errs: list[FieldError], *, strict: bo
         _validate_config(config, path.child("dnsConfig"), errs, strict)
 
 
-def _validate_config(config: Struct, path: Path, errs: list[FieldError], strict: bool) -> None:
+def _validate_config(config: Object, path: Path, errs: list[FieldError], strict: bool) -> None:
     servers, searches = config.get("nameservers") or [], config.get("searches") or []
     if len(servers) > _MAX_NAMESERVERS:
         why = f"must not have more than {_MAX_NAMESERVERS} nameservers"
@@ -59,11 +58,11 @@ def _validate_config(config: Struct, path: Path, errs: list[FieldError], strict:
             errs.append(required(path.child("options").index(position), "must not be empty"))
 
 
-def validate_dns_policy(spec: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_dns_policy(spec: Object, path: Path, errs: list[FieldError]) -> None:
     one_of_required(spec.get("dnsPolicy", ""), _DNS_POLICIES, path, "dnsPolicy", errs)
 
 
-def validate_host_aliases(aliases: list[Struct], path: Path, errs: list[FieldError], *, strict: bool) -> None:
+def validate_host_aliases(aliases: list[Object], path: Path, errs: list[FieldError], *, strict: bool) -> None:
     """Entries for the pod's hosts file; ``path`` is the list's."""
     for position, alias in enumerate(aliases):
         where = path.index(position)
@@ -74,7 +73,7 @@ def validate_host_aliases(aliases: list[Struct], path: Path, errs: list[FieldErr
             errs += (invalid(shown, name, message) for message in check_dns1123_subdomain(name))
 
 
-def validate_hostname_override(spec: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_hostname_override(spec: Object, path: Path, errs: list[FieldError]) -> None:
     """A host name of any form, where the pod's name is not to be used. ``path`` is the spec's."""
     name, where = spec["hostnameOverride"], path.child("hostnameOverride")
     if spec.get("setHostnameAsFQDN"):
@@ -86,14 +85,14 @@ def validate_hostname_override(spec: Struct, path: Path, errs: list[FieldError])
     errs += (invalid(where, name, message) for message in check_dns1123_subdomain(name))
 
 
-def validate_hostnames(spec: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_hostnames(spec: Object, path: Path, errs: list[FieldError]) -> None:
     """``hostname`` and ``subdomain``. ``path`` is the spec's."""
     for field in ("hostname", "subdomain"):
         if spec.get(field):
             well_formed(spec[field], check_dns1123_label, path, field, errs)
 
 
-def validate_host_network_ports(spec: Struct, path: Path, errs: list[FieldError], *, is_pod: bool) -> None:
+def validate_host_network_ports(spec: Object, path: Path, errs: list[FieldError], *, is_pod: bool) -> None:
     """On the host's network a port is the host's. Templates may leave it open: the pod will get it."""
     for at, container in enumerate(spec.get("containers") or ()):
         for position, port in enumerate(container.get("ports") or ()):

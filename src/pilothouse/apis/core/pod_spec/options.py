@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any
 
 from pilothouse.apis.core.pod_spec.affinity import has_invalid_node_value, has_invalid_term_value
 from pilothouse.apis.core.pod_spec.annotations import has_valid_deletion_cost
@@ -22,10 +21,9 @@ from pilothouse.apis.core.pod_spec.topology_spread import (
     has_invalid_match_keys,
     has_invalid_spread_selector,
 )
-from pilothouse.apis.core.pod_spec.walking import containers_of
-from pilothouse.apis.gates import default_gates
-
-Struct = dict[str, Any]
+from pilothouse.apis.core.pod_spec.traversal import containers_of
+from pilothouse.apis.gates import ALLOW_PRIVILEGED, default_gates
+from pilothouse.machinery.objects import Object
 
 
 @dataclass(slots=True)
@@ -35,6 +33,8 @@ class PodValidationOptions:
     is_pod: bool = False
     """Whether the spec is a pod's own and not the template of a workload."""
     gates: frozenset[str] = field(default_factory=default_gates)
+    allow_privileged: bool = False
+    """Whether the cluster takes privileged containers."""
     allow_invalid_deletion_cost: bool = False
     allow_invalid_label_value_in_selector: bool = False
     allow_invalid_label_value_in_node_affinity: bool = False
@@ -55,7 +55,7 @@ class PodValidationOptions:
     allow_restart_of_all: bool = True
     only_recursive_relabelling: bool = False
     strict_addresses: bool = True
-    old_responders: list[Struct] = field(default_factory=list)
+    old_responders: list[Object] = field(default_factory=list)
 
 
 _values_of = attrgetter(*(each.name for each in fields(PodValidationOptions)))
@@ -67,6 +67,7 @@ def new_options(gates: frozenset[str], *, is_pod: bool = False) -> PodValidation
     return PodValidationOptions(
         is_pod=is_pod,
         gates=gates,
+        allow_privileged=ALLOW_PRIVILEGED in gates,
         allow_invalid_deletion_cost="PodDeletionCost" not in gates,
         former_match_label_keys=not _merges_match_keys(gates),
         allow_user_namespaces_with_host_network="UserNamespacesHostNetworkSupport" in gates,
@@ -84,7 +85,7 @@ def _merges_match_keys(gates: frozenset[str]) -> bool:
 
 
 def options_for(
-    gates: frozenset[str], old_spec: Struct, old_metadata: Struct, *, is_pod: bool = False
+    gates: frozenset[str], old_spec: Object, old_metadata: Object, *, is_pod: bool = False
 ) -> PodValidationOptions:
     """The options to judge a spec by that replaces this one."""
     options = PodValidationOptions(*_values_of(new_options(gates, is_pod=is_pod)))
@@ -125,16 +126,16 @@ def options_for(
     return options
 
 
-def options_for_template(gates: frozenset[str], old: Struct | None = None) -> PodValidationOptions:
+def options_for_template(gates: frozenset[str], old: Object | None = None) -> PodValidationOptions:
     """The options for the template of a workload that replaces this one; None for a new workload."""
     return options_for(gates, old["spec"], old["metadata"]) if old is not None else new_options(gates)
 
 
-def _has_env_file(container: Struct) -> bool:
+def _has_env_file(container: Object) -> bool:
     return any("fileKeyRef" in (variable.get("valueFrom") or ()) for variable in container.get("env") or ())
 
 
-def _has_restart_rules(spec: Struct) -> bool:
+def _has_restart_rules(spec: Object) -> bool:
     if any("restartPolicy" in container for container in spec.get("containers") or ()):
         return True
     return any(
@@ -143,17 +144,17 @@ def _has_restart_rules(spec: Struct) -> bool:
     )
 
 
-def _restarts_all(container: Struct) -> bool:
+def _restarts_all(container: Object) -> bool:
     rules = container.get("restartPolicyRules") or ()
     return any(rule.get("action") == "RestartAllContainers" for rule in rules)
 
 
-def _has_host_sysctls(spec: Struct) -> bool:
+def _has_host_sysctls(spec: Object) -> bool:
     context = spec.get("securityContext") or {}
     return any(is_host_sysctl(sysctl.get("name", ""), spec) for sysctl in context.get("sysctls") or ())
 
 
-def _has_foreign_token_path(projected: Struct) -> bool:
+def _has_foreign_token_path(projected: Object) -> bool:
     return any(
         not is_local_path(source["serviceAccountToken"].get("path", ""))
         for source in projected.get("sources") or ()
@@ -161,13 +162,13 @@ def _has_foreign_token_path(projected: Struct) -> bool:
     )
 
 
-def _restarts_init(container: Struct) -> bool:
+def _restarts_init(container: Object) -> bool:
     if container.get("restartPolicy") == "Always":
         return False
     return any(policy.get("restartPolicy") == "RestartContainer" for policy in container.get("resizePolicy") or ())
 
 
-def _has_sys_admin(container: Struct) -> bool:
+def _has_sys_admin(container: Object) -> bool:
     context = container.get("securityContext") or {}
     if context.get("allowPrivilegeEscalation"):
         return False

@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.objects import Object
 
-Struct = dict[str, Any]
 _COMPARISONS: Final = 200_000
 
 
@@ -26,12 +26,12 @@ class _File(NamedTuple):
         return f"{quote(self.path)} ({self.source})" if self.source else quote(self.path)
 
 
-def warn_about_overlaps(volumes: list[Struct]) -> Iterator[str]:
+def warn_about_overlaps(volumes: list[Object]) -> Iterator[str]:
     """Warnings about all volumes that list their files."""
     return (found for found in islice(_compare(volumes), _COMPARISONS) if found)
 
 
-def _compare(volumes: list[Struct]) -> Iterator[str]:
+def _compare(volumes: list[Object]) -> Iterator[str]:
     """One text a comparison, empty where there is nothing to say."""
     for volume in volumes:
         name = quote(volume.get("name", ""))
@@ -45,7 +45,7 @@ def _compare(volumes: list[Struct]) -> Iterator[str]:
             yield from _warn_about_projection(name, volume["projected"].get("sources") or ())
 
 
-def _files(source: Struct, described: str = "") -> list[_File]:
+def _files(source: Object, described: str = "") -> list[_File]:
     return [_File(item.get("path", "").rstrip("/"), described) for item in source.get("items") or ()]
 
 
@@ -75,7 +75,7 @@ def _warn_about_projection(name: str, sources: Any) -> Iterator[str]:
             files.append(file)
 
 
-def _projected_files(source: Struct) -> list[_File]:
+def _projected_files(source: Object) -> list[_File]:
     """The files of the first source that says which they are."""
     for kind, shown in (("configMap", "ConfigMap"), ("secret", "Secret")):
         if kind in source and source[kind].get("items"):

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pilothouse.apis.core.internal_form import internal_form
-from pilothouse.apis.core.pod_spec.environment import (
-    VOLUME_FIELDS,
-    validate_field_selector,
-    validate_resource_selector,
-)
+from pilothouse.apis.core.pod_spec.environment import VOLUME_FIELDS, validate_field_selector, validate_resource_selector
 from pilothouse.apis.core.pod_spec.paths import validate_local_path
 from pilothouse.apis.core.pod_spec.signers import (
     check_trust_bundle_name,
@@ -19,14 +15,14 @@ from pilothouse.apis.core.pod_spec.signers import (
 )
 from pilothouse.apis.metadata import ANNOTATIONS_LIMIT
 from pilothouse.apis.selectors import validate_label_selector
-from pilothouse.apis.validating import in_range, present
+from pilothouse.apis.validation import in_range, present
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required, too_long
 from pilothouse.machinery.names import check_domain_prefixed_key
+from pilothouse.machinery.objects import Object
 
 if TYPE_CHECKING:
     from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 
-Struct = dict[str, Any]
 
 _BAD_MODE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
 _TWICE: Final = "conflicting duplicate paths"
@@ -35,7 +31,7 @@ _LONGEST: Final = 7862400
 _LONGEST_OF_KUBERNETES: Final = 86400
 
 
-def _validate_owner(holder: Struct, mode: str, user: str, path: Path, errs: list[FieldError]) -> None:
+def _validate_owner(holder: Object, mode: str, user: str, path: Path, errs: list[FieldError]) -> None:
     bits = holder.get(mode)
     if bits is not None and not 0 <= bits <= 0o777:
         errs.append(invalid(path.child(mode), bits, _BAD_MODE))
@@ -43,7 +39,7 @@ def _validate_owner(holder: Struct, mode: str, user: str, path: Path, errs: list
         in_range(holder[user], 0, 2**31 - 1, path, user, errs)
 
 
-def validate_key_volume(source: Struct, name: str, path: Path, errs: list[FieldError]) -> None:
+def validate_key_volume(source: Object, name: str, path: Path, errs: list[FieldError]) -> None:
     """A volume of a secret or config map, whose name is in the field ``name``."""
     present(source.get(name), path, name, errs)
     _validate_owner(source, "defaultMode", "defaultUser", path, errs)
@@ -51,21 +47,21 @@ def validate_key_volume(source: Struct, name: str, path: Path, errs: list[FieldE
         _validate_key(item, path.child("items").index(position), errs)
 
 
-def _validate_key(item: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_key(item: Object, path: Path, errs: list[FieldError]) -> None:
     present(item.get("key"), path, "key", errs)
     present(item.get("path"), path, "path", errs)
     validate_local_path(item.get("path", ""), path, "path", errs)
     _validate_owner(item, "mode", "user", path, errs)
 
 
-def validate_files_volume(source: Struct, path: Path, errs: list[FieldError]) -> None:
-    """A volume of fields of the pod; the original gives the volume's path for faults of its files."""
+def validate_files_volume(source: Object, path: Path, errs: list[FieldError]) -> None:
+    """A volume of fields of the pod; kube-apiserver gives the volume's path for errors of its files."""
     _validate_owner(source, "defaultMode", "defaultUser", path, errs)
     for file in source.get("items") or ():
         _validate_file(file, path, errs)
 
 
-def _validate_file(file: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_file(file: Object, path: Path, errs: list[FieldError]) -> None:
     present(file.get("path"), path, "path", errs)
     validate_local_path(file.get("path", ""), path, "path", errs)
     if "fieldRef" in file:
@@ -81,7 +77,7 @@ def _validate_file(file: Struct, path: Path, errs: list[FieldError]) -> None:
 
 
 def validate_projected_volume(
-    source: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions
+    source: Object, path: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
     """A volume of several sources that may not write the same files."""
     _validate_owner(source, "defaultMode", "defaultUser", path, errs)
@@ -123,7 +119,7 @@ class _Written:
         self.files.add(file)
 
 
-def _validate_keys(source: Struct, path: Path, errs: list[FieldError], written: _Written) -> None:
+def _validate_keys(source: Object, path: Path, errs: list[FieldError], written: _Written) -> None:
     name = source.get("name", "")
     present(name, path, "name", errs)
     for position, item in enumerate(source.get("items") or ()):
@@ -133,7 +129,7 @@ def _validate_keys(source: Struct, path: Path, errs: list[FieldError], written: 
 
 
 def _validate_token(
-    token: Struct, path: Path, volume: Path, errs: list[FieldError], options: PodValidationOptions
+    token: Object, path: Path, volume: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
     expiry = token.get("expirationSeconds")
     if expiry is None:
@@ -151,7 +147,7 @@ def _validate_token(
         in_range(token["user"], 0, 2**31 - 1, path, "user", errs)
 
 
-def _validate_trust_bundle(bundle: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_trust_bundle(bundle: Object, path: Path, errs: list[FieldError]) -> None:
     name, signer, selector = bundle.get("name"), bundle.get("signerName"), bundle.get("labelSelector")
     if name is not None and signer is not None:
         value = internal_form("core.v1.ClusterTrustBundleProjection", bundle)
@@ -176,7 +172,7 @@ def _validate_trust_bundle(bundle: Struct, path: Path, errs: list[FieldError]) -
     validate_local_path(bundle.get("path", ""), path, "path", errs)
 
 
-def _validate_certificate(source: Struct, path: Path, errs: list[FieldError], written: _Written) -> None:
+def _validate_certificate(source: Object, path: Path, errs: list[FieldError], written: _Written) -> None:
     signer = source.get("signerName", "")
     validate_signer_name(signer, path.child("signerName"), errs)
     annotations = source.get("userAnnotations")

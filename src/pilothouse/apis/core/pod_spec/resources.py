@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pilothouse.apis.core.pod_spec.amounts import sum_containers
-from pilothouse.apis.core.pod_spec.walking import containers_of
+from pilothouse.apis.core.pod_spec.traversal import containers_of
 from pilothouse.apis.core.resource_names import (
     CONTAINER_RESOURCES,
     HUGE_PAGES,
@@ -23,13 +23,13 @@ from pilothouse.apis.core.resource_names import (
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from pilothouse.machinery.field_errors import not_found as not_found_error
 from pilothouse.machinery.names import check_dns1123_label
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.quantity import QuantityError, parse
 from pilothouse.machinery.schema.emptied import as_given
 
 if TYPE_CHECKING:
     from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 
-Struct = dict[str, Any]
 Amounts = dict[str, str]
 CheckName = Callable[[Path, str], list[FieldError]]
 
@@ -51,7 +51,7 @@ def is_divisible(name: str, text: str) -> bool:
     return size is not None and amount(text).value() % size == 0
 
 
-def has_indivisible_huge_pages(spec: Struct) -> bool:
+def has_indivisible_huge_pages(spec: Object) -> bool:
     """Whether a stored spec has an amount of huge pages that is no whole number of them."""
     for container in containers_of(spec):
         resources = container.get("resources")
@@ -72,9 +72,9 @@ def _check_pod_resource_name(path: Path, name: str) -> list[FieldError]:
 
 
 def validate_container_resources(
-    resources: Struct, claim_names: Iterable[str], path: Path, errs: list[FieldError], options: PodValidationOptions
+    resources: Object, claim_names: Iterable[str], path: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
-    """Faults of a container's requests, limits and claims."""
+    """Errors of a container's requests, limits and claims."""
     _validate_resources(resources, check_container_resource_name, path, errs, options)
     claims = resources.get("claims")
     if claims:
@@ -82,7 +82,7 @@ def validate_container_resources(
 
 
 def _validate_resources(
-    resources: Struct, check_name: CheckName, path: Path, errs: list[FieldError], options: PodValidationOptions
+    resources: Object, check_name: CheckName, path: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
     limits: Amounts = resources.get("limits") or {}
     requests: Amounts = resources.get("requests") or {}
@@ -131,7 +131,7 @@ def _validate_request(name: str, text: str, limit: str | None, path: Path, errs:
         errs.append(invalid(path.child("requests"), text, f"must be less than or equal to {name} limit of {limit}"))
 
 
-def _validate_claims(claims: list[Struct], known: Iterable[str], path: Path, errs: list[FieldError]) -> None:
+def _validate_claims(claims: list[Object], known: Iterable[str], path: Path, errs: list[FieldError]) -> None:
     """Claims that a container uses: each, or each of its requests, once, and all known to the pod."""
     seen: set[str] = set()
     parts: Counter[str] = Counter()
@@ -167,7 +167,7 @@ def validate_overhead(overhead: Amounts, path: Path, errs: list[FieldError], opt
     _validate_resources({"limits": overhead}, check_container_resource_name, path, errs, options)
 
 
-def validate_pod_resources(spec: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+def validate_pod_resources(spec: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     """Requests and limits of the pod as a whole; ``path`` is the spec's."""
     resources, where = spec["resources"], path.child("resources")
     if (spec.get("os") or {}).get("name") == "windows":
@@ -182,7 +182,7 @@ def validate_pod_resources(spec: Struct, path: Path, errs: list[FieldError], opt
     _validate_consistency(spec, resources, where, errs)
 
 
-def _validate_consistency(spec: Struct, resources: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_consistency(spec: Object, resources: Object, path: Path, errs: list[FieldError]) -> None:
     """Containers fit into the pod."""
     requests: Amounts = resources.get("requests") or {}
     limits: Amounts = resources.get("limits") or {}

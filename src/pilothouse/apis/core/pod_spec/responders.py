@@ -5,13 +5,12 @@ The rules are declared upstream, so responders that the stored spec has already 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from pilothouse.apis.core.internal_form import internal_form
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, invalid, required, too_many
 from pilothouse.machinery.names import check_prefixed_label_key
-
-Struct = dict[str, Any]
+from pilothouse.machinery.objects import Object
 
 _LIMIT: Final = 10
 _HIGHEST: Final = 100_000
@@ -19,8 +18,8 @@ _RESERVED_BELOW: Final = 1000
 _RESERVED: Final = ("k8s.io", "kubernetes.io")
 
 
-def validate_responders(responders: list[Struct], old: list[Struct], path: Path, errs: list[FieldError]) -> None:
-    """Faults of a spec's responders; ``path`` is the list's."""
+def validate_responders(responders: list[Object], old: list[Object], path: Path, errs: list[FieldError]) -> None:
+    """Errors of a spec's responders; ``path`` is the list's."""
     if responders == old:
         return
     if len(responders) > _LIMIT:
@@ -39,7 +38,7 @@ def validate_responders(responders: list[Struct], old: list[Struct], path: Path,
 
 
 def validate_participant(name: str, path: Path, errs: list[FieldError]) -> None:
-    """Faults of the name of who asks for evictions or reacts to them."""
+    """Errors of the name of who asks for evictions or reacts to them."""
     if not name:
         errs.append(required(path))
         return

@@ -1,51 +1,28 @@
-"""Security contexts of pods and containers: users, profiles, privileges.
-
-Privileged containers are a decision of the whole server (``--allow-privileged``), so the answer is kept here: start-up
-sets it once with ``allow_privileged``.
-"""
+"""Security contexts of pods and containers: users, profiles, privileges."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pilothouse.apis.core.checks import SPACE
 from pilothouse.apis.core.pod_spec.paths import validate_descending_path
 from pilothouse.apis.core.pod_spec.sysctls import validate_sysctls
 from pilothouse.apis.core.pod_spec.windows import validate_windows_options
-from pilothouse.apis.validating import in_range, one_of
-from pilothouse.machinery.field_errors import (
-    FieldError,
-    Path,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-    too_long,
-)
+from pilothouse.apis.validation import in_range, one_of
+from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required, too_long
+from pilothouse.machinery.objects import Object
 
 if TYPE_CHECKING:
     from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 
-Struct = dict[str, Any]
 
 _MAX_ID: Final = 2**31 - 1
 _PROFILE_TYPES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 _PROC_MOUNTS: Final = ("Default", "Unmasked")
 _MAX_PROFILE: Final = 4095
-_server: dict[str, bool] = {"allow privileged": False}
 
 
-def allow_privileged(allowed: bool) -> None:
-    """Say once, at start-up, whether this server takes privileged containers."""
-    _server["allow privileged"] = allowed
-
-
-def is_privileged_allowed() -> bool:
-    """Whether this server takes privileged containers."""
-    return _server["allow privileged"]
-
-
-def _validate_ids(context: Struct, names: tuple[str, ...], path: Path, errs: list[FieldError]) -> None:
+def _validate_ids(context: Object, names: tuple[str, ...], path: Path, errs: list[FieldError]) -> None:
     for name in names:
         value = context.get(name)
         if value is not None:
@@ -53,9 +30,9 @@ def _validate_ids(context: Struct, names: tuple[str, ...], path: Path, errs: lis
 
 
 def validate_pod_security(
-    context: Struct, spec: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions
+    context: Object, spec: Object, path: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
-    """Faults of a pod's security context."""
+    """Errors of a pod's security context."""
     _validate_ids(context, ("fsGroup", "runAsUser", "runAsGroup"), path, errs)
     for position, group in enumerate(context.get("supplementalGroups") or ()):
         if not 0 <= group <= _MAX_ID:
@@ -77,7 +54,7 @@ def validate_pod_security(
         one_of(policy, policies, path, "seLinuxChangePolicy", errs)
 
 
-def _validate_profiles(context: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_profiles(context: Object, path: Path, errs: list[FieldError]) -> None:
     if "seccompProfile" in context:
         _validate_seccomp(context["seccompProfile"], path.child("seccompProfile"), errs)
     if "windowsOptions" in context:
@@ -87,10 +64,10 @@ def _validate_profiles(context: Struct, path: Path, errs: list[FieldError]) -> N
 
 
 def validate_container_security(
-    context: Struct, host_users: bool, path: Path, errs: list[FieldError], options: PodValidationOptions
+    context: Object, host_users: bool, path: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
-    """Faults of a container's security context."""
-    if context.get("privileged") and not is_privileged_allowed():
+    """Errors of a container's security context."""
+    if context.get("privileged") and not options.allow_privileged:
         errs.append(forbidden(path.child("privileged"), "disallowed by cluster policy"))
     _validate_ids(context, ("runAsUser", "runAsGroup"), path, errs)
     proc_mount = context.get("procMount")
@@ -109,7 +86,7 @@ def validate_container_security(
         validate_app_armor(context["appArmorProfile"], path.child("appArmorProfile"), errs)
 
 
-def _validate_no_escalation(context: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+def _validate_no_escalation(context: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     if context.get("privileged"):
         why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
         errs.append(invalid(path, _shown(context), why))
@@ -119,7 +96,7 @@ def _validate_no_escalation(context: Struct, path: Path, errs: list[FieldError],
         errs.append(invalid(path, _shown(context), why))
 
 
-def _validate_seccomp(profile: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_seccomp(profile: Object, path: Path, errs: list[FieldError]) -> None:
     kind, local = profile.get("type", ""), profile.get("localhostProfile")
     if not kind:
         errs.append(required(path.child("type"), "type is required when seccompProfile is set"))
@@ -135,8 +112,8 @@ def _validate_seccomp(profile: Struct, path: Path, errs: list[FieldError]) -> No
         errs.append(invalid(path.child("localhostProfile"), _shown_profile(profile), why))
 
 
-def validate_app_armor(profile: Struct, path: Path, errs: list[FieldError]) -> None:
-    """Faults of an AppArmor profile."""
+def validate_app_armor(profile: Object, path: Path, errs: list[FieldError]) -> None:
+    """Errors of an AppArmor profile."""
     kind, local = profile.get("type", ""), profile.get("localhostProfile")
     if not kind:
         errs.append(required(path.child("type"), "type is required when appArmorProfile is set"))
@@ -157,14 +134,14 @@ def validate_app_armor(profile: Struct, path: Path, errs: list[FieldError]) -> N
             errs.append(too_long(path.child("localhostProfile"), "", _MAX_PROFILE))
 
 
-def _shown_profile(profile: Struct | None) -> Struct | None:
+def _shown_profile(profile: Object | None) -> Object | None:
     if profile is None:
         return None
     return {"Type": profile.get("type", ""), "LocalhostProfile": profile.get("localhostProfile")}
 
 
-def _shown(context: Struct) -> Struct:
-    """The context as the original prints it in a message: by its internal names, everything that is empty too."""
+def _shown(context: Object) -> Object:
+    """The context as kube-apiserver prints it in a message: by its internal names, everything that is empty too."""
     capabilities, selinux, windows = (
         context.get(name) for name in ("capabilities", "seLinuxOptions", "windowsOptions")
     )

@@ -6,14 +6,13 @@ Persistent volumes share the rules, with secrets in namespaces of their own.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from pilothouse.apis.core.pod_spec.paths import validate_no_backsteps
-from pilothouse.apis.validating import in_range, one_of, present, well_formed
+from pilothouse.apis.validation import in_range, one_of, present, well_formed
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, required, too_long
 from pilothouse.machinery.names import check_dns1123_label, check_dns1123_subdomain, range_message
-
-Struct = dict[str, Any]
+from pilothouse.machinery.objects import Object
 
 _is_iqn = re.compile(r"iqn\.[0-9]{4}-[0-9]{2}\.([0-9A-Za-z.-]+)(:[^,;*&$|\t\n\f\r ]+)\Z").search
 _is_eui = re.compile(r"eui.[0-9A-Za-z]{16}").fullmatch
@@ -36,18 +35,18 @@ _MANAGED_URI: Final = (
 _BLOB_URI: Final = ("https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd",)
 
 
-def validate_host_path(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_host_path(source: Object, path: Path, errs: list[FieldError]) -> None:
     if present(source.get("path"), path, "path", errs):
         validate_no_backsteps(source["path"], path, "path", errs)
         one_of(source.get("type") or "", _HOST_PATH_TYPES, path, "type", errs)
 
 
-def validate_local(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_local(source: Object, path: Path, errs: list[FieldError]) -> None:
     if present(source.get("path"), path, "path", errs):
         validate_no_backsteps(source["path"], path, "path", errs)
 
 
-def validate_csi_driver(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_csi_driver(source: Object, path: Path, errs: list[FieldError]) -> None:
     """The driver's name: a domain of at most 63 bytes, in any case."""
     if present(source.get("driver"), path, "driver", errs):
         name, where = source["driver"], path.child("driver")
@@ -56,23 +55,23 @@ def validate_csi_driver(source: Struct, path: Path, errs: list[FieldError]) -> N
         errs += (invalid(where, name, message) for message in check_dns1123_subdomain(name.lower()))
 
 
-def validate_gce_disk(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_gce_disk(source: Object, path: Path, errs: list[FieldError]) -> None:
     present(source.get("pdName"), path, "pdName", errs)
     _validate_partition(source, path, errs)
 
 
-def validate_aws_disk(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_aws_disk(source: Object, path: Path, errs: list[FieldError]) -> None:
     present(source.get("volumeID"), path, "volumeID", errs)
     _validate_partition(source, path, errs)
 
 
-def _validate_partition(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_partition(source: Object, path: Path, errs: list[FieldError]) -> None:
     partition = source.get("partition", 0)
     if not 0 <= partition <= 255:
         errs.append(invalid(path.child("partition"), partition, _BAD_PARTITION))
 
 
-def validate_nfs(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_nfs(source: Object, path: Path, errs: list[FieldError]) -> None:
     present(source.get("server"), path, "server", errs)
     present(source.get("path"), path, "path", errs)
     if not source.get("path", "").startswith("/"):
@@ -86,7 +85,7 @@ def _check_initiator(name: str) -> bool:
 
 
 def validate_iscsi(
-    source: Struct, path: Path, errs: list[FieldError], *, persistent: bool = False, volume: str = ""
+    source: Object, path: Path, errs: list[FieldError], *, persistent: bool = False, volume: str = ""
 ) -> None:
     """A ``persistent`` volume of this name gets a shorter message for unknown prefixes, and its secret needs a name."""
     unknown = "must be valid format" if persistent else "must be valid format starting with iqn, eui, or naa"
@@ -113,22 +112,22 @@ def _validate_initiator(name: str, path: Path, unknown: str, errs: list[FieldErr
         errs.append(invalid(path, name, "must be valid format"))
 
 
-def validate_iscsi_name(source: Struct, volume: str, path: Path, errs: list[FieldError]) -> None:
+def validate_iscsi_name(source: Object, volume: str, path: Path, errs: list[FieldError]) -> None:
     """With an initiator, the volume's name and the portal make a name on the node that must be short."""
     if _is_long(source, volume):
         errs.append(invalid(path.child("name"), volume, _LONG_PORTAL))
 
 
-def _is_long(source: Struct, volume: str) -> bool:
+def _is_long(source: Object, volume: str) -> bool:
     return "initiatorName" in source and len(f"{volume}:{source.get('targetPortal', '')}".encode()) > 64
 
 
-def validate_glusterfs(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_glusterfs(source: Object, path: Path, errs: list[FieldError]) -> None:
     present(source.get("endpoints"), path, "endpoints", errs)
     present(source.get("path"), path, "path", errs)
 
 
-def validate_flocker(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_flocker(source: Object, path: Path, errs: list[FieldError]) -> None:
     name, uuid = source.get("datasetName", ""), source.get("datasetUUID", "")
     if not name and not uuid:
         errs.append(required(path, "one of datasetName and datasetUUID is required"))
@@ -138,17 +137,17 @@ def validate_flocker(source: Struct, path: Path, errs: list[FieldError]) -> None
         errs.append(invalid(path.child("datasetName"), name, "must not contain '/'"))
 
 
-def validate_rbd(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_rbd(source: Object, path: Path, errs: list[FieldError]) -> None:
     present(source.get("monitors"), path, "monitors", errs)
     present(source.get("image"), path, "image", errs)
 
 
-def validate_cinder(source: Struct, path: Path, errs: list[FieldError], *, persistent: bool = False) -> None:
+def validate_cinder(source: Object, path: Path, errs: list[FieldError], *, persistent: bool = False) -> None:
     present(source.get("volumeID"), path, "volumeID", errs)
     _validate_secret(source, path, errs, persistent)
 
 
-def _validate_secret(source: Struct, path: Path, errs: list[FieldError], persistent: bool) -> None:
+def _validate_secret(source: Object, path: Path, errs: list[FieldError], persistent: bool) -> None:
     secret = source.get("secretRef")
     if secret is not None:
         where = path.child("secretRef")
@@ -157,11 +156,11 @@ def _validate_secret(source: Struct, path: Path, errs: list[FieldError], persist
             present(secret.get("namespace"), where, "namespace", errs)
 
 
-def validate_cephfs(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_cephfs(source: Object, path: Path, errs: list[FieldError]) -> None:
     present(source.get("monitors"), path, "monitors", errs)
 
 
-def validate_quobyte(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_quobyte(source: Object, path: Path, errs: list[FieldError]) -> None:
     registry = source.get("registry", "")
     if not registry:
         errs.append(required(path.child("registry"), _HOST_PORTS))
@@ -182,7 +181,7 @@ def _is_host_port(text: str) -> bool:
     return text.count(":") == 1 and not {"[", "]"} & set(text)
 
 
-def validate_fibre_channel(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_fibre_channel(source: Object, path: Path, errs: list[FieldError]) -> None:
     targets, ids = source.get("targetWWNs") or (), source.get("wwids") or ()
     if not targets and not ids:
         errs.append(required(path.child("targetWWNs"), "must specify either targetWWNs or wwids, but not both"))
@@ -196,7 +195,7 @@ def validate_fibre_channel(source: Struct, path: Path, errs: list[FieldError]) -
             in_range(source["lun"], 0, 255, path, "lun", errs)
 
 
-def validate_flex(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_flex(source: Object, path: Path, errs: list[FieldError]) -> None:
     present(source.get("driver"), path, "driver", errs)
     for key in source.get("options") or ():
         namespace = "." + key.partition("/")[0].lower()
@@ -205,12 +204,12 @@ def validate_flex(source: Struct, path: Path, errs: list[FieldError]) -> None:
             errs.append(invalid(path.child("options").key(key), key, why))
 
 
-def validate_azure_file(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_azure_file(source: Object, path: Path, errs: list[FieldError]) -> None:
     present(source.get("secretName"), path, "secretName", errs)
     present(source.get("shareName"), path, "shareName", errs)
 
 
-def validate_azure_disk(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_azure_disk(source: Object, path: Path, errs: list[FieldError]) -> None:
     present(source.get("diskName"), path, "diskName", errs)
     present(source.get("diskURI"), path, "diskURI", errs)
     if source.get("cachingMode") is not None:
@@ -225,24 +224,24 @@ def validate_azure_disk(source: Struct, path: Path, errs: list[FieldError]) -> N
         errs.append(not_supported(path.child("diskURI"), uri, _BLOB_URI, plain=True))
 
 
-def validate_vsphere(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_vsphere(source: Object, path: Path, errs: list[FieldError]) -> None:
     present(source.get("volumePath"), path, "volumePath", errs)
 
 
-def validate_photon(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_photon(source: Object, path: Path, errs: list[FieldError]) -> None:
     present(source.get("pdID"), path, "pdID", errs)
 
 
-def validate_portworx(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_portworx(source: Object, path: Path, errs: list[FieldError]) -> None:
     present(source.get("volumeID"), path, "volumeID", errs)
 
 
-def validate_scale_io(source: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_scale_io(source: Object, path: Path, errs: list[FieldError]) -> None:
     for name in ("gateway", "system", "volumeName"):
         present(source.get(name), path, name, errs)
 
 
-def validate_storageos(source: Struct, path: Path, errs: list[FieldError], *, persistent: bool = False) -> None:
+def validate_storageos(source: Object, path: Path, errs: list[FieldError], *, persistent: bool = False) -> None:
     if present(source.get("volumeName"), path, "volumeName", errs):
         well_formed(source["volumeName"], check_dns1123_label, path, "volumeName", errs)
     if source.get("volumeNamespace"):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, invalid, required
-
-Struct = dict[str, Any]
+from pilothouse.machinery.objects import Object
 
 _SEGMENT: Final = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _PATTERN: Final = rf"^({_SEGMENT}[\./])*{_SEGMENT}$"
@@ -21,7 +20,7 @@ _BAD_NAME: Final = f"must have at most {_MAX_NAME} characters and match regex {_
 
 
 def validate_sysctls(
-    sysctls: list[Struct], spec: Struct, path: Path, errs: list[FieldError], *, allow_host: bool
+    sysctls: list[Object], spec: Object, path: Path, errs: list[FieldError], *, allow_host: bool
 ) -> None:
     """Names are well-formed and unique, and none changes the host. ``path`` is that of the list."""
     seen: set[str] = set()
@@ -39,7 +38,7 @@ def validate_sysctls(
         seen.add(name)
 
 
-def is_host_sysctl(name: str, spec: Struct) -> str:
+def is_host_sysctl(name: str, spec: Object) -> str:
     """The field that makes this parameter the host's; empty where it is the pod's own."""
     namespace = _namespace_of(name)
     if namespace == "net":

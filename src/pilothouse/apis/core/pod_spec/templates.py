@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pilothouse.apis.core.pod_spec.annotations import validate_pod_annotations, validate_profiles_match
 from pilothouse.apis.core.pod_spec.claims import validate_template_metadata
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 from pilothouse.apis.core.pod_spec.validation import validate_pod_spec
 from pilothouse.apis.metadata import validate_annotations, validate_labels
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden
+from pilothouse.machinery.objects import Object
 
 __all__ = ["validate_pod_template", "validate_template_metadata"]
 
-Struct = dict[str, Any]
 
-
-def validate_pod_template(template: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
-    """Faults of a template at this path."""
+def validate_pod_template(template: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+    """Errors of a template at this path."""
     metadata, spec = template["metadata"], template["spec"]
     annotations = metadata.get("annotations") or {}
     if metadata.get("labels"):

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.names import check_decimal_integer, check_label_key, check_label_value
+from pilothouse.machinery.objects import Object
 
 if TYPE_CHECKING:
     from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 
-Struct = dict[str, Any]
 
 TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _is_integer = re.compile(r"[+-]?[0-9]+").fullmatch
 
 
 def validate_tolerations(
-    tolerations: list[Struct], path: Path, errs: list[FieldError], options: PodValidationOptions
+    tolerations: list[Object], path: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
-    """Faults of a list of tolerations; ``path`` is the list's."""
+    """Errors of a list of tolerations; ``path`` is the list's."""
     for position, toleration in enumerate(tolerations):
         where = path.index(position)
         key, operator = toleration.get("key", ""), toleration.get("operator", "")
@@ -62,7 +62,7 @@ def _validate_operator(operator: str, value: str, path: Path, errs: list[FieldEr
 
 
 def validate_added_tolerations(
-    tolerations: list[Struct], old: list[Struct], path: Path, errs: list[FieldError], options: PodValidationOptions
+    tolerations: list[Object], old: list[Object], path: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
     """A running pod's tolerations may grow, and their seconds may change; nothing else."""
     kept = {_without_seconds(toleration) for toleration in tolerations}
@@ -72,5 +72,5 @@ def validate_added_tolerations(
     validate_tolerations(tolerations, path, errs, options)
 
 
-def _without_seconds(toleration: Struct) -> frozenset[tuple[str, str]]:
+def _without_seconds(toleration: Object) -> frozenset[tuple[str, str]]:
     return frozenset((key, value) for key, value in toleration.items() if key != "tolerationSeconds")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from pilothouse.apis.selectors import validate_label_selector
-from pilothouse.apis.validating import positive
+from pilothouse.apis.validation import positive
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from pilothouse.machinery.names import check_label_key
+from pilothouse.machinery.objects import Object
 
 if TYPE_CHECKING:
     from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 
-Struct = dict[str, Any]
 
 _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 _POLICIES: Final = ("Honor", "Ignore")
@@ -21,9 +21,9 @@ _NOWHERE: Final = Path()
 
 
 def validate_spread_constraints(
-    constraints: list[Struct], path: Path, errs: list[FieldError], options: PodValidationOptions
+    constraints: list[Object], path: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
-    """Faults of a list of constraints; ``path`` is the list's."""
+    """Errors of a list of constraints; ``path`` is the list's."""
     last = {(c.get("topologyKey", ""), c.get("whenUnsatisfiable", "")): at for at, c in enumerate(constraints)}
     for position, constraint in enumerate(constraints):
         where = path.index(position)
@@ -39,7 +39,7 @@ def validate_spread_constraints(
         _validate_selection(constraint, where, errs, options)
 
 
-def _validate_domains(constraint: Struct, action: str, path: Path, errs: list[FieldError]) -> None:
+def _validate_domains(constraint: Object, action: str, path: Path, errs: list[FieldError]) -> None:
     domains = constraint.get("minDomains")
     if domains is not None:
         positive(domains, path, "minDomains", errs)
@@ -52,7 +52,7 @@ def _validate_domains(constraint: Struct, action: str, path: Path, errs: list[Fi
             errs.append(not_supported(path.child(name), policy, _POLICIES))
 
 
-def _validate_selection(constraint: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+def _validate_selection(constraint: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     keys, selector = constraint.get("matchLabelKeys") or (), constraint.get("labelSelector")
     if options.former_match_label_keys:
         _validate_match_keys_once(keys, selector, path.child("matchLabelKeys"), errs)
@@ -62,7 +62,7 @@ def _validate_selection(constraint: Struct, path: Path, errs: list[FieldError], 
         validate_label_selector(selector, path.child("labelSelector"), errs)
 
 
-def validate_match_keys(keys: Any, others: Any, selector: Struct | None, path: Path, errs: list[FieldError]) -> None:
+def validate_match_keys(keys: Any, others: Any, selector: Object | None, path: Path, errs: list[FieldError]) -> None:
     """Keys whose values of the new pod itself select others, or must not.
 
     The server has already added what the keys mean to the selector, so a key that is there twice was there before.
@@ -90,7 +90,7 @@ def validate_match_keys(keys: Any, others: Any, selector: Struct | None, path: P
             errs.append(invalid(path.child("matchLabelKeys").index(position), key, why))
 
 
-def _validate_match_keys_once(keys: Any, selector: Struct | None, path: Path, errs: list[FieldError]) -> None:
+def _validate_match_keys_once(keys: Any, selector: Object | None, path: Path, errs: list[FieldError]) -> None:
     """The rule of earlier releases, which did not add anything to the selector."""
     if not keys:
         return
@@ -105,21 +105,21 @@ def _validate_match_keys_once(keys: Any, selector: Struct | None, path: Path, er
             errs.append(invalid(path.index(position), key, _IN_BOTH))
 
 
-def has_invalid_spread_selector(constraint: Struct) -> bool:
+def has_invalid_spread_selector(constraint: Object) -> bool:
     """Whether a stored constraint's selector breaks today's rules."""
     errs: list[FieldError] = []
     validate_label_selector(constraint.get("labelSelector"), _NOWHERE, errs)
     return bool(errs)
 
 
-def breaks_former_match_keys(constraint: Struct) -> bool:
+def breaks_former_match_keys(constraint: Object) -> bool:
     """Whether a stored constraint's keys break the rules of earlier releases."""
     errs: list[FieldError] = []
     _validate_match_keys_once(constraint.get("matchLabelKeys"), constraint.get("labelSelector"), _NOWHERE, errs)
     return bool(errs)
 
 
-def has_invalid_match_keys(constraint: Struct) -> bool:
+def has_invalid_match_keys(constraint: Object) -> bool:
     """Whether a stored constraint's keys break today's rules."""
     errs: list[FieldError] = []
     validate_match_keys(constraint.get("matchLabelKeys") or (), (), constraint.get("labelSelector"), _NOWHERE, errs)

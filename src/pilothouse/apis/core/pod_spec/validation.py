@@ -1,4 +1,4 @@
-"""Validation of a whole pod spec, in the original's order.
+"""Validation of a whole pod spec, in kube-apiserver's order.
 
 A spec has many fields and a pod uses few, so most rules are reached only if their field is there.
 """
@@ -29,19 +29,18 @@ from pilothouse.apis.core.pod_spec.networking import (
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 from pilothouse.apis.core.pod_spec.resources import validate_overhead, validate_pod_resources
 from pilothouse.apis.core.pod_spec.responders import validate_responders
-from pilothouse.apis.core.pod_spec.security import is_privileged_allowed, validate_pod_security
+from pilothouse.apis.core.pod_spec.security import validate_pod_security
 from pilothouse.apis.core.pod_spec.tolerations import validate_tolerations
 from pilothouse.apis.core.pod_spec.topology_spread import validate_spread_constraints
+from pilothouse.apis.core.pod_spec.traversal import containers_at
 from pilothouse.apis.core.pod_spec.volumes import validate_volumes
-from pilothouse.apis.core.pod_spec.walking import containers_at
 from pilothouse.apis.core.pod_spec.windows import validate_host_process, validate_system
 from pilothouse.apis.metadata import validate_labels
-from pilothouse.apis.validating import in_range, one_of_required, well_formed
+from pilothouse.apis.validation import in_range, one_of_required, well_formed
 from pilothouse.machinery.field_errors import WHOLE, FieldError, Path, duplicate, forbidden, invalid, required
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.names import check_dns1123_label, check_dns1123_subdomain, check_label_key
-
-Struct = dict[str, Any]
+from pilothouse.machinery.objects import Object
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
@@ -49,9 +48,9 @@ _WITHOUT_HOST_USERS: Final = "when `hostUsers` is false"
 
 
 def validate_pod_spec(
-    spec: Struct, metadata: Struct | None, path: Path, errs: list[FieldError], options: PodValidationOptions
+    spec: Object, metadata: Object | None, path: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
-    """Faults of a spec; ``metadata`` is that of the pod itself, None in a template."""
+    """Errors of a spec; ``metadata`` is that of the pod itself, None in a template."""
     grace = spec.get("terminationGracePeriodSeconds")
     if grace is None:
         errs.append(required(path.child("terminationGracePeriodSeconds"), ""))
@@ -82,7 +81,7 @@ def validate_pod_spec(
     _validate_rest(spec, path, errs, options)
 
 
-def _validate_pod_wide(spec: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+def _validate_pod_wide(spec: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     """From the network to user namespaces."""
     if spec.get("hostNetwork"):
         validate_host_network_ports(spec, path, errs, is_pod=options.is_pod)
@@ -106,14 +105,14 @@ def _validate_pod_wide(spec: Struct, path: Path, errs: list[FieldError], options
     if spec.get("topologySpreadConstraints"):
         constraints = spec["topologySpreadConstraints"]
         validate_spread_constraints(constraints, path.child("topologySpreadConstraints"), errs, options)
-    validate_host_process(spec, path, errs, privileged_allowed=is_privileged_allowed())
+    validate_host_process(spec, path, errs, privileged_allowed=options.allow_privileged)
     if spec.get("hostUsers") is False:
         _validate_own_users(spec, path, errs, options)
     if "hostnameOverride" in spec:
         validate_hostname_override(spec, path, errs)
 
 
-def _validate_names(spec: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_names(spec: Object, path: Path, errs: list[FieldError]) -> None:
     account, deprecated = spec.get("serviceAccountName", ""), spec.get("serviceAccount", "")
     if account:
         well_formed(account, check_dns1123_subdomain, path, "serviceAccountName", errs)
@@ -127,7 +126,7 @@ def _validate_names(spec: Struct, path: Path, errs: list[FieldError]) -> None:
     validate_hostnames(spec, path, errs)
 
 
-def _validate_rest(spec: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+def _validate_rest(spec: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     """From tolerations to the end."""
     if spec.get("tolerations"):
         validate_tolerations(spec["tolerations"], path.child("tolerations"), errs, options)
@@ -151,7 +150,7 @@ def _validate_rest(spec: Struct, path: Path, errs: list[FieldError], options: Po
         validate_responders(spec["evictionResponders"], options.old_responders, path.child("evictionResponders"), errs)
 
 
-def _validate_scheduling_gates(gates: list[Struct], path: Path, errs: list[FieldError]) -> None:
+def _validate_scheduling_gates(gates: list[Object], path: Path, errs: list[FieldError]) -> None:
     seen: set[str] = set()
     for position, gate in enumerate(gates):
         name = gate.get("name", "")
@@ -161,8 +160,8 @@ def _validate_scheduling_gates(gates: list[Struct], path: Path, errs: list[Field
         seen.add(name)
 
 
-def _validate_own_users(spec: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
-    """With users of its own a pod may not share the host's namespaces; the names are those of the original's paths."""
+def _validate_own_users(spec: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+    """With users of its own a pod may not share the host's namespaces; the names are those in upstream's paths."""
     if spec.get("hostNetwork") and not options.allow_user_namespaces_with_host_network:
         errs.append(forbidden(path.child("hostNetwork"), _WITHOUT_HOST_USERS))
     for field, shown in (("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
@@ -174,7 +173,7 @@ def _validate_own_users(spec: Struct, path: Path, errs: list[FieldError], option
                 errs.append(forbidden(where.child("volumeDevices"), _WITHOUT_HOST_USERS))
 
 
-def _validate_scheduling_group(spec: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_scheduling_group(spec: Object, path: Path, errs: list[FieldError]) -> None:
     name = spec["schedulingGroup"].get("podGroupName")
     if name is None:
         errs.append(invalid(path.child("podGroupName"), None, "must specify one of: `podGroupName`"))
@@ -184,7 +183,7 @@ def _validate_scheduling_group(spec: Struct, path: Path, errs: list[FieldError])
         errs.append(forbidden(path, "may not be set when evictionResponders is set"))
 
 
-def _validate_claims(claims: Any, metadata: Struct | None, path: Path, errs: list[FieldError]) -> None:
+def _validate_claims(claims: Any, metadata: Object | None, path: Path, errs: list[FieldError]) -> None:
     """The resource claims that containers may refer to; ``path`` is the list's."""
     if metadata and MIRROR in (metadata.get("annotations") or ()):
         errs.append(forbidden(WHOLE, "static pods do not support resource claims"))
@@ -209,7 +208,7 @@ _CLAIM_SOURCES: Final[dict[str, Callable[[str], list[str]]]] = {
 }
 
 
-def _validate_claim_source(claim: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_claim_source(claim: Object, path: Path, errs: list[FieldError]) -> None:
     given = [name for name in _CLAIM_SOURCES if claim.get(name) is not None]
     if len(given) != 1:
         why = (

@@ -1,12 +1,12 @@
 """Volumes of a pod: names, exactly one source each, and the sources that come from the cluster itself.
 
-The table of sources is in the original's order, which decides which one counts when there are several.
+The table of sources is in kube-apiserver's order, which decides which one counts when there are several.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pilothouse.apis.core.pod_spec import storage_volumes as storage
 from pilothouse.apis.core.pod_spec.claims import validate_claim_template
@@ -16,49 +16,41 @@ from pilothouse.apis.core.pod_spec.projections import (
     validate_key_volume,
     validate_projected_volume,
 )
-from pilothouse.apis.validating import present
-from pilothouse.machinery.field_errors import (
-    FieldError,
-    Path,
-    duplicate,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
+from pilothouse.apis.validation import present
+from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.names import check_dns1123_label, check_dns1123_subdomain
+from pilothouse.machinery.objects import Object
 
 if TYPE_CHECKING:
     from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 
-Struct = dict[str, Any]
-Validate = Callable[[Struct, Path, list[FieldError], "PodValidationOptions"], None]
+Validate = Callable[[Object, Path, list[FieldError], "PodValidationOptions"], None]
 
 PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _ONE_TYPE: Final = "may not specify more than 1 volume type"
 
 
 def validate_volumes(
-    volumes: list[Struct], metadata: Struct | None, path: Path, errs: list[FieldError], options: PodValidationOptions
-) -> dict[str, Struct]:
-    """Faults of a pod's volumes; gives the sound ones by name. ``path`` is the list's."""
+    volumes: list[Object], metadata: Object | None, path: Path, errs: list[FieldError], options: PodValidationOptions
+) -> dict[str, Object]:
+    """Errors of a pod's volumes; gives the sound ones by name. ``path`` is the list's."""
     pod_name = (metadata or {}).get("name", "")
     created = {f"{pod_name}-{v.get('name', '')}" for v in volumes if "ephemeral" in v} if pod_name else set()
-    sound: dict[str, Struct] = {}
+    sound: dict[str, Object] = {}
     for position, volume in enumerate(volumes):
         where = path.index(position)
         name = volume.get("name", "")
-        faults: list[FieldError] = []
-        _validate_source(volume, name, pod_name, where, faults, options)
+        found: list[FieldError] = []
+        _validate_source(volume, name, pod_name, where, found, options)
         if not name:
-            faults.append(required(where.child("name"), ""))
+            found.append(required(where.child("name"), ""))
         else:
-            faults += (invalid(where.child("name"), name, message) for message in check_dns1123_label(name))
+            found += (invalid(where.child("name"), name, message) for message in check_dns1123_label(name))
         if name in sound:
-            faults.append(duplicate(where.child("name"), name))
-        if faults:
-            errs += faults
+            found.append(duplicate(where.child("name"), name))
+        if found:
+            errs += found
         else:
             sound[name] = volume
         claim = volume["persistentVolumeClaim"].get("claimName", "") if "persistentVolumeClaim" in volume else ""
@@ -69,7 +61,7 @@ def validate_volumes(
 
 
 def _validate_source(
-    volume: Struct, name: str, pod_name: str, path: Path, errs: list[FieldError], options: PodValidationOptions
+    volume: Object, name: str, pod_name: str, path: Path, errs: list[FieldError], options: PodValidationOptions
 ) -> None:
     given = [source for source in _SOURCES if source.key in volume] if len(volume) != 2 else _only(volume)
     if not given:
@@ -88,12 +80,12 @@ def _validate_source(
             errs += (invalid(path.child("name"), name, f"PVC name {quote(claim)}: {m}") for m in messages)
 
 
-def _only(volume: Struct) -> list[_Source]:
+def _only(volume: Object) -> list[_Source]:
     """The source of a volume that has a name and one more field."""
     return [_BY_KEY[key] for key in volume if key in _BY_KEY]
 
 
-def _validate_empty_dir(source: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+def _validate_empty_dir(source: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     if source.get("sizeLimit", "").startswith("-"):
         errs.append(forbidden(path.child("sizeLimit"), "SizeLimit field must be a valid resource quantity"))
     mode = source.get("mode")
@@ -102,16 +94,16 @@ def _validate_empty_dir(source: Struct, path: Path, errs: list[FieldError], opti
         errs.append(invalid(path.child("mode"), mode, why))
 
 
-def _validate_git_repo(source: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+def _validate_git_repo(source: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     present(source.get("repository"), path, "repository", errs)
     validate_descending_path(source.get("directory", ""), path, "directory", errs)
 
 
-def _validate_claim(source: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+def _validate_claim(source: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     present(source.get("claimName"), path, "claimName", errs)
 
 
-def _validate_csi(source: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+def _validate_csi(source: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     storage.validate_csi_driver(source, path, errs)
     reference = source.get("nodePublishSecretRef")
     if reference is not None:
@@ -122,7 +114,7 @@ def _validate_csi(source: Struct, path: Path, errs: list[FieldError], options: P
             errs += (invalid(path.child("name"), name, message) for message in check_dns1123_subdomain(name))
 
 
-def _validate_ephemeral(source: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+def _validate_ephemeral(source: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     template = source.get("volumeClaimTemplate")
     if template is None:
         errs.append(required(path.child("volumeClaimTemplate"), ""))
@@ -130,7 +122,7 @@ def _validate_ephemeral(source: Struct, path: Path, errs: list[FieldError], opti
         validate_claim_template(template, path.child("volumeClaimTemplate"), errs)
 
 
-def _validate_image(source: Struct, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
+def _validate_image(source: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:
     if not options.allow_empty_image_volume_reference:
         present(source.get("reference"), path, "reference", errs)
     policy = source.get("pullPolicy", "")
@@ -140,13 +132,13 @@ def _validate_image(source: Struct, path: Path, errs: list[FieldError], options:
         errs.append(not_supported(path.child("pullPolicy"), policy, PULL_POLICIES))
 
 
-def _plain(validate: Callable[[Struct, Path, list[FieldError]], None]) -> Validate:
+def _plain(validate: Callable[[Object, Path, list[FieldError]], None]) -> Validate:
     """A validator that no option touches."""
     return lambda source, path, errs, options: validate(source, path, errs)
 
 
 class _Source(NamedTuple):
-    """A kind of volume. ``shown`` and ``extra`` are the names in paths where the original's differ from the field's."""
+    """A kind of volume. ``shown`` and ``extra`` are the names in paths where these differ from the field."""
 
     key: str
     validate: Validate

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
-from pilothouse.apis.core.pod_spec.walking import containers_at
+from pilothouse.apis.core.pod_spec.traversal import containers_at
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
 from pilothouse.machinery.names import check_dns1123_subdomain
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import as_given
-
-Struct = dict[str, Any]
 
 SYSTEMS: Final = ("linux", "windows")
 _MAX_SPEC: Final = 64
@@ -33,8 +32,8 @@ _LINUX_CONTEXT: Final = (
 )  # fmt: skip
 
 
-def validate_windows_options(options: Struct, path: Path, errs: list[FieldError]) -> None:
-    """Faults of the Windows part of a security context."""
+def validate_windows_options(options: Object, path: Path, errs: list[FieldError]) -> None:
+    """Errors of the Windows part of a security context."""
     name = options.get("gmsaCredentialSpecName")
     if name is not None:
         errs += (invalid(path.child("gmsaCredentialSpecName"), name, m) for m in check_dns1123_subdomain(name))
@@ -75,13 +74,13 @@ def _check_user_name(text: str) -> list[str]:
     return messages
 
 
-def _host_process(holder: Struct) -> bool | None:
+def _host_process(holder: Object) -> bool | None:
     options = (holder.get("securityContext") or {}).get("windowsOptions") or {}
     value: bool | None = options.get("hostProcess")
     return value
 
 
-def validate_host_process(spec: Struct, path: Path, errs: list[FieldError], *, privileged_allowed: bool) -> None:
+def validate_host_process(spec: Object, path: Path, errs: list[FieldError], *, privileged_allowed: bool) -> None:
     """Host processes: all containers of the pod or none, and with the host's network. ``path`` is the spec's."""
     of_pod = _host_process(spec)
     count = with_host = 0
@@ -105,7 +104,7 @@ def validate_host_process(spec: Struct, path: Path, errs: list[FieldError], *, p
         errs.append(forbidden(path, "hostProcess containers are disallowed by cluster policy"))
 
 
-def validate_system(spec: Struct, path: Path, errs: list[FieldError]) -> None:
+def validate_system(spec: Object, path: Path, errs: list[FieldError]) -> None:
     """The operating system, and what it rules out. ``path`` is the spec's."""
     name = spec["os"].get("name", "")
     if not name:
@@ -122,7 +121,7 @@ def validate_system(spec: Struct, path: Path, errs: list[FieldError]) -> None:
         _validate_no_linux(spec, path, errs)
 
 
-def _validate_no_linux(spec: Struct, path: Path, errs: list[FieldError]) -> None:
+def _validate_no_linux(spec: Object, path: Path, errs: list[FieldError]) -> None:
     context = spec.get("securityContext", {})
     where = path.child("securityContext")
     groups = "supplementalGroups" if as_given(context, "supplementalGroups") is not None else ""

@@ -79,7 +79,7 @@ def test_embedded_objects_that_cannot_be_read(pod, part):
         ),
     ],
 )
-def test_faults_of_embedded_objects(pod, expected):
+def test_errors_of_embedded_objects(pod, expected):
     errs = []
     embedded.check({"pod": pod}, Node({"type": "object", "properties": {"pod": POD}}), None, errs)
     assert [str(error) for error in errs] == expected

@@ -12,10 +12,10 @@ from pilothouse.apis.apiextensions.schema.checks import compile_check
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.apis.apiextensions.schema.reporting import field_errors
 from pilothouse.apis.apiextensions.schema.values import explain
-from pilothouse.machinery.correlation import Correlation
+from pilothouse.machinery.ratcheting import CorrelatedObject
 
 
-def faults(schema, value):
+def errors_of(schema, value):
     found = [str(error) for error in field_errors(None, explain(schema, value, "x"))]
     assert compile_check(schema)(value) is not bool(found)
     return found
@@ -118,14 +118,14 @@ def faults(schema, value):
         ({"not": {"minimum": 1}}, 3, ['<nil>: Invalid value: "": "x" must not validate the schema (not)']),
     ],
 )
-def test_faults(schema, value, expected):
-    assert faults(schema, value) == expected
+def test_errors(schema, value, expected):
+    assert errors_of(schema, value) == expected
 
 
 def test_the_root_has_no_path():
     schema = ObjectSchema({"type": "object", "required": ["spec"], "properties": {"spec": {"type": "string"}}})
-    assert [str(error) for error in schema.faults({})] == ["spec: Required value"]
-    assert [error.field for error in schema.faults({"spec": 1})] == ["spec"]
+    assert [str(error) for error in schema.errors({})] == ["spec: Required value"]
+    assert [error.field for error in schema.errors({"spec": 1})] == ["spec"]
 
 
 def test_a_status_is_checked_alone():
@@ -137,8 +137,8 @@ def test_a_status_is_checked_alone():
         }
     )
     obj = {"status": {"n": "x"}}
-    assert [error.field for error in schema.status_faults(obj, {})] == ["status.n"]
-    assert schema.status_faults({"status": {"n": 1}}, {}) == []
+    assert [error.field for error in schema.status_errors(obj, {})] == ["status.n"]
+    assert schema.status_errors({"status": {"n": 1}}, {}) == []
 
 
 KEYED = {
@@ -162,11 +162,11 @@ KEYED = {
 )
 def test_what_did_not_change_is_forgiven(schema, old, new, expected):
     whole = ObjectSchema({"type": "object", "properties": {"a": schema}})
-    assert [error.field for error in whole.faults({"a": new}, {"a": old})] == expected
+    assert [error.field for error in whole.errors({"a": new}, {"a": old})] == expected
 
 
 def test_fields_without_a_schema_count_as_changed():
-    correlation = Correlation({"a": {"b": 1}}, {"a": {"b": 1}}, {"type": "object", "properties": {"a": {}}})
+    correlation = CorrelatedObject({"a": {"b": 1}}, {"a": {"b": 1}}, {"type": "object", "properties": {"a": {}}})
     assert not correlation.is_unchanged()
 
 
@@ -224,7 +224,7 @@ def test_check_and_explanation_agree(schema, value):
 @given(SCHEMAS, VALUES)
 def test_nothing_changed_means_nothing_wrong(schema, value):
     whole = {"type": "object", "properties": {"a": schema}}
-    correlation = Correlation({"a": value}, {"a": value}, whole).key("a")
+    correlation = CorrelatedObject({"a": value}, {"a": value}, whole).key("a")
     assert correlation is not None
     if correlation.is_unchanged():
         assert not explain(schema, value, "a", correlation).errors
@@ -233,7 +233,7 @@ def test_nothing_changed_means_nothing_wrong(schema, value):
 def test_alternatives_that_multiply_are_cut_short():
     items = {"type": "string", "anyOf": [{"pattern": f"^x{number}$"} for number in range(2_000)]}
     schema = ObjectSchema({"type": "object", "properties": {"a": {"type": "array", "items": items}}})
-    assert schema.faults({"a": ["x1999"] * 10}) == []
-    errs = schema.faults({"a": ["x1999"] * 10_000})
+    assert schema.errors({"a": ["x1999"] * 10}) == []
+    errs = schema.errors({"a": ["x1999"] * 10_000})
     assert ["too many alternatives" in str(error) for error in errs] == [True]
-    assert schema.faults({"a": ["x1999"] * 10}) == []
+    assert schema.errors({"a": ["x1999"] * 10}) == []

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pilothouse.apiextensions.serving.codec import CustomCodec
 from pilothouse.apiextensions.serving.conversion import Versions
+from pilothouse.apis.apiextensions.custom_resource_definition.structural import structural_errors, unsupported
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
-from pilothouse.apis.apiextensions.structural import structural_faults, unsupported
 from pilothouse.machinery.field_errors import Path
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -54,7 +54,7 @@ OBJECTS = st.dictionaries(st.sampled_from(["spec", "status", "other"]), VALUES, 
 @given(SCHEMAS, OBJECTS)
 def test_cleaning_and_defaulting_settle(schema, obj):
     assert not unsupported(schema)
-    assert structural_faults(schema, Path("x")) == []
+    assert structural_errors(schema, Path("x")) == []
     compiled = ObjectSchema(schema)
     compiled.clean(obj)
     compiled.default(obj)
@@ -70,7 +70,7 @@ def test_what_is_accepted_reads_back(schema, obj):
     obj |= {"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": "a", "uid": "u" * 36, "generation": 1}}
     compiled.clean(obj)
     compiled.default(obj)
-    if compiled.faults(obj):
+    if compiled.errors(obj):
         return
     codec = CustomCodec(Versions("example.com", "Box", "v1", {"v1": compiled}, None), "v1", None)
     written = codec.entry_of("/k", obj, codec.encode(obj), 5)

@@ -1,4 +1,4 @@
-"""Faults of pod specs: paths, order and words. Each row changes a sound pod and lists all that is said about it."""
+"""Errors of pod specs: paths, order and words. Each row changes a sound pod and lists all that is said about it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from pilothouse.apis import types
+from pilothouse.apis.core.pod.validation import validate_new_pod
 from pilothouse.apis.core.pod_spec.defaults import default_pod, default_pod_template
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions, new_options, options_for
-from pilothouse.apis.core.pod_spec.security import allow_privileged
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
-from pilothouse.apis.core.pods.validation import validate_new_pod
-from pilothouse.apis.gates import default_gates
+from pilothouse.apis.gates import ALLOW_PRIVILEGED, default_gates
 from pilothouse.machinery.field_errors import FieldError, Path
 from pilothouse.machinery.schema.decoding import decode
 
@@ -27,19 +26,12 @@ LABEL = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _privileged() -> Any:
-    allow_privileged(True)
-    yield
-    allow_privileged(False)
-
-
-def faults(spec: Struct, annotations: dict[str, str] | None = None) -> list[str]:
+def errors_of(spec: Struct, annotations: dict[str, str] | None = None, *, privileged: bool = True) -> list[str]:
     raw = {"metadata": {"name": "p", "annotations": annotations or {}}, "spec": {**copy.deepcopy(SOUND), **spec}}
     pod, _ = decode(types.struct("core.v1.Pod"), raw)
     default_pod(pod)
     errs: list[FieldError] = []
-    validate_new_pod(pod, errs, PodValidationOptions(is_pod=True))
+    validate_new_pod(pod, errs, PodValidationOptions(is_pod=True, allow_privileged=privileged))
     return [str(error) for error in errs]
 
 
@@ -47,8 +39,8 @@ def container(**more: Any) -> Struct:
     return {"containers": [{"name": "c", "image": "nginx:1", **more}]}
 
 
-def test_a_sound_pod_has_no_faults() -> None:
-    assert faults({}) == []
+def test_a_sound_pod_has_no_errors() -> None:
+    assert errors_of({}) == []
 
 
 CONTAINERS: list[tuple[Struct, list[str]]] = [
@@ -544,13 +536,17 @@ POD_WIDE: list[tuple[Struct, list[str]]] = [
     [*CONTAINERS, *ENVIRONMENT, *PROBES, *RESOURCES, *VOLUMES, *POD_WIDE],
     ids=lambda value: str(value)[:60],
 )
-def test_faults(spec: Struct, wanted: list[str]) -> None:
-    assert faults(spec) == wanted
+def test_errors(spec: Struct, wanted: list[str]) -> None:
+    assert errors_of(spec) == wanted
+
+
+def test_a_switch_of_the_cluster_allows_privileged_containers() -> None:
+    assert new_options(default_gates() | {ALLOW_PRIVILEGED}).allow_privileged
+    assert not new_options(default_gates()).allow_privileged
 
 
 def test_privileged_containers_need_a_server_that_allows_them() -> None:
-    allow_privileged(False)
-    assert faults(container(securityContext={"privileged": True})) == [
+    assert errors_of(container(securityContext={"privileged": True}), privileged=False) == [
         "spec.containers[0].securityContext.privileged: Forbidden: disallowed by cluster policy"
     ]
 
@@ -595,7 +591,7 @@ def test_privileged_containers_need_a_server_that_allows_them() -> None:
     ],
 )
 def test_annotations(annotations: dict[str, str], wanted: list[str]) -> None:
-    assert faults({}, annotations) == wanted
+    assert errors_of({}, annotations) == wanted
 
 
 def test_templates_have_labels_checked_and_no_ephemeral_containers() -> None:
@@ -643,7 +639,7 @@ def test_refused_selectors_are_shown_in_the_order_of_their_type() -> None:
     selector = {"matchExpressions": [{"operator": "Exists", "key": "b"}], "matchLabels": {"z": "1", "a": "2"}}
     bundle = {"name": "x", "path": "p", "labelSelector": selector}
     volume = {"name": "v", "projected": {"sources": [{"clusterTrustBundle": bundle}]}}
-    assert faults({"volumes": [volume]}) == [
+    assert errors_of({"volumes": [volume]}) == [
         "spec.volumes[0].projected.sources[0].clusterTrustBundle.labelSelector: Invalid value: "
         '{"matchLabels":{"a":"2","z":"1"},"matchExpressions":[{"key":"b","operator":"Exists"}]}: labelSelector must be'
         " unset if name is specified"
@@ -663,4 +659,4 @@ def test_refused_selectors_are_shown_in_the_order_of_their_type() -> None:
 )
 def test_tolerations_in_annotations_that_cannot_be_read(text: str, why: str) -> None:
     key = "scheduler.alpha.kubernetes.io/tolerations"
-    assert faults({}, {key: text}) == [f'metadata.annotations: Invalid value: "{key}": {why}']
+    assert errors_of({}, {key: text}) == [f'metadata.annotations: Invalid value: "{key}": {why}']

@@ -1,0 +1,69 @@
+"""Which group versions are served, with which of their resources."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from pilothouse.apis.gated import is_served
+from pilothouse.apis.gates import default_gates
+from pilothouse.apis.resources import Resource, Version, table
+from pilothouse.machinery.gvk import GroupVersion
+
+_AGGREGATION: Final = "apiregistration.k8s.io"
+_LEGACY: Final = "api/legacy"
+_ON: Final = ("", "true")
+
+
+def enabled_versions(runtime_config: dict[str, str], gates: frozenset[str] | None = None) -> list[Version]:
+    """The versions to serve: those on by default, as changed by ``--runtime-config``.
+
+    Keys are ``api/all``, ``api/ga``, ``api/beta``, ``api/alpha``, or a group version; the more specific one wins.
+    Resources that are served no more take ``api/legacy``, their group version if nothing else is in it, or their full
+    name. Resources of features that are off are left out, and versions in which none is left.
+    """
+    gates = default_gates() if gates is None else gates
+    if any(value in _ON and _is_legacy(key) for key, value in runtime_config.items()):
+        from pilothouse.apis.legacy import older
+
+        older.load()
+    served = (_chosen(version, gates, runtime_config) for version in table().values())
+    return [version for version in served if version.resources]
+
+
+def _is_legacy(key: str) -> bool:
+    """Whether a key can only mean what is served no more."""
+    group, _, rest = key.partition("/")
+    if group == "api":
+        return key == _LEGACY
+    name, _, resource = rest.partition("/")
+    version = table().get(GroupVersion(group, name))
+    return version is None or version.legacy or (bool(resource) and resource not in {r.name for r in version.resources})
+
+
+def _chosen(version: Version, gates: frozenset[str], runtime_config: dict[str, str]) -> Version:
+    """The version with those of its resources that are served."""
+    today = not version.legacy and _is_enabled(version.group_version, version.is_default, runtime_config)
+    rows = [
+        row
+        for row in version.resources
+        if is_served(row.group, row.name, gates)
+        and (_is_revived(row, version, runtime_config) if row.legacy else today)
+    ]
+    return version if len(rows) == len(version.resources) else replace(version, resources=rows)
+
+
+def _is_revived(row: Resource, version: Version, runtime_config: dict[str, str]) -> bool:
+    keys = (f"{row.group_version}/{row.name}", str(row.group_version) if version.legacy else "", _LEGACY)
+    return next((runtime_config[key] in _ON for key in keys if key in runtime_config), False)
+
+
+def _is_enabled(gv: GroupVersion, default: bool, runtime_config: dict[str, str]) -> bool:
+    if gv.group == _AGGREGATION:
+        return True
+    stage = "alpha" if "alpha" in gv.version else "beta" if "beta" in gv.version else "ga"
+    for key in (str(gv), f"api/{stage}", "api/all"):
+        value = runtime_config.get(key)
+        if value is not None:
+            return value in _ON
+    return default
