@@ -1,7 +1,7 @@
 """Finds the type of every node of an expression, or says why there is none.
 
 Overloads are tried in order of declaration; if several fit, the call is decided when it runs and its type is dynamic
-unless they agree. What is wrong is collected, not raised, so that all faults of an expression are reported together.
+unless they agree. What is wrong is collected, not raised, so that all errors of an expression are reported together.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ if TYPE_CHECKING:
     from pilothouse.cel.environment import Environment
 
 
-_MAX_FAULTS = 1000
+_MAX_ERRORS = 1000
 """More than is ever shown."""
 
 
 def check(root: Node, environment: Environment) -> tuple[list[tuple[int, str]], set[str]]:
-    """Write types into the tree; return the faults found and the names of the variables used."""
+    """Write types into the tree; return the errors found and the names of the variables used."""
     checker = _Checker(environment)
     checker.visit(root)
-    if not checker.faults:
+    if not checker.errs:
         for node in checker.visited.values():
             node.type = checker.known.apply(node.type, free_as_dyn=True)
-    return checker.faults, checker.names
+    return checker.errs, checker.names
 
 
 class _Checker:
@@ -64,25 +64,25 @@ class _Checker:
         self.environment = environment
         self.known = Substitution()
         self.scopes: list[dict[str, Type]] = []
-        self.faults: list[tuple[int, str]] = []
+        self.errs: list[tuple[int, str]] = []
         self.names: set[str] = set()
         self.visited: dict[int, Node] = {}
         self.spans: dict[int, tuple[int, int]] = {}
         self.fresh = 0
 
-    def fault(self, offset: int, message: str) -> None:
-        self.faults.append((offset, message))
+    def error(self, offset: int, message: str) -> None:
+        self.errs.append((offset, message))
 
     def visit(self, node: Node) -> None:
-        if id(node) in self.visited:  # macros may use one argument twice, and its faults are told as often
-            if self.faults and len(self.faults) < _MAX_FAULTS:
+        if id(node) in self.visited:  # macros may use one argument twice, and its errors are told as often
+            if self.errs and len(self.errs) < _MAX_ERRORS:
                 start, end = self.spans[id(node)]
-                self.faults += self.faults[start:end]
+                self.errs += self.errs[start:end]
             return
-        start = len(self.faults)
+        start = len(self.errs)
         _VISITORS[node.__class__](self, node)
         self.visited[id(node)] = node
-        self.spans[id(node)] = start, len(self.faults)
+        self.spans[id(node)] = start, len(self.errs)
 
     def _assign(self, wanted: Type, given: Type) -> bool:
         return self.known.assign((wanted,), (given,))
@@ -92,10 +92,10 @@ class _Checker:
         return parameter(f"_var{self.fresh - 1}")
 
     def _mismatch(self, offset: int, wanted: Type, given: Type) -> None:
-        self.fault(offset, f"expected type '{wanted}' but found '{given}'")
+        self.error(offset, f"expected type '{wanted}' but found '{given}'")
 
     def _undeclared(self, offset: int, name: str) -> None:
-        self.fault(offset, f"undeclared reference to '{name}' (in container '')")
+        self.error(offset, f"undeclared reference to '{name}' (in container '')")
 
     def _local(self, name: str) -> Type | None:
         for scope in reversed(self.scopes):
@@ -157,18 +157,18 @@ class _Checker:
             result = DYN
         else:
             if not is_dyn(target) and target.kind != "error":
-                self.fault(node.offset, f"type '{target}' does not support field selection")
+                self.error(node.offset, f"type '{target}' does not support field selection")
             result = DYN
         return optional_of(result) if was_optional or optional else result
 
     def _field(self, offset: int, kind: Type, field: str) -> Type | None:
         struct = self.environment.find_struct(kind.name)
         if struct is None:
-            self.fault(offset, f"unexpected failed resolution of '{kind.name}'")
+            self.error(offset, f"unexpected failed resolution of '{kind.name}'")
             return None
         found = struct.field(field)
         if found is None:
-            self.fault(offset, f"undefined field '{field}'")
+            self.error(offset, f"undefined field '{field}'")
         return found
 
     def _call(self, node: Call) -> None:
@@ -232,7 +232,7 @@ class _Checker:
         if result is None:
             shown = [self.known.apply(kind, free_as_dyn=True) for kind in given]
             signature = format_signature(shown, node.target is not None)
-            self.fault(node.offset, f"found no matching overload for '{function.name}' applied to '{signature}'")
+            self.error(node.offset, f"found no matching overload for '{function.name}' applied to '{signature}'")
             result = ERROR
         node.type = result
 
@@ -303,7 +303,7 @@ class _Checker:
             if constant is None:
                 self._undeclared(node.offset, node.name)
                 return
-            self.fault(node.offset, f"'{constant.name}' is not a message type")
+            self.error(node.offset, f"'{constant.name}' is not a message type")
         else:
             node.name, node.type = name, struct.type
         for entry in node.entries:
@@ -315,16 +315,16 @@ class _Checker:
         self.visit(value)
         wanted = ERROR
         if struct is None:
-            self.fault(offset, f"unexpected failed resolution of '{owner}'")
+            self.error(offset, f"unexpected failed resolution of '{owner}'")
         else:
             found = struct.field(name)
             if found is None:
-                self.fault(offset, f"undefined field '{name}'")
+                self.error(offset, f"undefined field '{name}'")
             else:
                 wanted = found
         given = self._optional_element(value, value.type) if optional else value.type
         if not self._assign(wanted, given):
-            self.fault(offset, f"expected type of field '{name}' is '{wanted}' but provided type is '{given}'")
+            self.error(offset, f"expected type of field '{name}' is '{wanted}' but provided type is '{given}'")
 
     def _comprehension(self, node: Comprehension) -> None:
         self.visit(node.range)
@@ -355,7 +355,7 @@ class _Checker:
             self._assign(DYN, kind)
             return DYN, DYN
         message = f"expression of type '{kind}' cannot be range of a comprehension (must be list, map, or dynamic)"
-        self.fault(node.range.offset, message)
+        self.error(node.range.offset, message)
         return ERROR, ERROR
 
     def _require(self, node: Node, kind: Type) -> None:

@@ -2,7 +2,7 @@
 
 Sizes and costs are ranges (least, most) of unsigned 64-bit integers that saturate. A node remembers the path by which
 its value is reached from a variable, so that a schema can tell its size: field names, `@items`, `@keys`, `@values`.
-The rules are the original's, because they decide which expressions are accepted.
+The rules are kube-apiserver's, because they decide which expressions are accepted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Checks the rules of a definition before it is accepted: they must compile and must not cost too much.
 
 `RuleChecks` is given at the root of a schema; `property`, `additional` and `items` lead to the checks of the places
-below, and `faults` tells what is wrong with the rules of a place. Costs of all places add up in the root, which reports
+below, and `errors` tells what is wrong with the rules of a place. Costs of all places add up in the root, which reports
 them last.
 """
 
@@ -109,63 +109,63 @@ class RuleChecks:
             self._structs = parent._structs
         return found
 
-    def faults(self, path: Path, uncorrelatable: Path | None) -> list[FieldError]:
+    def errors(self, path: Path, uncorrelatable: Path | None) -> list[FieldError]:
         """Return what is wrong with the rules here; `uncorrelatable` names the list above that forgets old items."""
         where = path.child("x-kubernetes-validations")
         declared = self._type()
         if declared is None or self._structs is None:
             return [internal(where, _NO_TYPE)]
         compiler = RuleCompiler(declared, self._structs, self._old_rules.__contains__, with_costs=True)
-        faults: list[FieldError] = []
+        errs: list[FieldError] = []
         for position, rule in enumerate(self._schema["x-kubernetes-validations"]):
             compiled = compiler.compile(rule, self._schema)
             at = where.index(position)
-            self._check_cost(compiled, compiler.max_cardinality, at, faults)
-            self._check_message(compiled, at, faults)
-            _check_old(compiled, at, uncorrelatable, faults)
-        return faults
+            self._check_cost(compiled, compiler.max_cardinality, at, errs)
+            self._check_message(compiled, at, errs)
+            _check_old(compiled, at, uncorrelatable, errs)
+        return errs
 
-    def _check_cost(self, compiled: CompiledRule, unbounded: int, at: Path, faults: list[FieldError]) -> None:
+    def _check_cost(self, compiled: CompiledRule, unbounded: int, at: Path, errs: list[FieldError]) -> None:
         path = at.child("rule")
         times = self._cardinality if self._cardinality is not None else unbounded
         cost = min(compiled.max_cost * times, MAX)
         if not self._suppress_cost and cost > RULE_COST_LIMIT:
-            faults.append(forbidden(path, cost_message("estimated rule cost", cost, RULE_COST_LIMIT)))
+            errs.append(forbidden(path, cost_message("estimated rule cost", cost, RULE_COST_LIMIT)))
         self._total.add(path, cost)
         if compiled.error is not None:
-            faults.append(invalid(path, show_rule(compiled.rule), compiled.error))
+            errs.append(invalid(path, show_rule(compiled.rule), compiled.error))
 
-    def _check_message(self, compiled: CompiledRule, at: Path, faults: list[FieldError]) -> None:
+    def _check_message(self, compiled: CompiledRule, at: Path, errs: list[FieldError]) -> None:
         path = at.child("messageExpression")
         if compiled.message_error is not None:
-            faults.append(invalid(path, show_rule(compiled.rule), compiled.message_error))
+            errs.append(invalid(path, show_rule(compiled.rule), compiled.message_error))
         elif compiled.message is not None:
             cost = compiled.message_cost
             if not self._suppress_cost and cost > RULE_COST_LIMIT:
                 message = cost_message("estimated messageExpression cost", cost, RULE_COST_LIMIT)
-                faults.append(forbidden(path, message))
+                errs.append(forbidden(path, message))
             self._total.add(path, cost)
 
-    def total_cost_faults(self, path: Path) -> list[FieldError]:
-        """Return the faults of all rules together, once all places were checked."""
+    def total_cost_errors(self, path: Path) -> list[FieldError]:
+        """Return the errors of all rules together, once all places were checked."""
         total = self._total
         if total.cost <= TOTAL_COST_LIMIT:
             return []
         why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
         name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
-        faults = [forbidden(place, why) for place, _ in total.most]
-        return [*faults, forbidden(path, cost_message(name, total.cost, TOTAL_COST_LIMIT))]
+        errs = [forbidden(place, why) for place, _ in total.most]
+        return [*errs, forbidden(path, cost_message(name, total.cost, TOTAL_COST_LIMIT))]
 
 
-def _check_old(compiled: CompiledRule, at: Path, uncorrelatable: Path | None, faults: list[FieldError]) -> None:
+def _check_old(compiled: CompiledRule, at: Path, uncorrelatable: Path | None, errs: list[FieldError]) -> None:
     rule = compiled.rule
     if compiled.uses_old:
         if uncorrelatable is not None:
             why = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelatable}"
-            faults.append(invalid(at.child("rule"), rule.get("rule") or "", why))
+            errs.append(invalid(at.child("rule"), rule.get("rule") or "", why))
     elif rule.get("optionalOldSelf") is not None:
         why = "may not be set if oldSelf is not used in rule"
-        faults.append(invalid(at.child("optionalOldSelf"), rule["optionalOldSelf"], why))
+        errs.append(invalid(at.child("optionalOldSelf"), rule["optionalOldSelf"], why))
 
 
 def _max_elements(schema: Schema) -> int | None:
@@ -211,23 +211,23 @@ def show_rule(rule: Schema) -> bytes:
 def check_rules(schema: Schema, path: Path) -> list[FieldError]:
     """Return what is wrong with all rules of a schema that is valid otherwise."""
     root = RuleChecks(schema)
-    faults = _check_place(root, schema, path, None)
-    return [*faults, *root.total_cost_faults(path)]
+    errs = _check_place(root, schema, path, None)
+    return [*errs, *root.total_cost_errors(path)]
 
 
 def _check_place(checks: RuleChecks, schema: Schema, path: Path, uncorrelatable: Path | None) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errs: list[FieldError] = []
     values = schema.get("additionalProperties")
     if isinstance(values, dict):
-        faults += _check_place(checks.additional(values), values, path.child("additionalProperties"), uncorrelatable)
+        errs += _check_place(checks.additional(values), values, path.child("additionalProperties"), uncorrelatable)
     for name, child in sorted((schema.get("properties") or {}).items()):
-        faults += _check_place(checks.property(name, child), child, path.child("properties").key(name), uncorrelatable)
+        errs += _check_place(checks.property(name, child), child, path.child("properties").key(name), uncorrelatable)
     items = schema.get("items")
     if isinstance(items, dict):
         below = uncorrelatable
         if below is None and schema.get("x-kubernetes-list-type") != "map":
             below = path
-        faults += _check_place(checks.items(items), items, path.child("items"), below)
+        errs += _check_place(checks.items(items), items, path.child("items"), below)
     if schema.get("x-kubernetes-validations"):
-        faults += checks.faults(path, uncorrelatable)
-    return faults
+        errs += checks.errors(path, uncorrelatable)
+    return errs

@@ -1,10 +1,10 @@
 """Rules of custom resources at work: compiled once per schema, evaluated for every write.
 
-    rules, faults = compile_rules(schema, Path("spec", "versions"))
+    rules, errors = compile_rules(schema, Path("spec", "versions"))
     if rules is not None:
-        faults = rules.validate(obj, old, None, warnings=warnings)
+        errors = rules.validate(obj, old, None, warnings=warnings)
 
-Rules are evaluated outside in. A rule that sees the old value runs only where there is one. A fault of a value that an
+Rules are evaluated outside in. A rule that sees the old value runs only where there is one. An error of a value that an
 update did not change becomes a warning. Branches right below the root whose rules do not look back are skipped when the
 same content passed before without a word.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from time import perf_counter
 from typing import Any
 
@@ -27,8 +28,8 @@ from pilothouse.cel.metrics import COMPILATION, EVALUATION
 from pilothouse.cel.schema_types import Convert, Declarations, Declared
 from pilothouse.cel.steps import UNSET, Tracker
 from pilothouse.cel.values import NONE, CostLimitExceeded, EvaluationError, Optional
-from pilothouse.machinery.correlation import Correlation, OldItems
 from pilothouse.machinery.field_errors import OMIT_VALUE, FieldError, Path, duplicate, forbidden, invalid, required
+from pilothouse.machinery.ratcheting import CorrelatedObject, OldItems
 
 COST_BUDGET = 10_000_000
 _MAX_MESSAGE = 5 * 1024
@@ -47,11 +48,11 @@ class _Stop(Exception):
 class _Run:
     """One validation: its budget and what it found."""
 
-    __slots__ = ("budget", "faults", "warnings")
+    __slots__ = ("budget", "errs", "warnings")
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        self.faults: list[FieldError] = []
+        self.errs: list[FieldError] = []
         self.warnings: list[str] = []
 
 
@@ -60,7 +61,7 @@ class _Ratchet:
 
     __slots__ = ("current", "parent")
 
-    def __init__(self, current: Correlation | None, parent: Correlation | None) -> None:
+    def __init__(self, current: CorrelatedObject | None, parent: CorrelatedObject | None) -> None:
         self.current = current
         self.parent = parent
 
@@ -153,13 +154,13 @@ class _Place:
 
     def _evaluate(self, path: Path | None, value: Any, old: Any, seen: Any, ratchet: _Ratchet, run: _Run) -> None:
         if run.budget <= 0:
-            run.faults.append(invalid(path, self.type, _OUT_OF_BUDGET))
+            run.errs.append(invalid(path, self.type, _OUT_OF_BUDGET))
             raise _Stop
         bindings: dict[str, Any] = {"self": seen}
         old_seen: Any = UNSET
         for rule in self.rules:
             if rule.error is not None:
-                run.faults.append(invalid(path, self.type, f"rule compile error: {rule.error}"))
+                run.errs.append(invalid(path, self.type, f"rule compile error: {rule.error}"))
                 continue
             if rule.program is None:
                 continue
@@ -187,11 +188,11 @@ class _Place:
         except EvaluationError as caught:
             error = caught
         if tracker.cost > run.budget:
-            run.faults.append(invalid(path, self.type, _OUT_OF_BUDGET))
+            run.errs.append(invalid(path, self.type, _OUT_OF_BUDGET))
             raise _Stop
         run.budget -= tracker.cost
         if error is not None:
-            run.faults.append(invalid(path, self.type, _explain(error, rule)))
+            run.errs.append(invalid(path, self.type, _explain(error, rule)))
             if isinstance(error, CostLimitExceeded):
                 raise _Stop
         elif passed is not True:
@@ -208,14 +209,14 @@ class _Place:
         if rule.message is not None:
             detail, stop = _evaluate_message(rule, bindings, run)
         if stop:
-            fault = invalid(where, self.type, detail or "")
+            error = invalid(where, self.type, detail or "")
         else:
             shown = OMIT_VALUE if self.type in ("object", "array") else value
-            fault = _fault(rule, where, shown, detail or _message_or_default(rule))
+            error = _error(rule, where, shown, detail or _message_or_default(rule))
         if forgiven:
-            run.warnings.append(str(fault))
+            run.warnings.append(str(error))
         else:
-            run.faults.append(fault)
+            run.errs.append(error)
         if stop:
             raise _Stop
 
@@ -265,7 +266,7 @@ def _evaluate_message(rule: CompiledRule, bindings: dict[str, Any], run: _Run) -
     return message, False
 
 
-def _fault(rule: CompiledRule, path: Path | None, value: Any, detail: str) -> FieldError:
+def _error(rule: CompiledRule, path: Path | None, value: Any, detail: str) -> FieldError:
     reason = rule.rule.get("reason")
     if reason == "FieldValueForbidden":
         return forbidden(path, detail)
@@ -294,10 +295,10 @@ class Rules:
         warnings: list[str] | None = None,
         ratcheting: bool = True,
     ) -> list[FieldError]:
-        """Return the faults of an object; what an update may keep is added to `warnings`."""
+        """Return the errors of an object; what an update may keep is added to `warnings`."""
         run = _Run(budget)
         keeps = ratcheting and old is not None
-        ratchet = _Ratchet(Correlation(obj, old, self._schema), None) if keeps else _NO_RATCHET
+        ratchet = _Ratchet(CorrelatedObject(obj, old, self._schema), None) if keeps else _NO_RATCHET
         root = self._root
         seen: Any = UNSET
         try:
@@ -313,7 +314,7 @@ class Rules:
             pass
         if warnings is not None:
             warnings.extend(run.warnings)
-        return run.faults
+        return run.errs
 
     def _validate_branch(
         self, name: str, place: _Place, path: Path, value: Any, old: Any, seen: Any, ratchet: _Ratchet, run: _Run
@@ -323,11 +324,12 @@ class Rules:
             return
         key = _digest(name, value)
         if key in self._passed:
-            self._passed.move_to_end(key)
+            with suppress(KeyError):  # another thread may have just dropped it
+                self._passed.move_to_end(key)
             return
-        before = len(run.faults) + len(run.warnings)
+        before = len(run.errs) + len(run.warnings)
         place.validate(path, value, old, seen, ratchet, run)
-        if len(run.faults) + len(run.warnings) == before:
+        if len(run.errs) + len(run.warnings) == before:
             self._passed[key] = None
             if len(self._passed) > _KEPT_PASSES:
                 self._passed.popitem(last=False)
@@ -349,9 +351,9 @@ def prepare_rules(schema: Schema, *, resource: bool = True) -> Rules | None:
 
 
 def compile_rules(schema: Schema, path: Path) -> tuple[Rules | None, list[FieldError]]:
-    """Check the rules of a schema as a new definition's and compile them: no faults, and they may be used."""
-    faults = check_rules(schema, path)
-    return (None if faults else prepare_rules(schema)), faults
+    """Check the rules of a schema as a new definition's and compile them: no errors, and they may be used."""
+    errs = check_rules(schema, path)
+    return (None if errs else prepare_rules(schema)), errs
 
 
 def _has_rules(schema: Any) -> bool:

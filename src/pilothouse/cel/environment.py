@@ -27,6 +27,7 @@ from pilothouse.cel.stack import is_deep, room_for
 from pilothouse.cel.steps import Run, Tracker
 from pilothouse.cel.types import Type
 from pilothouse.cel.values import CostLimitExceeded, EvaluationError
+from pilothouse.machinery.workers import PATIENCE
 
 PER_CALL_LIMIT = 1_000_000
 _NO_STRUCTS = Structs({})
@@ -95,11 +96,11 @@ class Environment:
 
     def _compile(self, source: Source) -> Program:
         root = parse(source, self._macros)
-        faults, names = check(root, self)
-        if not faults:
-            faults = check_literals(root)
-        if faults:
-            raise CompileError(source, [source.issue(offset, message) for offset, message in faults])
+        errs, names = check(root, self)
+        if not errs:
+            errs = check_literals(root)
+        if errs:
+            raise CompileError(source, [source.issue(offset, message) for offset, message in errs])
         return Program(self, source.text, root, names)
 
 
@@ -170,4 +171,6 @@ class Program:
             raise CostLimitExceeded from error
         if tracker.cost > tracker.limit:
             raise CostLimitExceeded
+        if PATIENCE.left is not None:
+            PATIENCE.spend(tracker.cost)
         return value

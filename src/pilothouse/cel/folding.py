@@ -1,4 +1,4 @@
-"""Comprehensions: each macro has its own loop, which costs what the original's general fold costs.
+"""Comprehensions: each macro has its own loop, which costs what kube-apiserver's general fold costs.
 
 The general form would copy the growing list at every element; the loops below append. Every turn is charged, so a fold
 over anything stops at the cost limit.

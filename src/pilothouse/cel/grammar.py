@@ -1,8 +1,8 @@
-"""The grammar as an automaton, the way the original's parser generator builds it: which tokens may come next, and which
-of several alternatives the coming tokens choose.
+"""The grammar as an automaton, the way kube-apiserver's parser generator builds it: which tokens may come next, and
+which of several alternatives the coming tokens choose.
 
-This is needed only to explain texts that do not follow the grammar in the original's words; the parser does without it.
-A decision is taken on as few tokens as possible, first without looking at where the rule was called from, then, if
+This is needed only to explain texts that do not follow the grammar in kube-apiserver's words; the parser does without
+it. A decision is taken on as few tokens as possible, first without looking at where the rule was called from, then, if
 alternatives stay in conflict, with it.
 """
 

@@ -1,4 +1,4 @@
-"""Where an expression is wrong, told as the original compiler tells it: message, source line and a caret."""
+"""Where an expression is wrong, told as kube-apiserver compiler tells it: message, source line and a caret."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _MAX_LINE = 16384
 
 
 class Issue:
-    """One fault at a line (from 1) and column (from 0) of the source."""
+    """One error at a line (from 1) and column (from 0) of the source."""
 
     __slots__ = ("column", "line", "message")
 
@@ -18,7 +18,7 @@ class Issue:
 
 
 class CompileError(Exception):
-    """The expression does not compile; `str()` is the original's whole text."""
+    """The expression does not compile; `str()` is kube-apiserver's whole text."""
 
     def __init__(self, source: Source, issues: list[Issue]) -> None:
         self.issues = sorted(issues, key=lambda issue: (issue.line, issue.column))

@@ -1,7 +1,7 @@
 """Cuts the text of an expression into tokens.
 
-Text that is no token is reported in the original's words and skipped as far as the original's automaton had read, so
-that one wrong character yields the same list of faults.
+Text that is no token is reported in kube-apiserver's words and skipped as far as kube-apiserver's automaton had read,
+so that one wrong character yields the same list of errors.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ KEYWORDS = frozenset({"in", "true", "false", "null"})
 
 
 class Tokens(NamedTuple):
-    """Parallel lists ended by `<EOF>`; kinds of signs and keywords are their text; faults are (from, to, message)."""
+    """Parallel lists ended by `<EOF>`; kinds of signs and keywords are their text; errors are (from, to, message)."""
 
     kinds: list[str]
     texts: list[str]
     offsets: list[int]
-    faults: list[tuple[int, int, str]]
+    errs: list[tuple[int, int, str]]
 
 
 def tokenize(text: str) -> Tokens:
     kinds: list[str] = []
     texts: list[str] = []
     offsets: list[int] = []
-    faults: list[tuple[int, int, str]] = []
+    errs: list[tuple[int, int, str]] = []
     position, end = 0, len(text)
     match = _TOKEN.match
     while position < end:
         found = match(text, position)
         if found is None:
-            position = _report(text, position, faults)
+            position = _report(text, position, errs)
             continue
         kind = found.lastgroup
         if kind != "skip":
@@ -72,12 +72,12 @@ def tokenize(text: str) -> Tokens:
     kinds.append("<EOF>")
     texts.append("<EOF>")
     offsets.append(end)
-    return Tokens(kinds, texts, offsets, faults)
+    return Tokens(kinds, texts, offsets, errs)
 
 
-def _report(text: str, position: int, faults: list[tuple[int, int, str]]) -> int:
+def _report(text: str, position: int, errs: list[tuple[int, int, str]]) -> int:
     stuck = _STUCK.match(text, position)
     stop = min(stuck.end() if stuck else position, len(text) - 1) + 1
     read = text[position:stop].replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
-    faults.append((position, stop, f"token recognition error at: '{read}'"))
+    errs.append((position, stop, f"token recognition error at: '{read}'"))
     return stop

@@ -14,7 +14,7 @@ from pilothouse.cel.types import Type, unwrap_optional
 from pilothouse.cel.values import EvaluationError
 from pilothouse.machinery.times import TimeError, parse_duration
 
-Faults = list[tuple[int, str]]
+LiteralErrors = list[tuple[int, str]]
 
 
 def _is_duration(text: Any) -> bool:
@@ -53,47 +53,47 @@ _ACCEPTED = {
 }
 
 
-def check_literals(root: Node) -> Faults:
-    faults: Faults = []
+def check_literals(root: Node) -> LiteralErrors:
+    errs: LiteralErrors = []
     for node, in_format in walk(root):
         if isinstance(node, Call):
-            _check_call(node, faults)
+            _check_call(node, errs)
         elif in_format:
             continue
         elif isinstance(node, ListNode):
-            _check_list(node, faults)
+            _check_list(node, errs)
         elif isinstance(node, MapNode):
-            _check_map(node, faults)
-    return faults
+            _check_map(node, errs)
+    return errs
 
 
-def _check_call(node: Call, faults: Faults) -> None:
+def _check_call(node: Call, errs: LiteralErrors) -> None:
     if node.function == "format" and node.target is not None:
-        _check_format(node, faults)
+        _check_format(node, errs)
     if node.function not in _CHECKS or not node.arguments:
         return
     position, kinds, accepts = _CHECKS[node.function]
     argument = node.arguments[position]
     if isinstance(argument, Literal) and argument.value.__class__ in kinds and not accepts(argument.value):
-        faults.append((argument.offset, f"invalid {node.function} argument"))
+        errs.append((argument.offset, f"invalid {node.function} argument"))
 
 
-def _mismatch(offset: int, wanted: Type, given: Type, faults: Faults) -> None:
-    faults.append((offset, f"expected type '{wanted}' but found '{given}'"))
+def _mismatch(offset: int, wanted: Type, given: Type, errs: LiteralErrors) -> None:
+    errs.append((offset, f"expected type '{wanted}' but found '{given}'"))
 
 
-def _check_list(node: ListNode, faults: Faults) -> None:
+def _check_list(node: ListNode, errs: LiteralErrors) -> None:
     wanted: Type | None = None
     for index, item in enumerate(node.elements):
         kind = unwrap_optional(item.type)[0] if index in node.optional else item.type
         if wanted is None:
             wanted = kind
         elif kind != wanted:
-            _mismatch(item.offset, wanted, kind, faults)
+            _mismatch(item.offset, wanted, kind, errs)
             return
 
 
-def _check_map(node: MapNode, faults: Faults) -> None:
+def _check_map(node: MapNode, errs: LiteralErrors) -> None:
     wanted: tuple[Type, Type] | None = None
     for entry in node.entries:
         value = unwrap_optional(entry.value.type)[0] if entry.optional else entry.value.type
@@ -101,12 +101,12 @@ def _check_map(node: MapNode, faults: Faults) -> None:
             wanted = (entry.key.type, value)
             continue
         if entry.key.type != wanted[0]:
-            _mismatch(entry.key.offset, wanted[0], entry.key.type, faults)
+            _mismatch(entry.key.offset, wanted[0], entry.key.type, errs)
         if value != wanted[1]:
-            _mismatch(entry.value.offset, wanted[1], value, faults)
+            _mismatch(entry.value.offset, wanted[1], value, errs)
 
 
-def _check_format(node: Call, faults: Faults) -> None:
+def _check_format(node: Call, errs: LiteralErrors) -> None:
     """A constant format with a literal list of arguments must fit it."""
     template, arguments = node.target, node.arguments[0] if len(node.arguments) == 1 else None
     if not isinstance(template, Literal) or not isinstance(template.value, str) or not isinstance(arguments, ListNode):
@@ -115,16 +115,16 @@ def _check_format(node: Call, faults: Faults) -> None:
     try:
         clauses = [piece for piece in read_clauses(template.value, len(given)) if not isinstance(piece, str)]
     except FormatError as error:
-        faults.append((node.offset, str(error)))
+        errs.append((node.offset, str(error)))
         return
     for (letter, _), argument in zip(clauses, given, strict=False):
         wrong = _unprintable(letter, argument)
         if wrong is not None:
-            faults.append((wrong.offset, "error during formatting: " + CLAUSES[letter] % wrong.type.name))
+            errs.append((wrong.offset, "error during formatting: " + CLAUSES[letter] % wrong.type.name))
             return
     if len(given) > len(clauses):
         message = f"too many arguments supplied to string.format (expected {len(clauses)}, got {len(given)})"
-        faults.append((node.offset, message))
+        errs.append((node.offset, message))
 
 
 def _unprintable(letter: str, node: Node) -> Node | None:

@@ -1,8 +1,8 @@
 """Turns the text of an expression into a syntax tree, expanding macros on the way.
 
 The grammar is read by descent with one token of lookahead. A text that does not follow the grammar is not explained
-here: `syntax_errors.explain` reads it again the slow way and finds the original's words. Nesting is limited per grammar
-rule as in the original, so a hostile text costs a bounded stack.
+here: `syntax_errors.explain` reads it again the slow way and finds kube-apiserver's words. Nesting is limited per
+grammar rule as in kube-apiserver, so a hostile text costs a bounded stack.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def _parse(source: Source, macros: Macros) -> Node:
     except _TooDeep:
         message = f"expression recursion limit exceeded: {MAX_DEPTH}"
         raise CompileError(source, [Issue(-1, -1, message)]) from None
-    faults = [source.issue(offset, f"Syntax error: {text}") for offset, _, text in tokens.faults]
-    faults += [source.issue(offset, text) for offset, text in parser.faults]
-    if faults:
-        raise CompileError(source, faults)
+    errs = [source.issue(offset, f"Syntax error: {text}") for offset, _, text in tokens.errs]
+    errs += [source.issue(offset, text) for offset, text in parser.errs]
+    if errs:
+        raise CompileError(source, errs)
     return node
 
 
@@ -76,7 +76,7 @@ class _Parser:
         self.macros = macros
         self.at = 0
         self.depths = {"expr": 0, "relation": 0, "calc": 0, "member": 0}
-        self.faults: list[tuple[int, str]] = []
+        self.errs: list[tuple[int, str]] = []
 
     def parse(self) -> Node:
         node = self._expression()
@@ -241,7 +241,7 @@ class _Parser:
             try:
                 expanded = expander(offset, target, arguments)
             except MacroError as error:
-                self.faults.append((error.offset, str(error)))
+                self.errs.append((error.offset, str(error)))
                 return Literal(offset, None)
             if expanded is not None:
                 return expanded
@@ -282,7 +282,7 @@ class _Parser:
         name, offset = self.texts[self.at], self.offsets[self.at]
         self.at += 1
         if name in RESERVED:
-            self.faults.append((start, f"reserved identifier: {name}"))
+            self.errs.append((start, f"reserved identifier: {name}"))
         if self.kinds[self.at] == "(":
             return self._call(prefix + name, None)
         return Ident(offset, prefix + name)
@@ -340,7 +340,7 @@ class _Parser:
         try:
             return Literal(offset, reader(text))
         except ValueError as error:
-            self.faults.append((offset, str(error)))
+            self.errs.append((offset, str(error)))
             return Literal(offset, None)
 
 

@@ -1,7 +1,7 @@
 """Plans a checked expression: turns the tree into closures that evaluate it.
 
 Types found by the checker choose narrow implementations; where a type is dynamic, values are looked at when they come.
-Constant lists, maps and conversions are computed once, as in the original, which makes them free at run time.
+Constant lists, maps and conversions are computed once, as in kube-apiserver, which makes them free at run time.
 """
 
 from __future__ import annotations

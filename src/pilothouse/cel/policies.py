@@ -136,7 +136,7 @@ def typed_environment(
 ) -> Environment:
     """The environment of a policy's expressions on objects whose types are known; no params where their type is None.
 
-    As in the original, what is requested cannot be asked about here: ``authorizer`` has no ``requestResource``.
+    As in kube-apiserver, what is requested cannot be asked about here: ``authorizer`` has no ``requestResource``.
     """
     declared: dict[str, Type] = {
         "object": object_type,
@@ -152,7 +152,7 @@ def typed_environment(
 
 
 class PolicyError(Exception):
-    """An expression cannot be used; `str()` is the original's detail, `internal` if it is not the author's fault."""
+    """An expression cannot be used; `str()` is kube-apiserver's detail, `internal` if it is not the author's error."""
 
     def __init__(self, message: str, *, internal: bool = False) -> None:
         super().__init__(message)

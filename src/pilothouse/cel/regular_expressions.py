@@ -40,7 +40,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def compile_pattern(pattern: str) -> Any:
-    """Return the compiled pattern, or fail in the original's words."""
+    """Return the compiled pattern, or fail in kube-apiserver's words."""
     found = _compiled(pattern)
     if isinstance(found, str):
         fail(f"error parsing regexp: {found}")

@@ -1,4 +1,4 @@
-"""What a call costs when it runs, in the original's units.
+"""What a call costs when it runs, in kube-apiserver's units.
 
 `run_cost` answers with a number when the cost does not depend on values, else with a function of arguments and result.
 """
@@ -28,7 +28,7 @@ CONSTANT_COST = frozenset(
     }
 )  # fmt: skip
 # Everything else is charged before it runs, so that work beyond the limit is never begun.
-# The original counts the items of these lists even where computing them failed, and falls over it.
+# kube-apiserver counts the items of these lists even where computing them failed, and falls over it.
 COUNTED_LISTS = frozenset({"sort", "distinct", "@sortByAssociatedKeys"})
 COSTED_BY_RESULT = frozenset({"join", "slice", "lists.range", "reverse"})
 _FIXED_SIZE = frozenset({"int", "uint", "double", "bool", "duration", "timestamp", "type", "null"})

@@ -1,8 +1,8 @@
 """Room on the stack for deeply nested expressions, given only while one of them is worked on.
 
-Trees are read, checked, planned and evaluated by recursion. Nesting is limited per grammar rule as in the original (see
-``parser``), so what an expression needs is bounded, but the bound is above what Python allows by default. Nearly all
-expressions get by with that; for the others the limit is raised, and put back when the last of them is done.
+Trees are read, checked, planned and evaluated by recursion. Nesting is limited per grammar rule as in kube-apiserver
+(see ``parser``), so what an expression needs is bounded, but the bound is above what Python allows by default. Nearly
+all expressions get by with that; for the others the limit is raised, and put back when the last of them is done.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pilothouse.cel.values import CostLimitExceeded
+from pilothouse.machinery.workers import PATIENCE, NeedsTime
 
 Frame = list[Any]
 Run = Callable[[Frame], Any]
@@ -23,23 +24,28 @@ UNSET: Any = object()
 class Tracker:
     """Counts the cost of one evaluation and stops it at the limit.
 
-    `work` counts what the original gets for nothing and Python does not: elements copied when lists are joined.
+    `work` counts what kube-apiserver gets for nothing and Python does not: elements copied when lists are joined.
     """
 
-    __slots__ = ("cost", "limit", "work")
+    __slots__ = ("_bound", "cost", "limit", "work")
 
     def __init__(self, limit: int) -> None:
         self.cost = 0
         self.limit = limit
         self.work = 0
+        patience = PATIENCE.left
+        self._bound = limit if patience is None or patience > limit else patience
 
     def charge(self, cost: int) -> None:
         self.cost += cost
-        if self.cost > self.limit:
-            raise CostLimitExceeded
+        if self.cost > self._bound:
+            if self.cost > self.limit:
+                raise CostLimitExceeded
+            raise NeedsTime
 
     def copy(self, elements: int) -> None:
         self.work += elements
+        PATIENCE.spend(elements // 10)
         if self.work > MAX_WORK or elements > MAX_LIST:
             raise CostLimitExceeded
 
@@ -48,7 +54,7 @@ class Step(NamedTuple):
     """A planned node; a constant one keeps its value.
 
     `attribute` marks a variable and what is reached from it by fields and indexes. Where such a step chooses a key or
-    is a branch of a condition, the original does not count reaching its variable.
+    is a branch of a condition, kube-apiserver does not count reaching its variable.
     """
 
     run: Run

@@ -1,4 +1,4 @@
-"""Reads string and bytes literals: quotes, raw prefixes and escapes, with the original's words for what is wrong."""
+"""Reads string and bytes literals: quotes, raw prefixes and escapes, with kube-apiserver's words for what is wrong."""
 
 from __future__ import annotations
 

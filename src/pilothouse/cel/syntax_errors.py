@@ -1,8 +1,8 @@
-"""Explains a text that does not follow the grammar in the original's words, and goes on reading to find more faults.
+"""Explains a text that does not follow the grammar in kube-apiserver's words, and goes on reading to find more errors.
 
-The rules are read once more the way the original's generated parser reads them. At a fault it tries to drop one token
-or to invent one; else it reports, skips to a token that may follow one of the rules it is in, and goes on after that
-rule.
+The rules are read once more the way kube-apiserver's generated parser reads them. At an error it tries to drop one
+token or to invent one; else it reports, skips to a token that may follow one of the rules it is in, and goes on after
+that rule.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _RECURSIVE = frozenset({"relation", "calc", "member"})
 _RESERVED = ("true", "false", "null")
 
 
-class _Fault(Exception):
+class _ParseError(Exception):
     """A rule cannot go on."""
 
     def __init__(self, message: str, token: int) -> None:
@@ -53,8 +53,8 @@ class _GiveUp(Exception):
 
 
 def explain(source: Source, tokens: Tokens) -> list[Issue]:
-    """Return every fault of a text that the parser refused."""
-    issues = [source.issue(offset, f"Syntax error: {text}") for offset, _, text in tokens.faults[:MAX_REPORTS]]
+    """Return every error of a text that the parser refused."""
+    issues = [source.issue(offset, f"Syntax error: {text}") for offset, _, text in tokens.errs[:MAX_REPORTS]]
     reader = _Reader(source, tokens, issues)
     try:
         reader.read_rule("start", 0, None)
@@ -73,7 +73,7 @@ class _Reader:
         self.texts = tokens.texts
         self.offsets = tokens.offsets
         self.issues = issues
-        self.skipped = tokens.faults
+        self.skipped = tokens.errs
         self.automaton: Automaton = automaton()
         self.at = 0
         self.state: State = self.automaton.starts["start"]
@@ -103,7 +103,7 @@ class _Reader:
             self.at += 1
 
     def read_rule(self, name: str, tightness: int, invoked: State | None) -> None:
-        """Read one rule; a fault in it is reported and skipped, and the caller goes on after it."""
+        """Read one rule; an error in it is reported and skipped, and the caller goes on after it."""
         self._enter(name)
         outer, pushed = self.stack, 1
         if invoked is not None:
@@ -112,8 +112,8 @@ class _Reader:
         turns = [0]
         try:
             self._read(self.automaton.nodes[name], turns)
-        except _Fault as fault:
-            self.report(str(fault), fault.token)
+        except _ParseError as error:
+            self.report(str(error), error.token)
             self._recover()
         pushed += turns[0]
         self.depths[name] -= pushed
@@ -161,7 +161,7 @@ class _Reader:
         for part in node.parts:
             if self._begins(part):
                 return part
-        raise _Fault(self._no_viable(self.at, self.at), self.at)
+        raise _ParseError(self._no_viable(self.at, self.at), self.at)
 
     def _repeat(self, node: Node, turns: list[int]) -> None:
         assert node.body is not None and node.back is not None
@@ -196,7 +196,7 @@ class _Reader:
         try:
             return predict(self.automaton, decision, self.kinds, self.at, self._follows(), tightness)
         except NoViableError as error:
-            raise _Fault(self._no_viable(self.at, error.offending), error.offending) from None
+            raise _ParseError(self._no_viable(self.at, error.offending), error.offending) from None
 
     def _follows(self) -> Stack:
         """The states to go on in after the rules being read, innermost first."""
@@ -244,9 +244,9 @@ class _Reader:
             return
         raise self._mismatch()
 
-    def _mismatch(self) -> _Fault:
+    def _mismatch(self) -> _ParseError:
         expected = _show(self._expected())
-        return _Fault(f"mismatched input {self._shown(self.at)} expecting {expected}", self.at)
+        return _ParseError(f"mismatched input {self._shown(self.at)} expecting {expected}", self.at)
 
     def _shown(self, token: int) -> str:
         return _quote(self.texts[token])

@@ -36,7 +36,7 @@ OPTIONAL = optional_of(DYN)
 
 
 class EvaluationError(Exception):
-    """Evaluation failed; `str()` is the original's text. Logical operators may absorb it."""
+    """Evaluation failed; `str()` is kube-apiserver's text. Logical operators may absorb it."""
 
 
 class CostLimitExceeded(EvaluationError):

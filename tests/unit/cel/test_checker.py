@@ -73,14 +73,14 @@ def test_types(text: str, wanted: str) -> None:
         ("l.includes('a')", 11, "undeclared reference to 'includes' (in container '')"),
     ],
 )  # fmt: skip
-def test_faults(text: str, column: int, wanted: str) -> None:
+def test_errors(text: str, column: int, wanted: str) -> None:
     with pytest.raises(CompileError) as caught:
         ENVIRONMENT.compile(text)
     first = caught.value.issues[0]
     assert (first.column + 1, first.message) == (column, wanted)
 
 
-def test_all_faults_are_told_in_order_of_place() -> None:
+def test_all_errors_are_told_in_order_of_place() -> None:
     with pytest.raises(CompileError) as caught:
         ENVIRONMENT.compile("foo + bar")
     assert str(caught.value) == (
@@ -89,7 +89,7 @@ def test_all_faults_are_told_in_order_of_place() -> None:
     )
 
 
-def test_faults_of_what_a_macro_uses_twice_are_told_twice() -> None:
+def test_errors_of_what_a_macro_uses_twice_are_told_twice() -> None:
     with pytest.raises(CompileError) as caught:
         ENVIRONMENT.compile("x.optMap(y, y).hasValue()")
     assert [issue.message for issue in caught.value.issues] == ["undeclared reference to 'x' (in container '')"] * 2

@@ -1,4 +1,4 @@
-"""Costs are the original's numbers: they decide which rules are accepted and which evaluations are stopped."""
+"""Costs are kube-apiserver's numbers: they decide which rules are accepted and which evaluations are stopped."""
 
 from typing import Any
 

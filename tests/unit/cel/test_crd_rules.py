@@ -26,13 +26,13 @@ INTEGER: dict[str, Any] = {"type": "integer"}
 TEXT: dict[str, Any] = {"type": "string"}
 
 
-def shown(faults: list[FieldError]) -> list[str]:
-    return [str(fault) for fault in faults]
+def shown(errs: list[FieldError]) -> list[str]:
+    return [str(error) for error in errs]
 
 
 def made(schema: dict[str, Any]) -> Rules:
-    rules, faults = compile_rules(schema, ROOT)
-    assert not faults, shown(faults)
+    rules, errs = compile_rules(schema, ROOT)
+    assert not errs, shown(errs)
     assert rules is not None
     return rules
 
@@ -75,7 +75,7 @@ def test_a_schema_without_rules_has_none() -> None:
          "<nil>: Invalid value: failed rule: self.metadata.name != 'bad'"),
     ],
 )  # fmt: skip
-def test_faults(schema: dict[str, Any], value: Any, wanted: str) -> None:
+def test_errors(schema: dict[str, Any], value: Any, wanted: str) -> None:
     obj = {"metadata": {"name": "bad"}, "spec": value}
     assert shown(made(schema).validate(obj, None)) == [wanted]
 
@@ -111,11 +111,11 @@ def test_items_of_map_lists_are_correlated_by_key() -> None:
     rules = made(schema)
     old = {"spec": {"l": [{"n": "x", "p": 1}, {"n": "y", "p": 2}]}}
     assert rules.validate({"spec": {"l": [{"n": "y", "p": 2}, {"n": "z", "p": 9}]}}, old) == []
-    faults = rules.validate({"spec": {"l": [{"n": "y", "p": 3}]}}, old)
-    assert shown(faults) == ["spec.l[0]: Invalid value: fixed"]
+    errs = rules.validate({"spec": {"l": [{"n": "y", "p": 3}]}}, old)
+    assert shown(errs) == ["spec.l[0]: Invalid value: fixed"]
 
 
-def test_faults_of_unchanged_values_become_warnings() -> None:
+def test_errors_of_unchanged_values_become_warnings() -> None:
     rules = made(spec(a=ruled(INTEGER, "self < 3", message="low"), b=INTEGER))
     warnings: list[str] = []
     old = {"spec": {"a": 8, "b": 1}}
@@ -135,17 +135,17 @@ def test_what_passed_before_is_not_evaluated_again_but_what_failed_is() -> None:
 
 def test_the_budget_ends_validation() -> None:
     rules = made(spec(a=ruled(INTEGER, "self < 3 && self < 4"), b=ruled(INTEGER, "self < 3")))
-    faults = rules.validate({"spec": {"a": 1, "b": 1}}, None, budget=3)
+    errs = rules.validate({"spec": {"a": 1, "b": 1}}, None, budget=3)
     message = "validation failed due to running out of cost budget, no further validation rules will be run"
-    assert shown(faults) == [f'spec.a: Invalid value: "integer": {message}']
+    assert shown(errs) == [f'spec.a: Invalid value: "integer": {message}']
 
 
 def test_a_rule_beyond_the_limit_of_one_call_ends_validation() -> None:
     rule = "self.all(x, self.all(y, x + y >= 0))"
     rules = prepare_rules(spec(l=ruled({"type": "array", "items": INTEGER}, rule)))
     assert rules is not None
-    faults = rules.validate({"spec": {"l": list(range(3000))}}, None)
-    assert shown(faults) == [
+    errs = rules.validate({"spec": {"l": list(range(3000))}}, None)
+    assert shown(errs) == [
         "spec.l: Invalid value: \"array\": 'operation cancelled: actual cost limit exceeded': no further validation"
         f" rules will be run due to call cost exceeds limit for rule: {rule}"
     ]
@@ -195,9 +195,9 @@ TRY = (
     ],
 )  # fmt: skip
 def test_refused_definitions(schema: dict[str, Any], wanted: list[str]) -> None:
-    rules, faults = compile_rules(spec(a=schema), ROOT)
+    rules, errs = compile_rules(spec(a=schema), ROOT)
     assert rules is None
-    assert shown(faults) == wanted
+    assert shown(errs) == wanted
 
 
 @pytest.mark.parametrize(
@@ -244,5 +244,5 @@ ANY_RULES = made(
 
 @given(VALUES, VALUES)
 def test_objects_of_any_shape_are_validated_without_a_crash(value: Any, old: Any) -> None:
-    for fault in ANY_RULES.validate({"spec": value}, {"spec": old}):
-        assert str(fault)
+    for error in ANY_RULES.validate({"spec": value}, {"spec": old}):
+        assert str(error)

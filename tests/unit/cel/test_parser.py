@@ -77,7 +77,7 @@ def test_shapes(text: str, wanted: object) -> None:
     assert shape(read(text)) == wanted
 
 
-def fault(text: str) -> str:
+def error_of(text: str) -> str:
     with pytest.raises(CompileError) as caught:
         read(text)
     return str(caught.value)
@@ -111,12 +111,12 @@ def fault(text: str) -> str:
         ("a.all(b, b, true)", "ERROR: <input>:1:10: duplicate variable name: b\n | a.all(b, b, true)\n | .........^"),
     ],
 )  # fmt: skip
-def test_faults(text: str, wanted: str) -> None:
-    assert fault(text) == wanted
+def test_errors(text: str, wanted: str) -> None:
+    assert error_of(text) == wanted
 
 
-def test_a_fault_on_a_later_line_shows_that_line() -> None:
-    assert fault("a &&\n  b +").endswith("\n |   b +\n | .....^")
+def test_a_error_on_a_later_line_shows_that_line() -> None:
+    assert error_of("a &&\n  b +").endswith("\n |   b +\n | .....^")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,9 @@ def test_a_fault_on_a_later_line_shows_that_line() -> None:
     ],
 )
 def test_deep_nesting_is_refused(text: str) -> None:
-    assert fault(text).startswith(("ERROR: <input>:-1:0: expression recursion limit exceeded: 250", "ERROR: <input>:"))
+    assert error_of(text).startswith(
+        ("ERROR: <input>:-1:0: expression recursion limit exceeded: 250", "ERROR: <input>:")
+    )
 
 
 def test_nesting_up_to_the_limit_is_accepted() -> None:
@@ -142,11 +144,11 @@ def test_nesting_up_to_the_limit_is_accepted() -> None:
 
 def test_long_texts_are_refused() -> None:
     wanted = "ERROR: <input>:-1:0: expression code point size exceeds limit: size: 100001, limit 100000"
-    assert fault("1" * 100_001) == wanted
+    assert error_of("1" * 100_001) == wanted
 
 
-def test_many_faults_are_cut_off() -> None:
-    assert fault("$ " * 20_000).endswith("more errors were truncated") or "More than 100" in fault("$ " * 20_000)
+def test_many_errors_are_cut_off() -> None:
+    assert error_of("$ " * 20_000).endswith("more errors were truncated") or "More than 100" in error_of("$ " * 20_000)
 
 
 @given(st.text(max_size=60))

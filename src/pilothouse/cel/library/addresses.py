@@ -70,7 +70,7 @@ class _AddressError(Exception):
 
 
 def _parse_address(text: str) -> tuple[IPv4Address | IPv6Address, bool]:
-    """Read an address, complaining about the same place of it as the original; tell whether it names a zone."""
+    """Read an address, complaining about the same place of it as kube-apiserver; tell whether it names a zone."""
     first = next((char for char in text if char in ".:%"), "")
     if first == ".":
         return IPv4Address(_parse_v4(text, text)), False

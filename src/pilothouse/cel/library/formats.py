@@ -83,8 +83,8 @@ FORMATS = {
 
 
 def _validate(format: NamedFormat, text: str) -> Optional:
-    faults = format.check(text)
-    return Optional(faults) if faults else NONE
+    errs = format.check(text)
+    return Optional(errs) if errs else NONE
 
 
 def _named(name: str) -> Optional:

@@ -40,7 +40,7 @@ class FormatError(Exception):
 def read_clauses(template: str, count: int | None) -> list[str | Clause]:
     """Cut a template into texts and clauses, each a letter with its precision (-1: none given).
 
-    Faults show in the order in which formatting would meet them; `count` is how many arguments there are.
+    Errors show in the order in which formatting would meet them; `count` is how many arguments there are.
     """
     pieces: list[str | Clause] = []
     at, taken = 0, 0

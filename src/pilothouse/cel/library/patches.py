@@ -45,23 +45,23 @@ PATCH_LIBRARY = Library(
 
 def misnamed(value: Any, path: tuple[str, ...]) -> list[str]:
     """Tell where types of nested objects do not follow the path of fields, starting from `("Object",)`."""
-    faults: list[str] = []
+    errs: list[str] = []
     if isinstance(value, Message):
         wanted = ".".join(path)
         if value.cel_type.name != wanted:
-            faults.append(
+            errs.append(
                 f'unexpected type name "{value.cel_type.name}", expected "{wanted}", which matches field name path'
                 " from root Object type"
             )
         for name, item in value.items():
-            faults += misnamed(item, (*path, name))
+            errs += misnamed(item, (*path, name))
     elif isinstance(value, list):
         for item in value:
-            faults += misnamed(item, path)
+            errs += misnamed(item, path)
     elif isinstance(value, dict):
         for name, item in value.items():
-            faults += misnamed(item, (*path, str(name)))
-    return faults
+            errs += misnamed(item, (*path, str(name)))
+    return errs
 
 
 def to_json(value: Any) -> Any:

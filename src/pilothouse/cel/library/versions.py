@@ -59,7 +59,7 @@ def _pre_release(text: str) -> int | str:
 
 
 def parse_semver(text: str) -> Semver:
-    """Read a version, or raise ValueError in the original's words."""
+    """Read a version, or raise ValueError in kube-apiserver's words."""
     if not text:
         raise ValueError("Version string empty")
     parts = text.split(".", 2)
