@@ -10,7 +10,7 @@ _PACKAGES: Final = {
     "apiextensions": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
     "apiregistration": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
 }
-# The shorter of two verbs wins, as in the original: "deletecollection…" is a "delete" of a "collection…".
+# The shorter of two verbs wins, as in kube-apiserver: "deletecollection…" is a "delete" of a "collection…".
 _VERBS: Final = ("get", "log", "read", "replace", "patch", "delete", "watch", "connect", "proxy", "list", "create")
 
 

@@ -2,6 +2,9 @@
 
 A document's hash is of what it is made from, not of its bytes: telling the hashes of all documents, which the index of
 version 3 does, makes none of them. Documents are made in a thread; requests that come meanwhile wait for the same one.
+
+Documents of other servers (``Foreign``) come as bytes: those of version 2 are merged into ours, those of version 3 are
+listed by their address, or served from here where they had to be made of version 2.
 """
 
 from __future__ import annotations
@@ -9,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -19,6 +22,9 @@ import orjson
 from pilothouse import KUBERNETES_VERSION, __version__
 from pilothouse.apis import documentation
 from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.machinery.lazy import lazy
+from pilothouse.machinery.single_flight import SingleFlight
+from pilothouse.openapi.foreign import Foreign
 from pilothouse.openapi.operations import root_of
 from pilothouse.openapi.schemas import V2, V3, Schema, definition
 from pilothouse.openapi.sources import Source
@@ -44,25 +50,25 @@ class _Document:
         self._build = build
         self._encoders: dict[str, Callable[[Tree], bytes]] = {JSON: orjson.dumps, PROTOBUF: encode_protobuf}
         self._forms: dict[str, Encoded] = {}
-        self._making: dict[str, asyncio.Task[Encoded]] = {}
+        self._making: SingleFlight[str, Encoded] = SingleFlight("OpenAPI document")
+        self.error = ""
+        """Why it could not be made the last time."""
 
     async def get(self, form: str) -> Encoded:
         found = self._forms.get(form)
         if found is not None:
             return found
-        task = self._making.get(form)
-        if task is None:
-            task = self._making[form] = asyncio.get_running_loop().create_task(self._make(form))
-        # A client that goes away must not take the document from the others.
-        return await asyncio.shield(task)
+        return await self._making.get(form, lambda: self._make(form))
 
     async def _make(self, form: str) -> Encoded:
         try:
             body = await asyncio.to_thread(lambda: self._encoders[form](self._build()))
-            made = self._forms[form] = Encoded(body, self.etag, time.time())
-            return made
-        finally:
-            del self._making[form]
+        except Exception as error:
+            self.error = f"a document cannot be made: {error}"
+            raise
+        self.error = ""
+        made = self._forms[form] = Encoded(body, self.etag, time.time())
+        return made
 
 
 class OpenApi:
@@ -70,6 +76,11 @@ class OpenApi:
 
     def __init__(self) -> None:
         self._sources: dict[str, Source] = {}
+        self._addresses: dict[str, str] = {}
+        """Where documents are that other servers have."""
+        self._converted: dict[str, Foreign] = {}
+        """Documents of version 3 that were made of another server's."""
+        self._merged: tuple[Foreign, ...] = ()
         self._documents: dict[str, _Document] = {}
         self._index: Encoded | None = None
         self._whole: _Document | None = None
@@ -88,18 +99,53 @@ class OpenApi:
         self._sources[name] = source
         self._forget(name)
 
+    def set_address(self, gv: GroupVersion, address: str) -> None:
+        """List the document of a group version that another server has; without an address, stop to."""
+        name = root_of(gv)[1:]
+        if self._addresses.get(name, "") == address:
+            return
+        if address:
+            self._addresses[name] = address
+        else:
+            del self._addresses[name]
+        self._index = None
+
+    def set_converted(self, gv: GroupVersion, document: Foreign | None) -> None:
+        """Serve a document that was made of another server's, or stop to."""
+        name = root_of(gv)[1:]
+        if document is None:
+            self._converted.pop(name, None)
+        else:
+            self._converted[name] = document
+        self._documents.pop(name, None)
+        self._index = None
+
+    def merge(self, documents: Iterable[Foreign]) -> None:
+        """Merge these into the document of version 2, in this order, instead of those before."""
+        merged = tuple(documents)
+        if [each.etag for each in merged] != [each.etag for each in self._merged]:
+            self._merged = merged
+            self._whole = None
+
     def _forget(self, name: str) -> None:
         self._documents.pop(name, None)
         self._index = self._whole = None
 
-    @cached_property
+    @lazy
     def _edition(self) -> str:
         return f"{__version__} {KUBERNETES_VERSION} {documentation.edition()}"
+
+    def error(self) -> str:
+        """What could not be made the last time somebody asked for it; empty if everything could."""
+        documents = [*self._documents.values(), *([] if self._whole is None else [self._whole])]
+        return next((each.error for each in documents if each.error), "")
 
     def index(self) -> Encoded:
         """The index of version 3: the address of each document with its hash."""
         if self._index is None:
-            paths = {name: {"serverRelativeURL": self.address(name)} for name in sorted(self._sources)}
+            own = {name: self.address(name) for name in (*self._sources, *self._converted)}
+            addresses = own | self._addresses
+            paths = {name: {"serverRelativeURL": address} for name, address in sorted(addresses.items())}
             body = orjson.dumps({"paths": paths})
             self._index = Encoded(body, _hash(body), time.time())
         return self._index
@@ -110,23 +156,31 @@ class OpenApi:
 
     async def document(self, name: str, form: str) -> Encoded | None:
         """A document of version 3."""
-        source = self._sources.get(name)
-        if source is None:
+        source, converted = self._sources.get(name), self._converted.get(name)
+        build: Callable[[], Tree]
+        if converted is not None:
+            build = partial(orjson.loads, converted.body)
+        elif source is not None:
+            build = partial(_build_v3, source)
+        else:
             return None
         kept = self._documents.get(name)
         if kept is None:
-            kept = self._documents[name] = _Document(self._etag(name), lambda: _build_v3(source), _encode_v3)
+            kept = self._documents[name] = _Document(self._etag(name), build, _encode_v3)
         return await kept.get(form)
 
     async def swagger(self, form: str) -> Encoded:
         """The one document of version 2."""
         if self._whole is None:
             sources = [source for _, source in sorted(self._sources.items())]
-            etag = _hash(" ".join(self._etag(name) for name in sorted(self._sources)).encode())
-            self._whole = _Document(etag, lambda: _build_v2(sources), _encode_v2)
+            own, foreign = (self._etag(name) for name in sorted(self._sources)), self._merged
+            etag = _hash(" ".join((*own, *(each.etag for each in foreign))).encode())
+            self._whole = _Document(etag, partial(_build_v2, sources, foreign), _encode_v2)
         return await self._whole.get(form)
 
     def _etag(self, name: str) -> str:
+        if name in self._converted:
+            return self._converted[name].etag
         return _hash(f"{self._edition}\n{name}\n{self._sources[name].version}".encode())
 
 
@@ -151,8 +205,8 @@ def _build_v3(source: Source) -> Tree:
     return version3.build(source.operations(), lambda model: source.definition(model, V3))
 
 
-def _build_v2(sources: list[Source]) -> Tree:
-    from pilothouse.openapi import version2
+def _build_v2(sources: list[Source], foreign: tuple[Foreign, ...] = ()) -> Tree:
+    from pilothouse.openapi import merging, version2
 
     owners = {model: source for source in sources for model in source.models}
 
@@ -160,7 +214,12 @@ def _build_v2(sources: list[Source]) -> Tree:
         owner = owners.get(model)
         return definition(model, V2) if owner is None else owner.definition(model, V2)
 
-    return version2.build((operation for source in sources for operation in source.operations()), define)
+    whole = version2.build((operation for source in sources for operation in source.operations()), define)
+    if foreign:
+        whole = orjson.loads(orjson.dumps(whole))  # no part twice, and lists as lists: what is compared and changed
+    for each in foreign:
+        merging.merge_into(whole, orjson.loads(each.body))
+    return whole
 
 
 def _hash(content: bytes) -> str:

@@ -77,7 +77,7 @@ def definition(model: str, dialect: Dialect, scope: GroupVersion | None = None) 
     fixed = _fixed_definition(model, dialect)
     if fixed is not None:
         return fixed
-    name = _type_names().get(model)
+    name = _type_names(len(types.names())).get(model)
     if name is None:
         return None
     struct = types.struct(_catalogued(name))
@@ -99,8 +99,8 @@ def definition(model: str, dialect: Dialect, scope: GroupVersion | None = None) 
 
 
 @cache
-def _type_names() -> dict[str, str]:
-    """Catalogue names by model name."""
+def _type_names(known: int) -> dict[str, str]:
+    """Catalogue names by model name. Legacy versions add to the types that are ``known``."""
     return {**{model_name(name): name for name in types.names()}, **{model: model[11:] for model in _ALIASES.values()}}
 
 
@@ -181,7 +181,7 @@ def _kinds(struct: Struct, scope: GroupVersion | None) -> list[Schema]:
     package, version, kind = struct.name.split(".")
     if struct.name in _CROSS_REGISTERED:
         core = GroupVersion("", "v1")
-        versions = sorted({core, scope} if scope else _all_versions())
+        versions = sorted({core, scope} if scope else _all_versions(len(types.names())))
         return [{"group": gv.group, "kind": kind, "version": gv.version} for gv in versions]
     if not struct.is_object:
         return []
@@ -190,7 +190,7 @@ def _kinds(struct: Struct, scope: GroupVersion | None) -> list[Schema]:
 
 
 @cache
-def _all_versions() -> frozenset[GroupVersion]:
+def _all_versions(known: int) -> frozenset[GroupVersion]:
     versions = {tuple(name.split(".")[:2]) for name in types.names()}
     return frozenset(
         GroupVersion(types.group_of(package), version) for package, version in versions if package not in _NO_API

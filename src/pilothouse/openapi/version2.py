@@ -1,7 +1,7 @@
 """The OpenAPI 2.0 (Swagger) document: one for the whole server.
 
 Parameters that many operations have in common stand once, under ``#/parameters/NAME-HASH``. The hash is of the
-parameter's JSON as the original writes it, so equal parameters have equal names wherever they come from. Parameters
+parameter's JSON as kube-apiserver writes it, so equal parameters have equal names wherever they come from. Parameters
 that clients look for in place (``dryRun``, ``fieldValidation``), names and bodies of particular kinds are never shared.
 """
 

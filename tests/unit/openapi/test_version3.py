@@ -17,8 +17,8 @@ from pilothouse.openapi.plain_paths import plain_operations
 from pilothouse.openapi.schemas import V3
 from pilothouse.openapi.sources import BuiltInVersion, PlainPaths, Source
 
-# Made from documents that were equal to the original's with every version and feature switched on, but for descriptions
-# and enumerations, which the documents of a release leave out.
+# Made from documents that were equal to kube-apiserver's with every version and feature switched on, but for
+# descriptions and enumerations, which the documents of a release leave out.
 DIGESTS = dict(line.split() for line in (Path(__file__).parent / "document_digests.txt").read_text().splitlines())
 
 
