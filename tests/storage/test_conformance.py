@@ -1,7 +1,9 @@
+import asyncio
 import threading
 
 import pytest
 
+from pilothouse.storage.backends.contract import KeyValue
 from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.testing.cacher_conformance import CacherConformance
 from pilothouse.testing.storage_conformance import BackendConformance
@@ -47,7 +49,13 @@ def blocked_loop_is_an_error():
 
 
 class TestSQLite(BackendConformance):
-    pass
+    async def test_writes_in_one_breath_keep_their_order(self, harness):
+        store = await harness.open()
+        create = asyncio.ensure_future(store.create("/a/1", b"1"))
+        update = asyncio.ensure_future(store.update("/a/1", b"2", 2))
+        again = asyncio.ensure_future(store.update("/a/1", b"3", 3))
+        assert [await create, await update, await again] == [2, 3, 4]
+        assert await store.get("/a/1") == KeyValue("/a/1", b"3", 4, 2)
 
 
 class TestCacherOnSQLite(CacherConformance):

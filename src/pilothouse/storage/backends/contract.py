@@ -62,6 +62,10 @@ class Unavailable(StorageError):
     """The store could not do it now (disk full, locked, closed, unreachable). The outcome of a write may be unknown."""
 
 
+class Full(Unavailable):
+    """There is no room left. Nothing was written; what is there can be read."""
+
+
 class UnusableStore(StorageError):
     """The store cannot be opened: not ours, damaged, or written by a newer version."""
 
@@ -131,6 +135,11 @@ class Feed(Protocol):
 
 class Backend(Protocol):
     """A store. Where a backend can, it hands a write's event to the followers of this process before the result."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be used just now, as far as is known without asking."""
+        ...
 
     async def open(self) -> None: ...
 

@@ -2,11 +2,10 @@
 
 from pilothouse.storage.cacher.cacher import Cacher
 from pilothouse.storage.cacher.changes import ADDED, BOOKMARK, DELETED, MODIFIED, Change, WatchEvent
-from pilothouse.storage.cacher.delivering import Outgoing
 from pilothouse.storage.cacher.entries import NOTHING, Entry, EntryCodec, restamp_json, share_labels
 from pilothouse.storage.cacher.resource import EntryPage, ResourceCache
-from pilothouse.storage.cacher.selecting import select
-from pilothouse.storage.cacher.watcher import Sink, Watcher
+from pilothouse.storage.cacher.selection import select, select_in_turns
+from pilothouse.storage.cacher.watcher import Listener, Watcher
 
 __all__ = [
     "ADDED",
@@ -19,12 +18,12 @@ __all__ = [
     "Entry",
     "EntryCodec",
     "EntryPage",
-    "Outgoing",
+    "Listener",
     "ResourceCache",
-    "Sink",
     "WatchEvent",
     "Watcher",
     "restamp_json",
     "select",
+    "select_in_turns",
     "share_labels",
 ]

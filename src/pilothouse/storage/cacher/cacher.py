@@ -7,15 +7,18 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Final
 
+from pilothouse.machinery.supervision import Supervised, Supervisor
 from pilothouse.storage.backends.contract import Backend, Compacted, Event, Feed, StorageError, Unavailable
 from pilothouse.storage.cacher.bookmarks import BookmarkSchedule
-from pilothouse.storage.cacher.delivering import Deliveries
 from pilothouse.storage.cacher.entries import EntryCodec
-from pilothouse.storage.cacher.progress import Progress
 from pilothouse.storage.cacher.resource import PendingWrite, ResourceCache
 from pilothouse.storage.cacher.watcher import Watcher
 from pilothouse.storage.cacher.window import WindowLimits
+from pilothouse.storage.progress import Progress
+
+_TICKS_BETWEEN_LOOKS: Final = 10
 
 
 class Cacher:
@@ -28,18 +31,21 @@ class Cacher:
         limits: WindowLimits = WindowLimits(),  # noqa: B008 - immutable
         clock: Callable[[], float] = time.monotonic,
         tick_seconds: float = 1.0,
+        supervisor: Supervisor | None = None,
     ) -> None:
         self.backend = backend
         self.now = clock
         self.progress = Progress()
-        self.deliveries = Deliveries()
+        self.compacted = 0
+        """What the store had forgotten when it was last asked: nobody is shown a moment before that."""
         self._limits, self._tick_seconds = limits, tick_seconds
         self._resources: dict[str, ResourceCache] = {}
         self._bookmarks = BookmarkSchedule()
         self._served: dict[Watcher, None] = {}
         self._ending = False
         self._feed: Feed | None = None
-        self._ticking: asyncio.Task[None] | None = None
+        self._supervisor = supervisor or Supervisor("watch caches")
+        self._ticking: Supervised | None = None
 
     @property
     def revision(self) -> int:
@@ -49,16 +55,17 @@ class Cacher:
     async def open(self) -> None:
         self._follow()
         if self._tick_seconds > 0:
-            self._ticking = asyncio.get_running_loop().create_task(self._keep_ticking())
+            self._ticking = self._supervisor.run("clock of the watch caches", self._keep_ticking)
 
     async def close(self) -> None:
         """End all watches and stop following; the backend stays open."""
         if self._feed is not None:
             self._feed.close()
             self._feed = None
-        tasks = [self._ticking, *(resource.cancel_loading() for resource in self._resources.values())]
-        self._ticking = None
-        for task in tasks:
+        ticking, self._ticking = self._ticking, None
+        if ticking is not None:
+            await ticking.stop()
+        for task in [resource.cancel_loading() for resource in self._resources.values()]:
             if task is not None:
                 task.cancel()
                 with suppress(asyncio.CancelledError, StorageError):
@@ -72,11 +79,24 @@ class Cacher:
             found = self._resources[prefix] = ResourceCache(self, self.backend, prefix, codec, self._limits)
         return found
 
+    def loaded(self) -> list[tuple[str, ResourceCache]]:
+        """The caches that hold their resource, by prefix."""
+        return [(prefix, cache) for prefix, cache in self._resources.items() if cache.ready]
+
+    def find(self, prefix: str) -> ResourceCache | None:
+        """The cache of a prefix that somebody has asked for."""
+        return self._resources.get(prefix)
+
     def drop(self, prefix: str) -> None:
         """Forget a resource that is no longer served: its watches end and its memory is freed."""
         found = self._resources.pop(prefix, None)
         if found is not None:
             found.reset(Unavailable("the resource is no longer served"))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the caches follow the store."""
+        return self._feed is not None
 
     def require_open(self) -> None:
         if self._feed is None:
@@ -108,11 +128,10 @@ class Cacher:
         """The watch has ended."""
         self._served.pop(watcher, None)
 
-    def end_served_watches(self) -> None:
-        """End the watches of clients, and at once those still to come; all other work goes on."""
+    def stop_serving_watches(self) -> list[Watcher]:
+        """Let no more watches of clients begin (they end at once); returns those there are. All other work goes on."""
         self._ending = True
-        for watcher in list(self._served):
-            watcher.end()
+        return list(self._served)
 
     def schedule_bookmarks(self, watcher: Watcher) -> None:
         self._bookmarks.add(watcher, self.now())
@@ -144,7 +163,14 @@ class Cacher:
             end = key.rfind("/", 0, end - 1) + 1
         return None
 
+    async def note_compaction(self) -> None:
+        """Ask what the store has forgotten. While it cannot tell, what is known stays."""
+        with suppress(StorageError):
+            self.compacted = await self.backend.compacted_revision()
+
     async def _keep_ticking(self) -> None:
         while True:
-            await asyncio.sleep(self._tick_seconds * random.uniform(1.0, 1.25))
-            self.tick()
+            for _ in range(_TICKS_BETWEEN_LOOKS):
+                await asyncio.sleep(self._tick_seconds * random.uniform(1.0, 1.25))
+                self.tick()
+            await self.note_compaction()

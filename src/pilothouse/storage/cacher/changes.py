@@ -25,11 +25,13 @@ Matches = Callable[[Entry], bool]
 class WatchEvent:
     """What watchers receive. A BOOKMARK's entry has no data, only a revision."""
 
-    __slots__ = ("entry", "initial_end", "memo", "type")
+    __slots__ = ("entry", "initial_end", "memo", "previous", "type")
 
-    def __init__(self, type: EventType, entry: Entry, initial_end: bool = False) -> None:
+    def __init__(self, type: EventType, entry: Entry, initial_end: bool = False, previous: Entry | None = None) -> None:
         self.type = type
         self.entry = entry
+        self.previous = previous
+        """The state before, of what was modified or deleted."""
         self.memo: dict[Any, Any] = {}
         """Encodings of this event by form, shared by all watchers that receive it."""
         self.initial_end = initial_end
@@ -82,12 +84,12 @@ class Change:
 
     def _as_modified(self, entry: Entry) -> WatchEvent:
         if self._modified is None:
-            self._modified = WatchEvent(MODIFIED, entry)
+            self._modified = WatchEvent(MODIFIED, entry, previous=self.previous)
         return self._modified
 
     def _as_deleted(self, previous: Entry) -> WatchEvent:
         if self._deleted is None:
-            self._deleted = WatchEvent(DELETED, self._codec.restamp(previous, self.revision))
+            self._deleted = WatchEvent(DELETED, self._codec.restamp(previous, self.revision), previous=previous)
         return self._deleted
 
 

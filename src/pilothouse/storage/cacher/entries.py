@@ -11,6 +11,7 @@ import orjson
 NOTHING: Mapping[str, str] = MappingProxyType({})
 """Shared by all entries without labels or fields."""
 _SHARED_LABELS = 4096
+_MOST_LABELS = 32  # more than that are not common to many, and would be kept long after the object
 _shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
 
 
@@ -21,6 +22,8 @@ def share_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
     """
     if not labels:
         return NOTHING
+    if len(labels) > _MOST_LABELS:
+        return dict(labels)
     key = tuple(labels.items())
     found = _shared.get(key)
     if found is None:

@@ -62,7 +62,6 @@ class ResourceCache:
         self.ready = False
         self.changed_revision = 0
         """The newest revision that may have touched this resource."""
-        self.deliveries = cacher.deliveries
         self._cacher, self._backend, self._limits = cacher, backend, limits
         self._index = OrderedEntries()
         self._window = Window(0, limits)
@@ -127,7 +126,9 @@ class ResourceCache:
         return self._index.count(*self._range(prefix, start))
 
     def unchanged_since(self, revision: int, prefix: str | None = None) -> bool:
-        """Whether what is in memory below a prefix is also the state as of a past revision."""
+        """Whether what is in memory below a prefix is also the state as of a past revision that the store remembers."""
+        if revision < self._cacher.compacted:
+            return False
         if self.changed_revision <= revision:
             return True
         return not self._window.touched_since(revision, prefix or self.prefix)
@@ -204,7 +205,7 @@ class ResourceCache:
         if not self.ready:
             await self.wait_ready()
         prefix = prefix or self.prefix
-        snapshot = self._snapshot(prefix, matches) if initial else None
+        snapshot = self._snapshot(prefix) if initial else None
         position = self.revision if after is None else after
         watcher = Watcher(
             self, prefix, position, matches, bookmarks=bookmarks, deadline=deadline, initial=snapshot, limit=limit
@@ -358,11 +359,9 @@ class ResourceCache:
             return entry
         return pending.hint(revision) if pending.hint is not None else self.codec.entry(key, value, revision)
 
-    def _snapshot(self, prefix: str, matches: Matches | None) -> list[Entry]:
+    def _snapshot(self, prefix: str) -> list[Entry]:
         """What a streamed list begins with, last first, so that pages can be taken from the end."""
         entries = self._index.between(*self._range(prefix, None))
-        if matches is not None:
-            entries = [entry for entry in entries if matches(entry)]
         entries.reverse()
         return entries
 

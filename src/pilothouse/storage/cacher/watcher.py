@@ -6,15 +6,16 @@ audience offers changes into a bounded buffer. A live watcher whose buffer overf
 client costs the others nothing. The consumer calls `next_batch` until it gets an empty list, then looks at
 `overflowed` and `error` for the reason.
 
-A consumer that would do no more than pass live events on gives a *sink*. While it waits in `next_batch` its events are
-handed to the sink instead, by call; what the sink leaves, and the end, wake the consumer as ever:
+A consumer that would do no more than pass live events on gives a *listener*. While the consumer waits in `next_batch`,
+the listener is told that events are there, once, and takes them later; what it gives back, and the end, wake the
+consumer as ever:
 
-    AWAY --next_batch finds nothing--> WAITING --event--> DUE --the sink took all--> WAITING
-                                       WAITING --event, no sink--> AWAY, awake
-                                       DUE --the sink left some--> AWAY, awake; any --end--> AWAY, awake
+    AWAY --next_batch finds nothing--> WAITING --event--> DUE --the listener takes all--> WAITING
+                                       WAITING --event, no listener--> AWAY, awake
+                                       WAITING --the listener gives back--> AWAY, awake; any --end--> AWAY, awake
 
-So there is one order of events: the sink is never called while the consumer has some in hand. With a thousand watchers
-what an event costs is the memory it touches, so `offer` and `deliver` look at little else than the watcher itself.
+So there is one order of events: the listener gets none while the consumer has some in hand. With a thousand watchers
+what an event costs is the memory it touches, so `offer` and `take` look at little else than the watcher itself.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from typing import Final, Protocol
 
 from pilothouse.storage.backends.contract import StorageError
 from pilothouse.storage.cacher.changes import ADDED, Change, Matches, WatchEvent, bookmark
-from pilothouse.storage.cacher.delivering import Deliveries, Outgoing
 from pilothouse.storage.cacher.entries import Entry
 
 PAGE = 500
@@ -34,11 +34,11 @@ _WAITING: Final = 1
 _DUE: Final = 2
 
 
-class Sink(Protocol):
-    """Where live events go while their consumer waits."""
+class Listener(Protocol):
+    """Takes live events while their consumer waits."""
 
-    def take(self, events: list[WatchEvent]) -> Outgoing | None:
-        """Take events off the front of the list, as many as can leave at once, and say what to write."""
+    def ready(self) -> None:
+        """Events wait: `take` them soon, not within this call."""
 
 
 class WatchSource(Protocol):
@@ -53,10 +53,6 @@ class WatchSource(Protocol):
     def leave(self, watcher: Watcher) -> None:
         """Stop offering."""
 
-    @property
-    def deliveries(self) -> Deliveries:
-        """Where a watcher with a sink says that it is due."""
-
 
 class Watcher:
     """See the module's docstring. For one consumer."""
@@ -64,11 +60,10 @@ class Watcher:
     __slots__ = (
         "_ahead",
         "_buffer",
-        "_deliveries",
         "_initial",
         "_initial_end",
+        "_listener",
         "_live",
-        "_sink",
         "_source",
         "_state",
         "_waiter",
@@ -111,19 +106,24 @@ class Watcher:
         """No live event has come yet: the first ones may be of before the position, which may be in the future."""
         self._state = _AWAY
         self._waiter: asyncio.Future[None] | None = None
-        self._sink: Sink | None = None
-        self._deliveries: Deliveries | None = None
+        self._listener: Listener | None = None
 
-    def pass_to(self, sink: Sink) -> None:
-        """Hand live events to a sink while the consumer waits."""
-        self._sink = sink
-        self._deliveries = self._source.deliveries
+    @property
+    def has_long_start(self) -> bool:
+        """Whether there are more initial events than come at once."""
+        return self._initial is not None and len(self._initial) > PAGE
+
+    def listen(self, listener: Listener) -> None:
+        """Tell a listener of live events while the consumer waits."""
+        self._listener = listener
 
     async def next_batch(self) -> list[WatchEvent]:
         """Wait for events and return all there are; an empty list means that the watch has ended."""
         while self._buffer is None and not self.ended:
             if self._initial is not None:
                 self._take_initial()
+                if self._buffer is None:
+                    await asyncio.sleep(0)  # nothing matched: let others have their turn before the next page
             elif self._live:
                 await self._wait()
             else:
@@ -177,6 +177,19 @@ class Watcher:
             if self._state == _WAITING:
                 self._rouse()
 
+    def take(self) -> list[WatchEvent] | None:
+        """For the listener: all that waits; None when the consumer is up already."""
+        if self._state != _DUE:
+            return None
+        events, self._buffer = self._buffer, None
+        self._state = _WAITING
+        return events
+
+    def give_back(self, events: list[WatchEvent]) -> None:
+        """For the listener, in the same turn: leave to the consumer what could not be passed on."""
+        self._buffer = events
+        self._wake()
+
     def end(self, error: StorageError | None = None) -> None:
         """End the watch from the server's side; what is in the buffer can still be taken."""
         if not self.ended:
@@ -194,8 +207,10 @@ class Watcher:
         pending = self._initial or []
         page = pending[-PAGE:]
         del pending[-PAGE:]
+        matches = self.matches
         for entry in reversed(page):
-            self._keep(WatchEvent(ADDED, entry))
+            if matches is None or matches(entry):
+                self._keep(WatchEvent(ADDED, entry))
         if pending:
             return
         self._initial = None
@@ -223,28 +238,12 @@ class Watcher:
             self._state = _AWAY
             self._waiter = None
 
-    def deliver(self) -> Outgoing | None:
-        """Called when the watcher is due: give what waits to the sink, unless the consumer is up already."""
-        sink, buffer = self._sink, self._buffer
-        if self._state != _DUE or sink is None or buffer is None:
-            return None
-        try:
-            outgoing = sink.take(buffer)
-        except Exception:
-            outgoing = None  # the consumer will meet the failure itself
-        if buffer:
-            self._wake()
-        else:
-            self._buffer = None
-            self._state = _WAITING
-        return outgoing
-
     def _rouse(self) -> None:
-        if self._deliveries is None:
+        if self._listener is None:
             self._wake()
         else:
             self._state = _DUE
-            self._deliveries.add(self)
+            self._listener.ready()
 
     def _wake(self) -> None:
         self._state = _AWAY

@@ -14,8 +14,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from pilothouse.machinery.supervision import Supervisor
 from pilothouse.storage.backends.contract import (
     Backend,
+    Compacted,
     Conflict,
     Event,
     Feed,
@@ -37,10 +39,16 @@ _SLICE: Final = 20
 class EncryptedBackend:
     """Wraps a backend. ``transformers`` may be exchanged at any time."""
 
-    def __init__(self, inner: Backend, transformers: Transformers) -> None:
+    def __init__(self, inner: Backend, transformers: Transformers, supervisor: Supervisor | None = None) -> None:
         self._inner = inner
+        self.supervisor = supervisor or Supervisor("encryption")
         self.transformers = transformers
         self._receivers: set[_Receiver] = set()
+
+    @property
+    def is_open(self) -> bool:
+        """As the backend below."""
+        return self._inner.is_open
 
     async def open(self) -> None:
         await self._inner.open()
@@ -209,11 +217,15 @@ class _Receiver:
                 return
         self._aside.append((events, revision))
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._work_off())
+            self._task = self._backend.supervisor.spawn("waiting for keys", self._work_off(), self._give_up)
 
     def fail(self, error: StorageError) -> None:
         self._aside.clear()
         self._follower.fail(error)
+
+    def _give_up(self, error: BaseException) -> None:
+        """What was put aside is lost: let those above read everything anew."""
+        self.fail(Compacted(self.revision, self.revision))
 
     def close(self) -> None:
         self._aside.clear()

@@ -1,6 +1,6 @@
 """``--encryption-provider-config``: which resources are encrypted, by what, in which order.
 
-Reading is strict and every fault is named in the original's words; secrets are never part of a message.
+Reading is strict and every error is named in kube-apiserver's words; secrets are never part of a message.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ def parse_configuration(data: bytes) -> tuple[Rule, ...]:
     if unknown:
         raise ValueError(f"strict decoding error: {', '.join(f'unknown field {quote(field)}' for field in unknown)}")
     entries = without_nulls(document, _SHAPE).get("resources") or ()
-    faults = _faults(entries)
-    if faults:
-        raise ValueError(aggregate(str(fault) for fault in faults))
+    errs = _errors(entries)
+    if errs:
+        raise ValueError(aggregate(str(error) for error in errs))
     rules = tuple(
         Rule(tuple(parse_resource(name) for name in entry["resources"]), tuple(map(_provider, entry["providers"])))
         for entry in entries
@@ -154,40 +154,40 @@ def _show(group: str, resource: str) -> str:
     return f"{resource}.{group}" if group or resource == "*" else resource
 
 
-def _faults(entries: Sequence[Mapping[str, Any]]) -> list[FieldError]:
+def _errors(entries: Sequence[Mapping[str, Any]]) -> list[FieldError]:
     root = Path("resources")
     if not entries:
         return [required(root, f"at least one {root} is required")]
-    faults: list[FieldError] = []
+    errs: list[FieldError] = []
     names: set[str] = set()
     for number, entry in enumerate(entries):
         resources, providers = root.index(number).child("resources"), root.index(number).child("providers")
         listed = entry.get("resources") or []
         if not listed:
-            faults.append(required(resources, f"at least one {resources} is required"))
-        faults += _overlap_faults(listed, resources) + _name_faults(listed, resources)
+            errs.append(required(resources, f"at least one {resources} is required"))
+        errs += _overlap_errors(listed, resources) + _name_errors(listed, resources)
         if not entry.get("providers"):
-            faults.append(required(providers, f"at least one {providers} is required"))
+            errs.append(required(providers, f"at least one {providers} is required"))
         for position, provider in enumerate(entry.get("providers") or ()):
-            faults += _provider_faults(provider, providers.index(position), names)
-    return faults
+            errs += _provider_errors(provider, providers.index(position), names)
+    return errs
 
 
-def _overlap_faults(listed: Sequence[str], path: Path) -> list[FieldError]:
+def _overlap_errors(listed: Sequence[str], path: Path) -> list[FieldError]:
     parsed = [parse_resource(name) for name in listed]
-    faults: list[FieldError] = []
+    errs: list[FieldError] = []
     if len(set(parsed)) < len(parsed):
-        faults.append(invalid(path, list(listed), "the same resource cannot be specified multiple times"))
+        errs.append(invalid(path, list(listed), "the same resource cannot be specified multiple times"))
     different = set(parsed)
     groups = [group for group, _ in different]
     masked = ("*", "*") in different and len(different) > 1
     if masked or any(resource == "*" and groups.count(group) > 1 for group, resource in different):
-        faults.append(invalid(path, list(listed), _OVERLAP))
-    return faults
+        errs.append(invalid(path, list(listed), _OVERLAP))
+    return errs
 
 
-def _name_faults(listed: Sequence[str], path: Path) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _name_errors(listed: Sequence[str], path: Path) -> list[FieldError]:
+    errs: list[FieldError] = []
     for number, name in enumerate(listed):
         group, resource = parse_resource(name)
         if name != name.lower():
@@ -207,11 +207,11 @@ def _name_faults(listed: Sequence[str], path: Path) -> list[FieldError]:
             detail = "encrypting the same resource across groups is not supported"
         else:
             continue
-        faults.append(invalid(path.index(number), name, detail))
-    return faults
+        errs.append(invalid(path.index(number), name, detail))
+    return errs
 
 
-def _provider_faults(provider: Mapping[str, Any], path: Path, names: set[str]) -> list[FieldError]:
+def _provider_errors(provider: Mapping[str, Any], path: Path, names: set[str]) -> list[FieldError]:
     found = [name for name in PROVIDERS if name in provider and provider[name] is not None]
     if len(found) != 1:
         # Only the names are shown: there are keys in it.
@@ -223,7 +223,7 @@ def _provider_faults(provider: Mapping[str, Any], path: Path, names: set[str]) -
     if not isinstance(settings, dict):
         raise ValueError(f"{path.child(kind)} must be an object")
     if kind == "kms":
-        return _kms_faults(settings, path.child("kms"), names)
+        return _kms_errors(settings, path.child("kms"), names)
     sizes = _SECRETBOX_SIZES if kind == "secretbox" else _AES_SIZES
     keys = settings.get("keys") or []
     where = path.child(kind, "keys")
@@ -231,57 +231,57 @@ def _provider_faults(provider: Mapping[str, Any], path: Path, names: set[str]) -
         raise ValueError(f"{where} must be a list of objects")
     if not keys:
         return [required(where, "at least one keys is required")]
-    return [fault for number, key in enumerate(keys) for fault in _key_faults(key, where.index(number), sizes)]
+    return [error for number, key in enumerate(keys) for error in _key_errors(key, where.index(number), sizes)]
 
 
-def _key_faults(key: Mapping[str, Any], path: Path, sizes: Sequence[int]) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _key_errors(key: Mapping[str, Any], path: Path, sizes: Sequence[int]) -> list[FieldError]:
+    errs: list[FieldError] = []
     name, secret = key.get("name"), key.get("secret")
     if not isinstance(name, str) or not name:
-        faults.append(required(path.child("name"), "name is a mandatory field for a key"))
+        errs.append(required(path.child("name"), "name is a mandatory field for a key"))
     if not isinstance(secret, str) or not secret:
-        return [*faults, required(path.child("secret"), "secret is a mandatory field for a key")]
+        return [*errs, required(path.child("secret"), "secret is a mandatory field for a key")]
     try:
         size = len(base64.b64decode(secret, validate=True))
     except (binascii.Error, ValueError):
-        return [*faults, invalid(path.child("secret"), "REDACTED", "secrets must be base64 encoded")]
+        return [*errs, invalid(path.child("secret"), "REDACTED", "secrets must be base64 encoded")]
     if size not in sizes:
         wanted = " ".join(str(each) for each in sizes)
         detail = f"secret is not of the expected length, got {size}, expected one of [{wanted}]"
-        faults.append(invalid(path.child("secret"), "REDACTED", detail))
-    return faults
+        errs.append(invalid(path.child("secret"), "REDACTED", detail))
+    return errs
 
 
-def _kms_faults(settings: Mapping[str, Any], path: Path, names: set[str]) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _kms_errors(settings: Mapping[str, Any], path: Path, names: set[str]) -> list[FieldError]:
+    errs: list[FieldError] = []
     name, version = str(settings.get("name") or ""), settings.get("apiVersion") or "v1"
     if not name:
-        faults.append(required(path.child("name"), "name is a mandatory field for a provider"))
+        errs.append(required(path.child("name"), "name is a mandatory field for a provider"))
     if version != "v1" and ":" in name:
         detail = f"invalid KMS provider name {name}, must not contain ':'"
-        faults.append(invalid(path.child("name"), name, detail))
+        errs.append(invalid(path.child("name"), name, detail))
     if version != "v1" and name in names:
         detail = f"duplicate KMS provider name {name}, names must be unique"
-        faults.append(invalid(path.child("name"), name, detail))
+        errs.append(invalid(path.child("name"), name, detail))
     names.add(name)
     try:
         if parse_duration(str(settings.get("timeout") or "3s")) <= 0:
-            faults.append(invalid(path.child("timeout"), settings["timeout"], "timeout should be a positive value"))
+            errs.append(invalid(path.child("timeout"), settings["timeout"], "timeout should be a positive value"))
     except TimeError as error:
-        faults.append(invalid(path.child("timeout"), settings.get("timeout"), str(error)))
+        errs.append(invalid(path.child("timeout"), settings.get("timeout"), str(error)))
     endpoint = str(settings.get("endpoint") or "")
     if not endpoint:
-        faults.append(invalid(path.child("endpoint"), "", "endpoint is a mandatory field for a kms"))
+        errs.append(invalid(path.child("endpoint"), "", "endpoint is a mandatory field for a kms"))
     elif urlsplit(endpoint).scheme != "unix":
         detail = f'unsupported scheme "{urlsplit(endpoint).scheme}" for KMS provider, only unix is supported'
-        faults.append(invalid(path.child("endpoint"), endpoint, detail))
+        errs.append(invalid(path.child("endpoint"), endpoint, detail))
     size = settings.get("cachesize")
     if version != "v1" and size is not None:
-        faults.append(invalid(path.child("cachesize"), size, "cachesize is not supported in v2"))
+        errs.append(invalid(path.child("cachesize"), size, "cachesize is not supported in v2"))
     elif size == 0:
         detail = "cachesize should be a positive value, or negative to disable"
-        faults.append(invalid(path.child("cachesize"), size, detail))
+        errs.append(invalid(path.child("cachesize"), size, detail))
     if version not in ("v1", "v2"):
         detail = "unsupported apiVersion apiVersion for KMS provider, only v1 and v2 are supported"
-        faults.append(invalid(path.child("apiVersion"), version, detail))
-    return faults
+        errs.append(invalid(path.child("apiVersion"), version, detail))
+    return errs

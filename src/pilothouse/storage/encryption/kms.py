@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
 from pilothouse.machinery.protobuf import plain_messages as messages
+from pilothouse.machinery.single_flight import SingleFlight
 from pilothouse.storage.encryption.aes import AESGCM, DerivedAESGCM
 from pilothouse.storage.encryption.metrics import EncryptionMetrics
 from pilothouse.storage.encryption.transforming import KeyMissing, Transformer, TransformFailed
@@ -84,7 +85,7 @@ class Envelope:
         self._service, self._clock = service, clock
         self._state: _State | None = None
         self._seeds: dict[bytes, Transformer] = {}
-        self._fetching: dict[bytes, asyncio.Future[None]] = {}
+        self._fetching: SingleFlight[bytes, None] = SingleFlight("key of a key management service")
         self._version = ""
         self.error = "the key management service has not been asked yet"
 
@@ -158,12 +159,7 @@ class Envelope:
 
     async def _fetch(self, fingerprint: bytes, kind: int, encrypted: Encrypted) -> None:
         """Have a seed decrypted; many who need the same one share the call."""
-        pending = self._fetching.get(fingerprint)
-        if pending is None:
-            pending = asyncio.ensure_future(self._decrypt(fingerprint, kind, encrypted))
-            self._fetching[fingerprint] = pending
-            pending.add_done_callback(lambda _: self._fetching.pop(fingerprint, None))
-        await asyncio.shield(pending)
+        await self._fetching.get(fingerprint, lambda: self._decrypt(fingerprint, kind, encrypted))
 
     async def _decrypt(self, fingerprint: bytes, kind: int, encrypted: Encrypted) -> None:
         try:
@@ -189,6 +185,7 @@ class Envelope:
 
     async def close(self) -> None:
         """End the connection."""
+        await self._fetching.close()
         await self._service.close()
 
 

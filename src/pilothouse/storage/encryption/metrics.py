@@ -119,9 +119,9 @@ class ServiceMetrics:
         """A service named its key."""
         self._named.labelled(provider, self._hash(key_id), self._server).value = time.time()
 
-    def misnamed(self, provider: str, fault: str) -> None:
+    def misnamed(self, provider: str, error: str) -> None:
         """A service named a key by an id that cannot be used."""
-        self._invalid.labelled(provider, fault).value += 1
+        self._invalid.labelled(provider, error).value += 1
 
     def remember(self, provider: str, seeds: int) -> None:
         """So many seeds are known now."""

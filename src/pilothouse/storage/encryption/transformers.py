@@ -14,7 +14,7 @@ from pilothouse.storage.encryption.aes import AESCBC, AESGCM
 from pilothouse.storage.encryption.configuration import KMS, GroupAndResource, Provider, Rule
 from pilothouse.storage.encryption.kms import Envelope
 from pilothouse.storage.encryption.metrics import EncryptionMetrics
-from pilothouse.storage.encryption.secretbox import Secretbox
+from pilothouse.storage.encryption.secretbox import make_secretbox
 from pilothouse.storage.encryption.transforming import Identity, Prefixed, Transformer
 
 MakeEnvelope = Callable[[KMS], Envelope]
@@ -79,7 +79,7 @@ class Transformers:
             case "identity":
                 return b"", Identity()
             case "secretbox":
-                make: Callable[[bytes], Transformer] = Secretbox
+                make: Callable[[bytes], Transformer] = make_secretbox
                 unknown = _NO_SECRETBOX_KEY
             case "aescbc":
                 make, unknown = AESCBC, _NO_AES_KEY

@@ -86,28 +86,28 @@ class Prefixed:
         started, code = time.perf_counter(), "OK"
         try:
             return prefix + transformer.to_storage(data, context)
-        except TransformFailed as fault:
-            code = fault.code
+        except TransformFailed as error:
+            code = error.code
             raise
         finally:
             self._note_sealed(prefix.decode(), time.perf_counter() - started, code)
 
     def from_storage(self, data: bytes, context: bytes) -> tuple[bytes, bool]:
         """What the first that can read it makes of it."""
-        faults: list[str] = []
+        errs: list[str] = []
         for position, (prefix, transformer) in enumerate(self._transformers):
             if not data.startswith(prefix):
                 continue
             started = time.perf_counter()
             try:
                 found, stale = transformer.from_storage(data[len(prefix) :], context)
-            except TransformFailed as fault:
-                self._note_opened(prefix.decode(), time.perf_counter() - started, fault.code)
+            except TransformFailed as error:
+                self._note_opened(prefix.decode(), time.perf_counter() - started, error.code)
                 if prefix:
-                    faults.append(str(fault))
+                    errs.append(str(error))
                 continue
             self._note_opened(prefix.decode(), time.perf_counter() - started, "OK")
             return found, stale or position > 0
-        if faults:
-            raise TransformFailed(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+        if errs:
+            raise TransformFailed(errs[0] if len(errs) == 1 else f"[{', '.join(errs)}]")
         raise TransformFailed(self._unknown)

@@ -4,6 +4,7 @@ import tracemalloc
 import orjson
 import pytest
 
+from pilothouse.machinery.supervision import RestartPolicy, Supervisor
 from pilothouse.storage.backends.contract import Compacted, Event, FutureRevision, KeyValue, Page, Unavailable
 from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.storage.cacher import Cacher
@@ -277,3 +278,21 @@ def test_an_entry_costs_little_beyond_its_bytes():
     finally:
         tracemalloc.stop()
     assert used / 2000 - 600 < 400
+
+
+async def test_a_clock_that_is_killed_ticks_on():
+    supervisor = Supervisor("test", policy=RestartPolicy(first_seconds=0.001))
+    cacher = Cacher(RemoteBackend(), tick_seconds=0.001, supervisor=supervisor)
+    ticked = asyncio.Event()
+    cacher.tick = ticked.set
+    await cacher.open()
+    await ticked.wait()
+    for task in asyncio.all_tasks():
+        if task.get_name() == "clock of the watch caches":
+            task.cancel()
+    await asyncio.sleep(0)
+    ticked.clear()
+    async with asyncio.timeout(30):
+        await ticked.wait()
+    await cacher.close()
+    await supervisor.close()

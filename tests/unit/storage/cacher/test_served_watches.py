@@ -25,7 +25,8 @@ async def test_only_served_watches_end(tmp_path: Path) -> None:
     await cacher.open()
     pods = cacher.resource(PODS, Codec())
     client, own = await pods.watch(served=True), await pods.watch()
-    cacher.end_served_watches()
+    for watcher in cacher.stop_serving_watches():
+        watcher.end()
     assert await client.next_batch() == []
     assert client.error is None
     late = await pods.watch(served=True, initial=True)
@@ -45,7 +46,8 @@ async def test_what_is_already_there_is_still_delivered(tmp_path: Path) -> None:
     pods = cacher.resource(PODS, Codec())
     client = await pods.watch(served=True)
     await pods.create(f"{PODS}a/x", b"{}")
-    cacher.end_served_watches()
+    for watcher in cacher.stop_serving_watches():
+        watcher.end()
     assert len(await client.next_batch()) == 1
     assert await client.next_batch() == []
     await cacher.close()

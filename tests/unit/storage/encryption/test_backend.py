@@ -141,7 +141,7 @@ class Remote:
 
     def __init__(self):
         self.fetched = 0
-        self.fault = ""
+        self.error = ""
 
     def to_storage(self, data, context):
         return b"remote:" + data
@@ -152,8 +152,8 @@ class Remote:
         return data.removeprefix(b"remote:"), False
 
     async def fetch(self):
-        if self.fault:
-            raise TransformFailed(self.fault)
+        if self.error:
+            raise TransformFailed(self.error)
         self.fetched += 1
 
 
@@ -183,7 +183,7 @@ async def test_the_feed_keeps_its_order_while_a_key_is_fetched(inner):
 
 async def test_a_key_that_cannot_be_fetched_fails_the_read_and_not_the_feed(inner, caplog):
     remote = Remote()
-    remote.fault = "the service is down"
+    remote.error = "the service is down"
     backend = EncryptedBackend(inner, Everything(remote))
     followed = Followed()
     feed = backend.follow(followed)

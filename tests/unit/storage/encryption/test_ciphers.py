@@ -1,15 +1,16 @@
 import os
+import sys
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilothouse.storage.encryption.aes import AESCBC, AESGCM, DerivedAESGCM
-from pilothouse.storage.encryption.secretbox import Secretbox, derive_key, key_stream
+from pilothouse.storage.encryption.secretbox import Secretbox, SodiumSecretbox, derive_key, key_stream, make_secretbox
 from pilothouse.storage.encryption.transforming import Identity, Prefixed, TransformFailed
 
 KEY = bytes(range(32))
-ALL = [AESCBC(KEY), AESGCM(KEY), DerivedAESGCM(KEY), Secretbox(KEY)]
+ALL = [AESCBC(KEY), AESGCM(KEY), DerivedAESGCM(KEY), Secretbox(KEY), make_secretbox(KEY)]
 AUTHENTICATED = ALL[1:]
 
 
@@ -51,15 +52,15 @@ def test_nonsense_is_refused(transformer, data):
 
 
 @pytest.mark.parametrize(
-    ("data", "fault"),
+    ("data", "error"),
     [
         (b"", "shorter than the required size"),
         (bytes(17), "not a multiple of the block size"),
         (bytes(16), r"invalid PKCS7 data \(empty or not padded\)"),
     ],
 )
-def test_cbc_faults(data, fault):
-    with pytest.raises(TransformFailed, match=fault):
+def test_cbc_errors(data, error):
+    with pytest.raises(TransformFailed, match=error):
         AESCBC(KEY).from_storage(data, b"")
 
 
@@ -94,14 +95,14 @@ def test_a_chain_writes_with_the_first_and_reads_with_all():
 
 
 @pytest.mark.parametrize(
-    ("data", "fault"),
+    ("data", "error"),
     [
         (b"a:short", "the stored data was shorter than the required size"),
         (b"b:" + bytes(30), "cipher: message authentication failed"),
         (b"k8s:enc:aescbc:v1:x:", "unknown"),
     ],
 )
-def test_what_no_link_of_a_chain_can_read(data, fault):
+def test_what_no_link_of_a_chain_can_read(data, error):
     chain = Prefixed([(b"a:", AESGCM(KEY)), (b"b:", AESGCM(KEY)), (b"", Identity())], "unknown")
     expected = "no opinion"
     try:
@@ -109,4 +110,17 @@ def test_what_no_link_of_a_chain_can_read(data, fault):
     except TransformFailed as failure:
         expected = str(failure)
     # Whatever does not look encrypted is plain to the last link.
-    assert expected == (fault if data.startswith(b"k8s:enc:") else data)
+    assert expected == (error if data.startswith(b"k8s:enc:") else data)
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 5000])
+def test_both_secretboxes_open_what_the_other_sealed(size):
+    ours, sodium, data = Secretbox(KEY), make_secretbox(KEY), bytes(range(256)) * 20
+    assert isinstance(sodium, SodiumSecretbox)
+    assert sodium.from_storage(ours.to_storage(data[:size], b""), b"") == (data[:size], False)
+    assert ours.from_storage(sodium.to_storage(data[:size], b""), b"") == (data[:size], False)
+
+
+def test_without_the_library_our_own_is_used(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nacl", None)
+    assert isinstance(make_secretbox(KEY), Secretbox)

@@ -37,7 +37,7 @@ def test_a_whole_configuration():
 
 
 @pytest.mark.parametrize(
-    ("resources", "provider", "fault"),
+    ("resources", "provider", "error"),
     [
         ([], AES, "resources[0].resources: Required value: at least one resources[0].resources is required"),
         (["*"], AES, "use '*.' to encrypt all the resources from core API group or *.* to encrypt all resources"),
@@ -73,10 +73,10 @@ def test_a_whole_configuration():
         (["secrets"], {"rot13": {}}, 'unknown field "resources[0].providers[0].rot13"'),
     ],
 )
-def test_faults(resources, provider, fault):
+def test_errors(resources, provider, error):
     with pytest.raises(ValueError) as caught:
         parse_configuration(document((resources, [provider])))
-    assert fault in str(caught.value)
+    assert error in str(caught.value)
     assert SECRET not in str(caught.value)
 
 

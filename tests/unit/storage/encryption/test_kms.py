@@ -69,7 +69,7 @@ async def test_another_server_asks_for_the_seed_once():
 
 
 @pytest.mark.parametrize(
-    ("change", "fault"),
+    ("change", "error"),
     [
         ({"health": "sick"}, "got unexpected healthz status: sick"),
         ({"version": "v3"}, "expected KMSv2 API version v2, got v3"),
@@ -77,12 +77,12 @@ async def test_another_server_asks_for_the_seed_once():
         ({"key_id": "x" * 2000}, "which exceeds the max size of 1024"),
     ],
 )
-async def test_an_unhealthy_service(change, fault):
+async def test_an_unhealthy_service(change, error):
     service = Service()
     envelope = Envelope("kms", service)
     vars(service).update(change)
     await envelope.refresh()
-    assert fault in envelope.error
+    assert error in envelope.error
     with pytest.raises(TransformFailed):
         envelope.to_storage(b"value", b"key")
 

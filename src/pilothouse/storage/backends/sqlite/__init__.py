@@ -1,6 +1,7 @@
 """The embedded store: one SQLite file, durable, shared safely by several processes on one machine."""
 
 from pilothouse.storage.backends.sqlite.backend import SQLiteBackend
+from pilothouse.storage.backends.sqlite.damage import Repaired, Report, examine, repair, snapshot
 from pilothouse.storage.backends.sqlite.retention import Retention
 
-__all__ = ["Retention", "SQLiteBackend"]
+__all__ = ["Repaired", "Report", "Retention", "SQLiteBackend", "examine", "repair", "snapshot"]

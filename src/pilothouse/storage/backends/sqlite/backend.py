@@ -6,11 +6,12 @@ import asyncio
 import logging
 import sqlite3
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
+from pilothouse.machinery.supervision import Supervised, Supervisor
+from pilothouse.machinery.workers import aside
 from pilothouse.storage.backends.contract import (
     Event,
     Follower,
@@ -21,12 +22,14 @@ from pilothouse.storage.backends.contract import (
     Unavailable,
 )
 from pilothouse.storage.backends.sqlite import compaction
+from pilothouse.storage.backends.sqlite.clock import StoreClock
+from pilothouse.storage.backends.sqlite.damage import ADVICE, examine
 from pilothouse.storage.backends.sqlite.readers import Readers
 from pilothouse.storage.backends.sqlite.reading import count_keys, read_history, read_key, read_page
 from pilothouse.storage.backends.sqlite.retention import Retention, RetentionClock
 from pilothouse.storage.backends.sqlite.schema import compacted_revision
 from pilothouse.storage.backends.sqlite.writer import Outcome, Task, Writer
-from pilothouse.storage.backends.sqlite.writing import MAX_BATCH, Write
+from pilothouse.storage.backends.sqlite.writing import MAX_BATCH, QueuedWrite
 from pilothouse.storage.backends.watching import watch_log
 
 # How long a thread waits for the interpreter's lock before it demands it. A busy event loop releases the lock for an
@@ -57,16 +60,28 @@ class SQLiteBackend:
         upkeep_seconds: float = 1.0,
         poll_seconds: float = 0.05,
         readers: int = 2,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
+        examine_after: float = 0.0,
+        supervisor: Supervisor | None = None,
     ) -> None:
-        self._path, self._clock = path, clock
+        """``examine_after`` so many seconds the file is looked through in the background; never for 0."""
+        self._supervisor = supervisor or Supervisor("store")
+        self._path, self._clock, self._examine_after = path, StoreClock(clock), examine_after
         self._upkeep_seconds, self._poll_seconds, self._reader_count = upkeep_seconds, poll_seconds, readers
         self._retention = RetentionClock(retention)
         self._feeds: list[_LiveFeed] = []
         self._revision = 0
         self._writer: Writer | None = None
         self._readers: Readers | None = None
-        self._upkeep: asyncio.Task[None] | None = None
+        self._upkeep: Supervised | None = None
+        self._seen_revision = 0
+
+    @property
+    def error(self) -> str:
+        """Why the store cannot be used just now; empty if it can."""
+        if self._writer is None:
+            return "the store is not open"
+        return "the disk that keeps the objects is full" if self._writer.is_full else ""
 
     @property
     def is_open(self) -> bool:
@@ -81,7 +96,7 @@ class SQLiteBackend:
         self._writer = writer
         self._readers = Readers(self._path, loop, self._reader_count)
         if self._upkeep_seconds > 0:
-            self._upkeep = loop.create_task(self._keep_up())
+            self._upkeep = self._supervisor.run("upkeep of the store", self._keep_up)
 
     async def close(self) -> None:
         writer, readers, upkeep = self._writer, self._readers, self._upkeep
@@ -89,9 +104,7 @@ class SQLiteBackend:
             return
         self._writer = self._readers = self._upkeep = None
         if upkeep is not None:
-            upkeep.cancel()
-            with suppress(asyncio.CancelledError):
-                await upkeep
+            await upkeep.stop()
         await readers.stop()
         await writer.stop()
         for feed in self._feeds:
@@ -99,15 +112,15 @@ class SQLiteBackend:
         self._feeds.clear()
 
     async def create(self, key: str, value: bytes, ttl_seconds: int | None = None, origin: object = None) -> int:
-        return await self._write(Write(key, value, 0, ttl_seconds, origin))
+        return await self._write(QueuedWrite(key, value, 0, ttl_seconds, origin))
 
     async def update(
         self, key: str, value: bytes, expected: int, ttl_seconds: int | None = None, origin: object = None
     ) -> int:
-        return await self._write(Write(key, value, expected or -1, ttl_seconds, origin))
+        return await self._write(QueuedWrite(key, value, expected or -1, ttl_seconds, origin))
 
     async def delete(self, key: str, expected: int, origin: object = None) -> int:
-        return await self._write(Write(key, None, expected or -1, None, origin))
+        return await self._write(QueuedWrite(key, None, expected or -1, None, origin))
 
     async def get(self, key: str, revision: int = 0) -> KeyValue | None:
         return await self._read(lambda connection: read_key(connection, key, revision))
@@ -157,20 +170,45 @@ class SQLiteBackend:
         """One round of upkeep: expire keys whose time is over, notice other processes, forget old history."""
         while await self._perform(self._require_writer().expire) == MAX_BATCH:
             pass
+        writer = self._require_writer()
+        if writer.is_full:
+            await self._perform(writer.probe)
         revision = await self.current_revision()
+        if self._clock.is_due and revision != self._seen_revision:
+            await self._perform(self._clock.remember)
+            self._seen_revision = revision
         target = self._retention.due(self._clock(), revision)
         if target > await self.compacted_revision():
             await self.compact(target)
 
     async def _keep_up(self) -> None:
+        examined = self._examine_after <= 0
+        started = self._clock()
         while True:
+            if not examined and self._clock() - started >= self._examine_after:
+                examined = True
+                await aside(self._examine)
             await asyncio.sleep(self._upkeep_seconds)
             try:
                 await self.maintain()
             except StorageError as error:
                 logger.warning("upkeep of %s failed and will be tried again: %s", self._path, error)
 
-    async def _write(self, write: Write) -> int:
+    def _examine(self) -> None:
+        """Look through the whole file, and say what is wrong with it."""
+        try:
+            report = examine(self._path)
+        except StorageError as error:
+            logger.warning("%s could not be examined: %s", self._path, error)
+            return
+        if report.is_sound:
+            return
+        for key in report.unreadable:
+            logger.error("%s in %s cannot be read; %s", key, self._path, ADVICE)
+        for finding in report.findings:
+            logger.error("%s is damaged: %s; %s", self._path, finding, ADVICE)
+
+    async def _write(self, write: QueuedWrite) -> int:
         if not write.key.isascii():
             try:
                 write.key.encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from pilothouse.storage.backends.contract import StorageError, Unavailable
 from pilothouse.storage.backends.sqlite.schema import connect_reader
 from pilothouse.storage.backends.sqlite.threads import join, reject, resolve
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 _Job = tuple[Callable[[sqlite3.Connection], Any], "asyncio.Future[Any]"]
 
@@ -66,7 +68,8 @@ class Readers:
             except StorageError as error:
                 self._post(reject, future, error)
             except Exception as error:
-                self._post(reject, future, Unavailable(f"cannot read {self._path}: {error}"))
+                logger.error("%s cannot be read: %s", self._path, error)
+                self._post(reject, future, Unavailable(f"the store cannot be read: {error}"))
             # An idle thread must not keep a big answer alive.
             del job, read, future
         if connection is not None:

@@ -4,13 +4,16 @@ snapshot.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pilothouse.storage.backends.contract import Compacted, Event, FutureRevision, History, KeyValue, Page
+from pilothouse.storage.backends.sqlite.damage import ADVICE
 from pilothouse.storage.backends.sqlite.schema import compacted_revision, current_revision
 
+logger = logging.getLogger(__name__)
 _GET = """
 SELECT key, value, revision, created, deleted FROM log
 WHERE key = ? AND revision <= ? ORDER BY revision DESC LIMIT 1
@@ -27,6 +30,7 @@ WHERE key >= ? AND key < ? AND revision <= ? AND NOT deleted AND NOT EXISTS (
     WHERE n.key = l.key AND n.revision > l.revision AND n.revision <= ?
 ) ORDER BY key LIMIT ?
 """
+_LIST_REVISIONS = _LIST.replace("key, value, revision, created", "key, revision", 1)
 _NEWEST = """
 SELECT key, MAX(revision) AS revision, deleted FROM log INDEXED BY log_by_key
 WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key
@@ -71,13 +75,30 @@ def read_page(
 ) -> Page:
     first, end = max(prefix, start or ""), prefix_end(prefix)
     with _snapshot(connection, revision) as at:
-        rows = connection.execute(_LIST, (first, end, at, at, limit + 1 if limit else -1)).fetchall()
-        items = [KeyValue(*row) for row in rows]
+        items = _read_items(connection, (first, end, at, at, limit + 1 if limit else -1))
         if not limit or len(items) <= limit:
             return Page(items, at, False, 0)
         following = items.pop().key
         remaining = connection.execute(_COUNT, (following, end, at)).fetchone()[0] if counted else -1
     return Page(items, at, True, remaining)
+
+
+def _read_items(connection: sqlite3.Connection, question: tuple[object, ...]) -> list[KeyValue]:
+    """The rows of a listing. Where some cannot be read all others are, one by one; what is left out is said."""
+    try:
+        return [KeyValue(*row) for row in connection.execute(_LIST, question).fetchall()]
+    except sqlite3.DatabaseError:
+        found = connection.execute(_LIST_REVISIONS, question).fetchall()
+    items: list[KeyValue] = []
+    for key, revision in found:
+        try:
+            row = connection.execute(_AT, (revision,)).fetchone()
+        except sqlite3.DatabaseError as error:
+            logger.error("%s cannot be read at revision %d and is left out: %s; %s", key, revision, error, ADVICE)
+            continue
+        if row is not None:
+            items.append(KeyValue(*row))
+    return items
 
 
 def count_keys(connection: sqlite3.Connection, prefix: str) -> int:

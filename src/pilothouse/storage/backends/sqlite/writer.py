@@ -11,6 +11,8 @@ lives on.
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
 import os
 import sqlite3
 import threading
@@ -20,8 +22,10 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from pilothouse.storage.backends.contract import Event, StorageError, Unavailable, UnusableStore
+from pilothouse.storage.backends.contract import Event, Full, StorageError, Unavailable, UnusableStore
 from pilothouse.storage.backends.sqlite.beacon import Beacon
+from pilothouse.storage.backends.sqlite.clock import StoreClock
+from pilothouse.storage.backends.sqlite.damage import ADVICE, look
 from pilothouse.storage.backends.sqlite.reading import read_events, read_heads
 from pilothouse.storage.backends.sqlite.schema import connect_writer, current_revision
 from pilothouse.storage.backends.sqlite.threads import join, reject, resolve
@@ -29,18 +33,27 @@ from pilothouse.storage.backends.sqlite.writing import (
     MAX_BATCH,
     Heads,
     Plan,
-    Write,
+    QueuedWrite,
     append,
     plan_writes,
     settle_heads,
 )
 
+logger = logging.getLogger(__name__)
 # A long turn hands over in parts, so that committing one part overlaps with making the next.
 _MAX_GATHERED = 32
+_ENOUGH_ROOM = 16 << 20
 _EXPIRED = """
 SELECT key, revision FROM log AS l WHERE expires <= ?
 AND NOT EXISTS (SELECT 1 FROM log AS n WHERE n.key = l.key AND n.revision > l.revision) ORDER BY expires LIMIT ?
 """
+
+
+def is_full(error: Exception) -> bool:
+    """Whether something failed for want of room on the disk."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
 
 
 @dataclass(slots=True)
@@ -68,12 +81,12 @@ class Writer:
         path: str,
         loop: asyncio.AbstractEventLoop,
         deliver: Callable[[Outcome], None],
-        clock: Callable[[], float],
+        clock: StoreClock,
         poll_seconds: float,
     ) -> None:
         self._path, self._loop, self._deliver, self._clock, self._poll = path, loop, deliver, clock, poll_seconds
-        self._queue: SimpleQueue[list[Write] | Task | None] = SimpleQueue()
-        self._gathered: list[Write] = []
+        self._queue: SimpleQueue[list[QueuedWrite] | Task | None] = SimpleQueue()
+        self._gathered: list[QueuedWrite] = []
         self._thread = threading.Thread(target=self._run, name="pilothouse-sqlite-writer", daemon=True)
         self._ready: asyncio.Future[int] = loop.create_future()
         self._stopped: asyncio.Future[None] = loop.create_future()
@@ -81,6 +94,8 @@ class Writer:
         self._beacon: Beacon | None = None
         self._heads: Heads = {}
         self._seen = 0
+        self.is_full = False
+        """Whether a write failed for want of room, and none has been found since."""
 
     async def start(self) -> int:
         """Open the database; returns its revision. Raises UnusableStore, Unavailable."""
@@ -98,7 +113,7 @@ class Writer:
         await self._stopped
         await join(self._thread)
 
-    def write(self, write: Write) -> None:
+    def write(self, write: QueuedWrite) -> None:
         """Commit this soon, with the other writes of this turn of the loop; its result tells when."""
         gathered = self._gathered
         if not gathered:
@@ -139,9 +154,15 @@ class Writer:
         """Delete keys whose time is over; returns how many."""
         rows = connection.execute(_EXPIRED, (self._clock(), MAX_BATCH)).fetchall()
         if rows:
-            plan = self._transact([Write(key, None, revision) for key, revision in rows])
+            plan = self._transact([QueuedWrite(key, None, revision) for key, revision in rows])
             self._post(self._deliver, Outcome(plan.revision, plan.events, []))
         return len(rows)
+
+    def probe(self, connection: sqlite3.Connection) -> None:
+        """Find out whether there is room again, by writing what changes nothing."""
+        connection.execute("UPDATE bounds SET revision = revision WHERE name = 'swept'")
+        disk = os.statvfs(self._path)
+        self.is_full = disk.f_bavail * disk.f_frsize < _ENOUGH_ROOM
 
     def _run(self) -> None:
         try:
@@ -167,6 +188,9 @@ class Writer:
                 with beacon.joining():
                     self._connection = connect_writer(self._path)
                 undoing.callback(self._connection.close)
+                if findings := look(self._connection):
+                    raise UnusableStore(f"{self._path} is damaged: {findings[0]}; {ADVICE}")
+                self._clock.recall(self._connection)
                 self._connection.execute("BEGIN")
                 self._seen = current_revision(self._connection)
                 self._heads = read_heads(self._connection)
@@ -174,7 +198,7 @@ class Writer:
             except sqlite3.OperationalError as error:
                 raise Unavailable(f"cannot open {self._path}: {error}") from error
             except sqlite3.DatabaseError as error:
-                raise UnusableStore(f"{self._path} is not a usable database: {error}") from error
+                raise UnusableStore(f"{self._path} is not a usable database: {error}; {ADVICE}") from error
             except OSError as error:
                 raise UnusableStore(f"cannot open {self._path}: {error.strerror}") from error
             undoing.pop_all()
@@ -187,7 +211,7 @@ class Writer:
         except Empty:
             self._look_around()
             return True
-        writes: list[Write] = []
+        writes: list[QueuedWrite] = []
         while isinstance(item, list):
             writes += item
             if len(writes) > MAX_BATCH - _MAX_GATHERED:
@@ -207,18 +231,18 @@ class Writer:
             with suppress(sqlite3.Error):
                 self.synchronise(self._connection)
 
-    def _commit(self, writes: list[Write]) -> None:
+    def _commit(self, writes: list[QueuedWrite]) -> None:
         try:
             plan = self._transact(writes)
         except Exception as error:
             self._abandon()
-            problem = Unavailable(f"cannot write to {self._path}: {error}")
+            problem = self._problem("written to", error)
             outcome = Outcome(self._seen, [], [(write.result, problem) for write in writes if write.result is not None])
         else:
             outcome = Outcome(plan.revision, plan.events, plan.results)
         self._post(self._deliver, outcome)
 
-    def _transact(self, writes: list[Write]) -> Plan:
+    def _transact(self, writes: list[QueuedWrite]) -> Plan:
         plan = plan_writes(self._connection, writes, self._heads, self._seen, self._clock())
         # Refusals need the same certainty as rows: that nobody else has written since the heads were known.
         valid = append(self._connection, plan) if plan.rows else current_revision(self._connection) == plan.base
@@ -229,7 +253,7 @@ class Writer:
         self._require_beacon().show(plan.revision)
         return plan
 
-    def _transact_exclusively(self, writes: list[Write]) -> Plan:
+    def _transact_exclusively(self, writes: list[QueuedWrite]) -> Plan:
         """The slow way, after another process has written: catch up and decide under SQLite's write lock."""
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
@@ -252,9 +276,17 @@ class Writer:
             self._post(reject, task.result, error)
         except Exception as error:
             self._abandon()
-            self._post(reject, task.result, Unavailable(f"cannot use {self._path}: {error}"))
+            self._post(reject, task.result, self._problem("used", error))
         else:
             self._post(resolve, task.result, result)
+
+    def _problem(self, what: str, error: Exception) -> Unavailable:
+        """What clients are told of a failure: not where the file is."""
+        if is_full(error):
+            self.is_full = True
+            return Full("the disk that keeps the objects is full: nothing was written")
+        logger.error("%s cannot be %s: %s", self._path, what, error)
+        return Unavailable(f"the store cannot be {what}: {error}")
 
     def _post(self, function: Callable[..., None], *arguments: Any) -> None:
         # Without a loop there is nobody left who could want to know.

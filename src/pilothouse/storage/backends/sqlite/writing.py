@@ -43,7 +43,7 @@ _INSERTS = {size: _insert(size) for size in _SIZES}
 
 
 @dataclass(slots=True, eq=False)
-class Write:
+class QueuedWrite:
     """A create (`expected` 0), an update, or a delete (`value` None) on its way to the writer's thread."""
 
     key: str
@@ -66,7 +66,9 @@ class Plan:
     results: list[tuple[asyncio.Future[int], int | StorageError]] = field(default_factory=list)
 
 
-def plan_writes(connection: sqlite3.Connection, writes: Sequence[Write], heads: Heads, base: int, now: float) -> Plan:
+def plan_writes(
+    connection: sqlite3.Connection, writes: Sequence[QueuedWrite], heads: Heads, base: int, now: float
+) -> Plan:
     """Decide write by write, against the heads and the writes before it; a refusal costs the others nothing."""
     plan = Plan(base, base)
     created: dict[str, int] = {}
@@ -101,7 +103,9 @@ def settle_heads(heads: Heads, plan: Plan) -> None:
             heads[key] = revision
 
 
-def _grant(plan: Plan, write: Write, current: int | None, heads: Heads, created: dict[str, int], now: float) -> None:
+def _grant(
+    plan: Plan, write: QueuedWrite, current: int | None, heads: Heads, created: dict[str, int], now: float
+) -> None:
     key, revision, value = write.key, plan.revision, write.value
     if current is None:
         created[key] = revision
@@ -115,7 +119,7 @@ def _grant(plan: Plan, write: Write, current: int | None, heads: Heads, created:
         plan.results.append((write.result, revision))
 
 
-def _refuse(connection: sqlite3.Connection, write: Write, current: int | None, plan: Plan) -> StorageError | None:
+def _refuse(connection: sqlite3.Connection, write: QueuedWrite, current: int | None, plan: Plan) -> StorageError | None:
     if write.expected == 0:
         return None if current is None else KeyExists(write.key, current)
     if current == write.expected:

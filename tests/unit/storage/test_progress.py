@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from pilothouse.storage.backends.contract import FutureRevision, Unavailable
-from pilothouse.storage.cacher.progress import Progress
+from pilothouse.storage.progress import Progress
 
 
 async def test_waiters_are_released_in_time():

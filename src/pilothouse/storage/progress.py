@@ -1,4 +1,4 @@
-"""Waiting until the cache has reached a revision."""
+"""Waiting until a cache, or a live log, has reached a revision."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pilothouse.storage.backends.contract import FutureRevision, StorageError
 
 
 class Progress:
-    """How far the cache is, and who waits for more."""
+    """How far something is, and who waits for more."""
 
     def __init__(self) -> None:
         self.revision = 0

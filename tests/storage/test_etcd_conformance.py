@@ -1,0 +1,51 @@
+import pytest
+
+from pilothouse.storage.backends.etcd import EtcdBackend, Transport
+from pilothouse.storage.backends.etcd.connection import Connection
+from pilothouse.storage.backends.etcd.messages import lease_id_request, read_granted_seconds, read_leases
+from pilothouse.testing.cacher_conformance import CacherConformance
+from pilothouse.testing.etcd_process import EtcdCluster, find_etcd
+from pilothouse.testing.storage_conformance import BackendConformance
+
+pytestmark = pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
+
+
+class EtcdHarness:
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.handles = []
+
+    async def open(self):
+        backend = EtcdBackend(Transport(self.cluster.urls))
+        await backend.open()
+        self.handles.append(backend)
+        return backend
+
+    async def pass_time(self, seconds):
+        """End the leases that would have ended by then; etcd has no clock that could be turned."""
+        connection = Connection(Transport(self.cluster.urls))
+        for lease in read_leases(await connection.read("Lease/LeaseLeases", b"")):
+            about = await connection.read("Lease/LeaseTimeToLive", lease_id_request(lease))
+            if read_granted_seconds(about) <= seconds:
+                await connection.write("Lease/LeaseRevoke", lease_id_request(lease))
+        await connection.close()
+
+    async def close(self):
+        for backend in self.handles:
+            await backend.close()
+
+
+@pytest.fixture
+async def harness():
+    with EtcdCluster() as cluster:
+        harness = EtcdHarness(cluster)
+        yield harness
+        await harness.close()
+
+
+class TestEtcd(BackendConformance):
+    pass
+
+
+class TestCacherOnEtcd(CacherConformance):
+    pass
