@@ -2,45 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from pilothouse.apis import types
 from pilothouse.apis.gates import default_gates
-from pilothouse.apis.resources import Resource, table
-from pilothouse.apis.strategies import strategy_for
-from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.apis.resources import Resource, hub_row, table
+from pilothouse.apis.strategies import has_own_rules, strategy_for
+from pilothouse.apis.strategy import Strategy
+from pilothouse.machinery.gvk import GroupResource, GroupVersion
 from pilothouse.registry.store.codec import ObjectCodec
-from pilothouse.registry.store.store import Store
+from pilothouse.registry.store.store import IsStale, Reservations, Store
+from pilothouse.registry.store.stored_form import BuiltInForm, MediaType
 from pilothouse.storage.cacher import Cacher, ResourceCache
+
+MakeReservations = Callable[["StorageFactory"], Reservations]
+"""Makes what the store of a resource reserves things with, which may keep its own objects in other stores."""
 
 
 class StorageFactory:
     """Gives every resource its store, made at the first asking."""
 
-    def __init__(self, cacher: Cacher, root: str = "/registry", event_ttl: int | None = None) -> None:
-        self._cacher = cacher
+    def __init__(
+        self,
+        cacher: Cacher,
+        root: str = "/registry",
+        event_ttl: int | None = None,
+        *,
+        gates: frozenset[str] | None = None,
+        is_stale: IsStale | None = None,
+        reservations: Mapping[GroupResource, MakeReservations] | None = None,
+        media: MediaType = MediaType.OWN_JSON,
+        cacher_for: Callable[[GroupResource], Cacher] | None = None,
+        delete_workers: int = 1,
+    ) -> None:
+        """``cacher_for`` names the cacher of a resource where some are kept in another store than the rest."""
+        self.delete_workers = delete_workers
+        """How many objects of a collection are deleted at once."""
+        self.media = media
+        """What new values are written as."""
+        self._cacher, self._cacher_for = cacher, cacher_for
         self._root = root
         self._event_ttl = event_ttl
         self._stores: dict[str, Store] = {}
-        self.is_stale: Callable[[str], Awaitable[bool]] | None = None
-        """Tells whether a stored value should be written anew even if nothing changed; for stores made from now on."""
-        self.gates: frozenset[str] = default_gates()
-        """The feature gates that are on; for stores made from now on."""
+        self._make_reservations = reservations or {}
+        self.is_stale = is_stale
+        self.gates = default_gates() if gates is None else gates
+        """The feature gates that are on."""
 
     def store_for(self, resource: Resource) -> Store:
         """The store of a resource, whichever version asks for it.
 
-        A resource that another group serves too (events) has a store for each, over the same objects: their rules and
-        messages differ.
+        A resource that another group serves too (events), or a legacy version with rules of its own, has a store for
+        each, over the same objects: their rules and messages differ.
         """
-        foreign = resource.group != resource.hub.group
-        name = f"{resource.key} of {resource.group}" if foreign else resource.key
+        apart = resource.group != resource.hub.group or (resource.legacy and has_own_rules(resource))
+        name = f"{resource.key} of {resource.group_version}" if apart else resource.key
         store = self._stores.get(name)
         if store is None:
-            hub = hub_resource(resource)
-            store = self._share(resource, self.store_for(hub)) if foreign else self._make(hub)
-            store.is_stale, store.gates = self.is_stale, self.gates
-            store.strategy.labels_of = self.namespace_labels
+            hub = hub_row(resource)
+            store = self._share(resource, self.store_for(hub)) if apart else self._make(hub)
             self._stores[name] = store
         return store
 
@@ -58,7 +79,9 @@ class StorageFactory:
         return labels
 
     def _share(self, resource: Resource, kept: Store) -> Store:
-        return Store(resource, strategy_for(resource, self.gates), kept.cache, kept.codec, self._root, self._event_ttl)
+        strategy = strategy_for(resource, self.gates, self.namespace_labels)
+        named = replace(kept.resource, group=resource.group) if resource.legacy else resource
+        return self._finish(named, strategy, kept.cache, kept.codec)
 
     @property
     def root(self) -> str:
@@ -74,20 +97,43 @@ class StorageFactory:
         self._cacher.drop(f"{self._root}/{key}/")
 
     def _make(self, resource: Resource) -> Store:
-        strategy = strategy_for(resource, self.gates)
-        fields = strategy.fields if strategy.field_labels else None
-        struct = types.struct(resource.type_name)
-        codec = ObjectCodec(resource.kind, str(resource.group_version), fields, struct=struct)
-        cache = self._cacher.resource(f"{self._root}/{resource.key}/", codec)
-        ttl = self._event_ttl if resource.name == "events" else None
-        return Store(resource, strategy, cache, codec, self._root, ttl)
+        strategy = strategy_for(resource, self.gates, self.namespace_labels)
+        codec = self._codec(resource, strategy)
+        cacher = self._cacher if self._cacher_for is None else self._cacher_for(resource.group_resource)
+        cache = cacher.resource(f"{self._root}/{resource.key}/", codec)
+        return self._finish(resource, strategy, cache, codec)
+
+    def codec(self, group: str, version: str, name: str) -> ObjectCodec:
+        """The codec for objects shaped like a resource's that are kept elsewhere: leases of servers."""
+        resource = hub_row(find_resource(GroupVersion(group, version), name))
+        return self._codec(resource, strategy_for(resource, self.gates, self.namespace_labels))
+
+    def _codec(self, resource: Resource, strategy: Strategy) -> ObjectCodec:
+        return ObjectCodec(
+            resource.kind,
+            str(resource.group_version),
+            strategy.fields if strategy.field_labels else None,
+            struct=types.struct(resource.type_name),
+            form=BuiltInForm(resource, strategy.default, self.media),
+            writes_form=self.media is not MediaType.OWN_JSON,
+        )
+
+    def _finish(self, resource: Resource, strategy: Strategy, cache: ResourceCache, codec: ObjectCodec) -> Store:
+        reserve = self._make_reservations.get(resource.group_resource)
+        return Store(
+            resource,
+            strategy,
+            cache,
+            codec,
+            self._root,
+            ttl_seconds=self._event_ttl if resource.name == "events" else None,
+            gates=self.gates,
+            is_stale=self.is_stale,
+            delete_workers=self.delete_workers,
+            reservations=None if reserve is None else reserve(self),
+        )
 
 
 def find_resource(gv: GroupVersion, name: str) -> Resource:
     """A row of the table."""
     return next(resource for resource in table()[gv].resources if resource.name == name)
-
-
-def hub_resource(resource: Resource) -> Resource:
-    """The row of the version that objects are kept in."""
-    return resource if resource.hub == resource.group_version else find_resource(resource.hub, resource.name)

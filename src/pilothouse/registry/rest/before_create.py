@@ -3,7 +3,7 @@
 1. the namespace of object and request agree
 2. system metadata is set: uid, creationTimestamp, no deletion marks
 3. strategy.prepare_for_create drops what creators may not set
-4. metadata, then strategy.validate; every fault in one 422
+4. metadata, then strategy.validate; every error in one 422
 5. strategy.warnings_on_create, strategy.canonicalize
 """
 
@@ -16,12 +16,13 @@ from pilothouse.apis import types
 from pilothouse.apis.metadata import validate_metadata, validate_names, validate_prefix
 from pilothouse.apis.object_names import name_is_path_segment
 from pilothouse.apis.resources import Resource
-from pilothouse.apis.strategy import Context, Object, Strategy
-from pilothouse.apis.validating import standard_finalizers
+from pilothouse.apis.strategy import Context, Strategy
+from pilothouse.apis.validation import standard_finalizers
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, listed
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import Emptied, note_always_written
-from pilothouse.registry.rest.restating import restate
+from pilothouse.registry.rest.given_values import restate
 
 _SYSTEM = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "creationTimestamp", "uid")
 
@@ -42,27 +43,27 @@ def before_create(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
     metadata["creationTimestamp"] = ctx.now
     metadata["uid"] = str(uuid.uuid4())
     strategy.prepare_for_create(ctx, obj)
-    if strategy.generation:
+    if strategy.generation_rules.counted:
         metadata["generation"] = 1
     errs = _validate(resource, strategy, ctx, obj)
     if errs:
         restate(errs, obj)
-        shown = listed(errs, repeated=strategy.repeats_faults)
+        shown = listed(errs, repeated=strategy.metadata_rules.repeats_errors)
         raise errors.invalid(resource.group_kind, metadata.get("name", ""), shown)
     ctx.warnings += strategy.warnings_on_create(ctx, obj)
     strategy.canonicalize(obj)
 
 
 def _validate(resource: Resource, strategy: Strategy, ctx: Context, obj: Object) -> list[FieldError]:
-    metadata = obj["metadata"]
-    errs = strategy.validate(ctx, obj) if strategy.metadata_last else []
+    metadata, rules = obj["metadata"], strategy.metadata_rules
+    errs = strategy.validate(ctx, obj) if rules.judged_last else []
     if not errs:
         errs = validate_metadata(metadata, namespaced=resource.namespaced, validate_name=strategy.name_rule(obj))
-        if strategy.standard_finalizers and metadata.get("finalizers"):
+        if rules.standard_finalizers and metadata.get("finalizers"):
             standard_finalizers(metadata, errs)
-    if not strategy.metadata_last:
+    if not rules.judged_last:
         errs += strategy.validate(ctx, obj)
-    return errs or (validate_names if strategy.names_freely else validate_prefix)(metadata, name_is_path_segment)
+    return errs or (validate_names if rules.free_names else validate_prefix)(metadata, name_is_path_segment)
 
 
 def ensure_namespace(resource: Resource, ctx: Context, metadata: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 1. the namespace of object and request agree; generation is the old one
 2. strategy.prepare_for_update puts back what updaters may not change (and may count the generation up)
 3. system metadata is kept: uid, creationTimestamp, deletion marks
-4. metadata, then strategy.validate_update; every fault in one 422
+4. metadata, then strategy.validate_update; every error in one 422
 5. strategy.warnings_on_update, strategy.canonicalize
 """
 
@@ -17,13 +17,14 @@ from pilothouse.apis import types
 from pilothouse.apis.metadata import validate_metadata, validate_metadata_update, validate_prefix
 from pilothouse.apis.object_names import name_is_path_segment
 from pilothouse.apis.resources import Resource
-from pilothouse.apis.strategy import Context, Object, Strategy
-from pilothouse.apis.validating import standard_finalizers
+from pilothouse.apis.strategy import Context, Strategy
+from pilothouse.apis.validation import standard_finalizers
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import listed
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import Emptied, has_emptied, note_always_written
 from pilothouse.registry.rest.before_create import ensure_namespace
-from pilothouse.registry.rest.restating import restate
+from pilothouse.registry.rest.given_values import restate
 
 
 def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Object, old: Object) -> None:
@@ -40,8 +41,9 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
         metadata.pop("selfLink", None)
     strategy.prepare_for_update(ctx, obj, old)
     metadata = obj["metadata"]
-    dropped = strategy.counts_gated and ctx.gated_given
-    if strategy.generation and (ctx.raw_changed or dropped or _desire_changed(obj, old, strategy)):
+    counting, judging = strategy.generation_rules, strategy.metadata_rules
+    dropped = counting.counts_gated and ctx.gated_given
+    if counting.counted and (ctx.raw_changed or dropped or _desire_changed(obj, old, strategy)):
         metadata["generation"] = old_metadata.get("generation", 0) + 1
     if not metadata.get("uid"):
         metadata["uid"] = old_metadata.get("uid", "")
@@ -52,15 +54,15 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
         metadata["deletionGracePeriodSeconds"] = old_metadata["deletionGracePeriodSeconds"]
     errs = validate_metadata(metadata, namespaced=resource.namespaced, validate_name=name_is_path_segment)
     changes = validate_metadata_update(metadata, old_metadata)
-    errs += changes + changes if strategy.repeats_faults else changes
-    if strategy.standard_finalizers and metadata.get("finalizers"):
+    errs += changes + changes if judging.repeats_errors else changes
+    if judging.standard_finalizers and metadata.get("finalizers"):
         standard_finalizers(metadata, errs)
-    if strategy.judges_prefix_on_update:
+    if judging.judges_prefix_on_update:
         errs += validate_prefix(metadata, strategy.validate_name)
     errs += strategy.validate_update(ctx, obj, old)
     if errs:
         restate(errs, obj)
-        shown = listed(errs, repeated=strategy.repeats_faults)
+        shown = listed(errs, repeated=judging.repeats_errors)
         raise errors.invalid(resource.group_kind, metadata.get("name", ""), shown)
     ctx.warnings += strategy.warnings_on_update(ctx, obj, old)
     strategy.canonicalize(obj)
@@ -71,11 +73,13 @@ def _desire_changed(obj: Object, old: Object, strategy: Strategy) -> bool:
     keys = {*obj, *old}.difference(("metadata", "kind", "apiVersion", strategy.status_field))
     if any(obj.get(key) != old.get(key) for key in keys):
         return True
-    if strategy.counts_empty and isinstance(obj, Emptied):
+    if strategy.generation_rules.counts_empty and isinstance(obj, Emptied):
         own = {key: obj.get(key) for key in keys}
         if has_emptied(Emptied(own, obj.empty)):
             return True
-    return strategy.any_value and any(_written(obj.get(key)) != _written(old.get(key)) for key in keys)
+    if not strategy.generation_rules.any_value:
+        return False
+    return any(_written(obj.get(key)) != _written(old.get(key)) for key in keys)
 
 
 def _written(value: Any) -> bytes:

@@ -16,13 +16,17 @@ from typing import Any
 
 from pilothouse.apis.metadata import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 from pilothouse.apis.resources import Resource
-from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported
 from pilothouse.machinery.gvk import GroupKind, GroupResource
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.times import Instant, format_time, parse_time
 
-_NAMESPACES = GroupResource("", "namespaces")
+_OWN_WORDS = {
+    GroupResource("", "namespaces"): "Precondition failed",
+    GroupResource("apiextensions.k8s.io", "customresourcedefinitions"): "precondition failed",
+}
 IGNORING = Path("ignoreStoreReadErrorWithClusterBreakingPotential")
 
 
@@ -100,8 +104,8 @@ def check_preconditions(resource: Resource, metadata: dict[str, Any], options: D
     """Refuse with 409 when the object is not the one the client meant."""
     where = GroupResource(resource.hub.group, resource.kind)
     uid, version = options.precondition_uid, options.precondition_version
-    if resource.group_resource == _NAMESPACES:
-        _check_namespace(metadata, uid, version)
+    if words := _OWN_WORDS.get(resource.group_resource):
+        _check_in_own_words(resource.group_resource, words, metadata, uid, version)
     if uid is not None and uid != metadata.get("uid"):
         why = (
             f"the UID in the precondition ({uid}) does not match the UID in record ({metadata.get('uid', '')}). "
@@ -116,13 +120,15 @@ def check_preconditions(resource: Resource, metadata: dict[str, Any], options: D
         raise errors.conflict(where, metadata["name"], why)
 
 
-def _check_namespace(metadata: dict[str, Any], uid: str | None, version: str | None) -> None:
-    """Namespaces have words of their own."""
+def _check_in_own_words(
+    where: GroupResource, words: str, metadata: dict[str, Any], uid: str | None, version: str | None
+) -> None:
+    """Some kinds have words of their own."""
     for title, wanted, key in (("UID", uid, "uid"), ("ResourceVersion", version, "resourceVersion")):
         found = metadata.get(key, "")
         if wanted is not None and wanted != found:
-            why = f"Precondition failed: {title} in precondition: {wanted}, {title} in object meta: {found}"
-            raise errors.conflict(_NAMESPACES, metadata["name"], why)
+            why = f"{words}: {title} in precondition: {wanted}, {title} in object meta: {found}"
+            raise errors.conflict(where, metadata["name"], why)
 
 
 def plan_deletion(resource: Resource, strategy: Strategy, ctx: Context, stored: Object, options: DeleteOptions) -> Plan:
@@ -218,7 +224,7 @@ def cascading_finalizers(strategy: Strategy, metadata: dict[str, Any], options: 
     """The object's finalizers with the cascading ones set as options, object and kind demand, in this order."""
     present = metadata.get("finalizers") or []
     others = [name for name in present if name not in (ORPHAN_DEPENDENTS, DELETE_DEPENDENTS)]
-    if not strategy.collects_garbage:
+    if not strategy.deletion_rules.collects_garbage:
         return others
     if options.orphan_dependents is not None:
         wanted = ORPHAN_DEPENDENTS if options.orphan_dependents else ""
@@ -226,5 +232,5 @@ def cascading_finalizers(strategy: Strategy, metadata: dict[str, Any], options: 
         wanted = {"Orphan": ORPHAN_DEPENDENTS, "Foreground": DELETE_DEPENDENTS}.get(options.propagation_policy, "")
     else:
         own = next((name for name in present if name in (ORPHAN_DEPENDENTS, DELETE_DEPENDENTS)), "")
-        wanted = own or (ORPHAN_DEPENDENTS if strategy.default_orphans else "")
+        wanted = own or (ORPHAN_DEPENDENTS if strategy.deletion_rules.orphans_by_default else "")
     return [*others, wanted] if wanted else others

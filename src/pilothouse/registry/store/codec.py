@@ -7,6 +7,9 @@ shown without. Metadata comes first and in a fixed order, so that the version is
     {"metadata":{"name":"a","namespace":"b","uid":"<36 characters>" ⟵ ,"resourceVersion":"17" ⟶ ,"creationTimestamp":…
 
 Nothing a user controls freely stands before the uid: names are validated, so the first ``"uid":"`` is the right one.
+
+That is the embedded store's form. Where kube-apiserver's is wanted, ``stored_form`` makes it from the same bytes; it is
+read wherever it is found.
 """
 
 from __future__ import annotations
@@ -16,12 +19,13 @@ from typing import Any, Final
 
 import orjson
 
-from pilothouse.apis.strategy import Object
 from pilothouse.machinery.go_json import escape_html
+from pilothouse.machinery.objects import Object
+from pilothouse.machinery.schema.null_lists import settle
 from pilothouse.machinery.schema.raw import Place, Texts, embed, raw_places
-from pilothouse.machinery.schema.settling import settle
 from pilothouse.machinery.schema.types import Struct
 from pilothouse.registry.store.sizing import SURELY_FITS, check_size
+from pilothouse.registry.store.stored_form import StoredForm, is_foreign
 from pilothouse.storage.cacher import NOTHING, Entry, share_labels
 
 _ORDER: Final = (
@@ -37,7 +41,7 @@ SelectorFields = Callable[[Object], dict[str, str]]
 class ObjectCodec:
     """Encodes and decodes the objects of one resource."""
 
-    __slots__ = ("_fields", "_has_fields", "_head", "_prefix", "_struct")
+    __slots__ = ("_fields", "_form", "_has_fields", "_head", "_prefix", "_struct", "_writes_form")
 
     def __init__(
         self,
@@ -47,12 +51,20 @@ class ObjectCodec:
         *,
         keeps_type: bool = False,
         struct: Struct | None = None,
+        form: StoredForm | None = None,
+        writes_form: bool = False,
     ) -> None:
+        """``form`` is kube-apiserver's, read wherever it is found, and written with ``writes_form``."""
         self._struct = struct
+        self._form, self._writes_form = form, writes_form
         self._head = b"" if keeps_type else b'{"kind":"%s","apiVersion":"%s",' % (kind.encode(), api_version.encode())
         self._prefix = len(self._head)
         self._has_fields = fields is not None
         self._fields = fields or (lambda obj: {})
+
+    def selector_fields(self, obj: Object) -> dict[str, str]:
+        """The values that field selectors are held against."""
+        return self._fields(obj)
 
     @property
     def raw_places(self) -> tuple[Place, ...]:
@@ -79,6 +91,8 @@ class ObjectCodec:
 
     def to_stored(self, data: bytes) -> bytes:
         """What storage keeps for encoded bytes."""
+        if self._writes_form and self._form is not None:
+            return self._form.write(data)
         return self._head + data[1:] if self._prefix else data
 
     def check_size(self, key: str, obj: Object, data: bytes, revision: int) -> None:
@@ -88,6 +102,9 @@ class ObjectCodec:
 
     def entry(self, key: str, value: bytes, revision: int) -> Entry:
         """Read a stored value."""
+        if self._form is not None and is_foreign(value):
+            obj, texts = self._form.read(value)
+            return self.entry_of(key, obj, self.encode(obj, texts), revision)
         data = b"{" + value[self._prefix :] if self._prefix and value.startswith(self._head) else value
         obj = orjson.loads(data)
         if self._prefix and "kind" in obj:

@@ -13,6 +13,7 @@ that can hold only the object of one name (``fieldSelector=metadata.name=x``) is
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -20,10 +21,10 @@ from typing import Final
 from pilothouse.machinery import errors
 from pilothouse.machinery.fields import Selector as FieldSelector
 from pilothouse.machinery.labels import Selector
-from pilothouse.registry.store.store import Store
+from pilothouse.registry.store.store import Store, field_value
 from pilothouse.registry.store.versions import parse_version
 from pilothouse.storage.backends.contract import Compacted
-from pilothouse.storage.cacher import Entry, select
+from pilothouse.storage.cacher import Entry, select_in_turns
 from pilothouse.storage.continuation import InvalidContinue, continue_after, decode_continue, encode_continue
 
 EXACT: Final = "Exact"
@@ -36,6 +37,7 @@ _TOO_OLD: Final = (
 )
 _SELECTED_AT_ONCE: Final = 1000
 Predicate = Callable[[Entry], bool]
+FieldValue = Callable[[Entry, str], str]
 
 
 @dataclass(slots=True)
@@ -64,30 +66,23 @@ class Listing:
     remaining: int | None = None
 
 
-def predicate_of(labels: Selector | None, fields: FieldSelector | None) -> Predicate | None:
+def predicate_of(
+    labels: Selector | None, fields: FieldSelector | None, value_of: FieldValue = field_value
+) -> Predicate | None:
     """One test for both selectors; None when everything matches."""
     if fields is None:
         if labels is None:
             return None
         of_labels = labels.matches
         return lambda entry: of_labels(entry.labels)
-    conditions = [(r.field, r.operator != "!=", r.value) for r in fields.requirements]
+    conditions = fields.conditions
 
     def matches(entry: Entry) -> bool:
         if labels is not None and not labels.matches(entry.labels):
             return False
-        return all((field_value(entry, name) == value) is wanted for name, wanted, value in conditions)
+        return all(condition.takes(value_of(entry, condition.field)) for condition in conditions)
 
     return matches
-
-
-def field_value(entry: Entry, name: str) -> str:
-    """A selectable field's value."""
-    if name == "metadata.name":
-        return entry.name
-    if name == "metadata.namespace":
-        return entry.namespace
-    return entry.fields.get(name, "")
 
 
 async def list_entries(store: Store, namespace: str, options: ListOptions) -> Listing:
@@ -116,7 +111,7 @@ async def list_entries(store: Store, namespace: str, options: ListOptions) -> Li
         await store.wait_for(version)
     elif not version:
         await cache.wait_fresh()
-    return _present(store, prefix, None, cache.revision, options, key)
+    return await _present(store, prefix, None, cache.revision, options, key)
 
 
 def _only_key(store: Store, namespace: str, fields: FieldSelector) -> str | None:
@@ -136,15 +131,15 @@ def _parse(version: str) -> int:
         ) from None
 
 
-def _present(
+async def _present(
     store: Store, prefix: str, start: str | None, revision: int, options: ListOptions, only: str | None = None
 ) -> Listing:
     """A page of what the cache holds now, under the given revision; of all keys, or of ``only`` one."""
     if only is not None:
-        return _single(store.cache.get(only), revision, options)
+        return await _single(store, store.cache.get(only), revision, options)
     limit = options.limit
     if options.selects:
-        return _selected(store.cache.entries(prefix, start), prefix, revision, options)
+        return await _selected(store, store.cache.entries(prefix, start), prefix, revision, options)
     if not limit:
         return Listing(store.cache.entries(prefix, start), revision)
     entries = store.cache.entries(prefix, start, limit + 1)
@@ -155,23 +150,35 @@ def _present(
     return Listing(entries[:limit], revision, token, remaining)
 
 
-def _selected(entries: list[Entry], prefix: str, revision: int, options: ListOptions) -> Listing:
+async def _select(store: Store, entries: list[Entry], options: ListOptions) -> list[Entry]:
+    """What is selected. Where others convert objects, their fields are those of the version asked for."""
+    if options.fields is None or not store.converts:
+        return await select_in_turns(entries, options.labels, options.fields)
+    matches = predicate_of(None, options.fields, store.field_value)
+    assert matches is not None
+    entries = await select_in_turns(entries, options.labels, None)
+    await store.prepare_list(entries)
+    return list(filter(matches, entries))
+
+
+async def _selected(store: Store, entries: list[Entry], prefix: str, revision: int, options: ListOptions) -> Listing:
     """A page of what is selected. Another follows if there is more to look at, whether that matches or not."""
     limit = options.limit
     if not limit:
-        return Listing(select(entries, options.labels, options.fields), revision)
+        return Listing(await _select(store, entries, options), revision)
     chosen: list[Entry] = []
     for first in range(0, len(entries), _SELECTED_AT_ONCE):
-        chosen += select(entries[first : first + _SELECTED_AT_ONCE], options.labels, options.fields)
+        chosen += await _select(store, entries[first : first + _SELECTED_AT_ONCE], options)
         if len(chosen) >= limit:
             break
+        await asyncio.sleep(0)
     if len(chosen) < limit or chosen[limit - 1] is entries[-1]:
         return Listing(chosen, revision)
     return Listing(chosen[:limit], revision, continue_after(chosen[limit - 1].key, prefix, revision))
 
 
-def _single(entry: Entry | None, revision: int, options: ListOptions) -> Listing:
-    return Listing([] if entry is None else select([entry], options.labels, options.fields), revision)
+async def _single(store: Store, entry: Entry | None, revision: int, options: ListOptions) -> Listing:
+    return Listing([] if entry is None else await _select(store, [entry], options), revision)
 
 
 async def _at(
@@ -187,14 +194,14 @@ async def _at(
     if cache.revision < revision:
         await store.reach(revision)
     if cache.unchanged_since(revision, only or prefix):
-        return _present(store, prefix, start, revision, options, only)
+        return await _present(store, prefix, start, revision, options, only)
     try:
         if only is not None:
-            return _single(await cache.get_at(only, revision), revision, options)
+            return await _single(store, await cache.get_at(only, revision), revision, options)
         page = await cache.entries_at(revision, prefix, start, 0 if options.selects else options.limit)
     except Compacted:
         raise errors.expired("The resourceVersion for the provided list is too old.") from None
-    entries = select(page.items, options.labels, options.fields)
+    entries = await _select(store, page.items, options)
     if options.limit and (len(entries) > options.limit or page.more):
         entries = entries[: options.limit]
         token = continue_after(entries[-1].key, prefix, revision)
@@ -211,7 +218,7 @@ async def _continue(store: Store, prefix: str, options: ListOptions) -> Listing:
         raise errors.bad_request("specifying resource version is not allowed when using continue")
     if token.revision < 0:
         await store.cache.wait_fresh()
-        return _present(store, prefix, token.start, store.cache.revision, options)
+        return await _present(store, prefix, token.start, store.cache.revision, options)
     try:
         return await _at(store, prefix, token.start, token.revision, options)
     except errors.StatusError as error:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
-from pilothouse.apis.strategy import Context, Object
+from pilothouse.apis.strategy import Context
 from pilothouse.machinery import errors
+from pilothouse.machinery.objects import Object
+from pilothouse.net.eager import ensure_task
 from pilothouse.registry.rest.deletion import (
     DeleteOptions,
     Outcome,
@@ -17,11 +20,11 @@ from pilothouse.registry.store.store import Store
 from pilothouse.storage.backends.contract import Conflict
 from pilothouse.storage.cacher import Entry
 
-AdmitDelete = Callable[[Object], Awaitable[None]]
+ValidateDelete = Callable[[Object], Awaitable[None]]
 
 
 async def delete(
-    store: Store, ctx: Context, name: str, options: DeleteOptions, admit: AdmitDelete | None = None
+    store: Store, ctx: Context, name: str, options: DeleteOptions, validate: ValidateDelete | None = None
 ) -> tuple[Entry, bool]:
     """Delete an object; answers (its last or marked state, whether it is gone). Retried when others write meanwhile.
 
@@ -37,14 +40,14 @@ async def delete(
         entry = store.cache.get(key)
         if entry is None:
             raise errors.not_found(store.resource.group_resource, name)
-        if store.prepare is not None:
+        if store.converts:
             await store.prepare((entry,))
         stored = store.decode(entry)
         plan = plan_deletion(store.resource, store.strategy, ctx, stored, options)
         if plan.outcome is Outcome.PENDING:
             return entry, False
-        if admit is not None:
-            await admit(stored)
+        if validate is not None:
+            await validate(stored)
         try:
             if plan.outcome is Outcome.MARKED:
                 entry = await _store_marked(store, ctx, key, plan.object, entry)
@@ -52,9 +55,9 @@ async def delete(
                     return entry, False
             if ctx.dry_run:
                 return entry, True
-            if admit is not None and (plan.then_remove or stored["metadata"].get("finalizers")):
-                # As the original does: once before the mark or the last finalizer goes, once before the end.
-                await admit(plan.object if plan.then_remove else stored)
+            if validate is not None and (plan.then_remove or stored["metadata"].get("finalizers")):
+                # As kube-apiserver does: once before the mark or the last finalizer goes, once before the end.
+                await validate(plan.object if plan.then_remove else stored)
             return await store.remove(key, entry.revision, stored), True
         except Conflict as conflict:
             if conflict.current is None:
@@ -65,7 +68,7 @@ async def delete(
 async def _store_marked(store: Store, ctx: Context, key: str, obj: Object, entry: Entry) -> Entry:
     if obj["metadata"] == store.decode(entry)["metadata"]:
         return entry
-    if store.stored_form is not None:
+    if store.converts:
         obj = await store.stored_form(obj)
     data = store.codec.encode(obj, *store.raw_texts(entry))
     if ctx.dry_run:
@@ -80,13 +83,27 @@ async def _store_marked(store: Store, ctx: Context, key: str, obj: Object, entry
 
 
 async def delete_all(
-    store: Store, ctx: Context, entries: Iterable[Entry], options: DeleteOptions, admit: AdmitDelete | None = None
+    store: Store, ctx: Context, entries: Iterable[Entry], options: DeleteOptions, validate: ValidateDelete | None = None
 ) -> None:
-    """Delete each of these; what has gone meanwhile does not matter."""
-    for entry in entries:
-        each = replace(ctx, namespace=entry.namespace)
-        try:
-            await delete(store, each, entry.name, options, admit)
-        except errors.StatusError as error:
-            if error.code != 404:
-                raise
+    """Delete each of these, several at once where the store says so; what has gone meanwhile does not matter."""
+    remaining = iter(entries)
+
+    async def work() -> None:
+        for entry in remaining:
+            each = replace(ctx, namespace=entry.namespace)
+            try:
+                await delete(store, each, entry.name, options, validate)
+            except errors.StatusError as error:
+                if error.code != 404:
+                    raise
+
+    if store.delete_workers <= 1:
+        await work()
+        return
+    await ensure_task()
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(store.delete_workers):
+                group.create_task(work())
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None

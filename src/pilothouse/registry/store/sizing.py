@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pilothouse.apis.strategy import Object
 from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.types import Struct
 from pilothouse.storage.backends.contract import TooLarge
 

@@ -7,23 +7,24 @@ client insisted on a version. Whatever a write returns is already in the cache, 
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cached_property
 from typing import Any, Final, Protocol
 
 import orjson
 
 from pilothouse.apis.gated import Places, drop_gated, find_gated
 from pilothouse.apis.resources import Resource
-from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.gvk import GroupKind
+from pilothouse.machinery.lazy import lazy
 from pilothouse.machinery.names import generate_name
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import forget
 from pilothouse.machinery.schema.raw import Texts, Writing, read_texts
+from pilothouse.machinery.workers import LONG, attempted, weighed
 from pilothouse.registry.rest.before_create import before_create, ensure_namespace
 from pilothouse.registry.rest.before_update import before_update
 from pilothouse.registry.store.codec import ObjectCodec, with_version
@@ -32,11 +33,14 @@ from pilothouse.storage.backends.contract import Conflict, FutureRevision, KeyEx
 from pilothouse.storage.cacher import Entry, ResourceCache
 
 CONFLICT: Final = "the object has been modified; please apply your changes to the latest version and try again"
+_DECODED: Final = "decoded"
 _NAME_ATTEMPTS: Final = 8
 _WAIT_SECONDS: Final = 3.0
 
-Admit = Callable[[Object, Object | None], Awaitable[None]]
+ValidatingAdmission = Callable[[Object, Object | None], Awaitable[None]]
 """Validating admission: (object, old object) → returns, or raises the refusal."""
+IsStale = Callable[[str], Awaitable[bool]]
+"""Whether the value of a key should be written anew although nothing changed: its encryption is out of date."""
 Change = Callable[[Object | None], Awaitable[Object]]
 """Makes the wanted object from the stored one (None when there is none yet). May be called again after a conflict."""
 
@@ -72,13 +76,6 @@ class Reservations(Protocol):
 class Store:
     """All objects of one resource."""
 
-    prepare: Callable[[Sequence[Entry]], Awaitable[None]] | None = None
-    """Waited for before entries are decoded, where others have a part in that (conversion by webhook)."""
-    oldest_watch = 0
-    """The first revision that watches may start from: a custom resource has no history from before it was served."""
-    stored_form: Callable[[Object], Awaitable[Object]] | None = None
-    """Waited for to get an object's form in storage, likewise."""
-
     def __init__(
         self,
         resource: Resource,
@@ -86,26 +83,53 @@ class Store:
         cache: ResourceCache,
         codec: ObjectCodec,
         root: str,
+        *,
         ttl_seconds: int | None = None,
+        oldest_watch: int = 0,
+        gates: frozenset[str] | None = None,
+        is_stale: IsStale | None = None,
+        reservations: Reservations | None = None,
+        converts: bool = False,
+        delete_workers: int = 1,
     ) -> None:
+        self.delete_workers = delete_workers
+        """How many objects of a collection are deleted at once."""
         self.resource = resource
         self.strategy = strategy
         self.cache = cache
         self.codec = codec
         self.root = root
         self.prefix = f"{root}/{resource.key}/"
+        self.oldest_watch = oldest_watch
+        """The first revision that watches may start from: custom resources have no history from before."""
         self._ttl = ttl_seconds
         self._random = random.Random()
-        self.reservations: Reservations | None = None
-        self.is_stale: Callable[[str], Awaitable[bool]] | None = None
-        """Whether a value should be written anew although nothing changed: its encryption is out of date."""
-        self.gates: frozenset[str] | None = None
+        self.reservations = reservations
+        self._is_stale = is_stale
+        self._gates = gates
         """The feature gates that are on; None where no fields depend on any."""
+        self.converts = converts
+        """Whether ``prepare`` and ``stored_form`` have something to wait for."""
 
-    @cached_property
+    @lazy
     def _gated(self) -> Places | None:
         """Where fields of features that are off can be."""
-        return None if self.gates is None else find_gated(self.resource.type_name, self.gates)
+        return None if self._gates is None else find_gated(self.resource.type_name, self._gates)
+
+    def field_value(self, entry: Entry, name: str) -> str:
+        """A selectable field's value, as this store's version has it."""
+        return field_value(entry, name)
+
+    async def prepare_list(self, entries: Sequence[Entry]) -> None:
+        """The same as ``prepare`` for the items of a list, which has words of its own for what fails."""
+        await self.prepare(entries)
+
+    async def prepare(self, entries: Sequence[Entry]) -> None:
+        """To be waited for before entries are decoded, where others have a part in that (conversion by webhook)."""
+
+    async def stored_form(self, obj: Object) -> Object:
+        """An object's form in storage, to be waited for likewise."""
+        return obj
 
     # Reading
 
@@ -120,11 +144,11 @@ class Store:
     async def get(self, namespace: str, name: str, version: str = "") -> Entry:
         """The entry, at least as new as ``version`` says. Raises the 404 Status."""
         cache = self.cache
-        if not cache.ready:
-            await cache.wait_ready()
         if version:
+            if not cache.ready:
+                await cache.wait_ready()
             await self.wait_for(version)
-        else:
+        elif not cache.is_fresh():
             await cache.wait_fresh()
         entry = cache.get(self.key(namespace, name))
         if entry is None:
@@ -152,15 +176,24 @@ class Store:
         obj: Object = orjson.loads(entry.data)
         return obj
 
+    def shared(self, entry: Entry) -> Object:
+        """The object of the entry, decoded once for all who only read it: nobody may change it."""
+        forms = entry.forms
+        found: Object | None = None if forms is None else forms.get(_DECODED)
+        if found is None:
+            found = self.decode(entry)
+            entry.keep(_DECODED, found)
+        return found
+
     # Creating
 
-    async def create(self, ctx: Context, obj: Object, admit: Admit | None = None) -> Entry:
+    async def create(self, ctx: Context, obj: Object, validate: ValidatingAdmission | None = None) -> Entry:
         """Store a new object. Raises 409 when it exists, 422 when it is invalid."""
         metadata = obj["metadata"]
         if not metadata.get("name") and metadata.get("generateName"):
-            return await self._create_named(ctx, obj, admit)
+            return await self._create_named(ctx, obj, validate)
         try:
-            return await self._create_once(ctx, obj, admit, checked=False)
+            return await self._create_once(ctx, obj, validate, checked=False)
         except KeyExists:
             raise self._exists(metadata) from None
 
@@ -171,31 +204,33 @@ class Store:
             error.message = f"object is being deleted: {error.message}"
         return error
 
-    async def _create_named(self, ctx: Context, obj: Object, admit: Admit | None) -> Entry:
+    async def _create_named(self, ctx: Context, obj: Object, validate: ValidatingAdmission | None) -> Entry:
         """Find a free name. The object is checked once: names that differ in a suffix are equally valid."""
         for attempt in range(_NAME_ATTEMPTS):
             metadata = obj["metadata"]
             metadata["name"] = generate_name(metadata["generateName"], self._random)
             try:
-                return await self._create_once(ctx, obj, admit, checked=attempt > 0)
+                return await self._create_once(ctx, obj, validate, checked=attempt > 0)
             except KeyExists:
                 continue
         raise errors.generate_name_conflict(self.resource.group_resource, metadata["name"], 1)
 
-    async def _create_once(self, ctx: Context, obj: Object, admit: Admit | None, *, checked: bool) -> Entry:
+    async def _create_once(
+        self, ctx: Context, obj: Object, validate: ValidatingAdmission | None, *, checked: bool
+    ) -> Entry:
         """Reserve what the object needs, check it unless that was done, write it; a failure leaves nothing reserved.
 
-        What comes into being through a subresource gets nothing reserved, as in the original.
+        What comes into being through a subresource gets nothing reserved, as in kube-apiserver.
         """
         if self.reservations is None or ctx.subresource:
             if not checked:
-                await self._check_new(ctx, obj, admit)
+                await self._check_new(ctx, obj, validate)
             return await self._write_new(ctx, obj)
         ensure_namespace(self.resource, ctx, obj["metadata"])
         reservation = await self.reservations.allocate_create(ctx, obj)
         try:
             if not checked:
-                await self._check_new(ctx, obj, admit)
+                await self._check_new(ctx, obj, validate)
             entry = await self._write_new(ctx, obj)
         except BaseException:
             await reservation.undo()
@@ -203,17 +238,17 @@ class Store:
         await reservation.commit()
         return entry
 
-    async def _check_new(self, ctx: Context, obj: Object, admit: Admit | None) -> None:
+    async def _check_new(self, ctx: Context, obj: Object, validate: ValidatingAdmission | None) -> None:
+        await attempted(LONG if self.strategy.is_heavy(obj) else ctx.weight, self._judge_new, ctx, obj)
+        if validate is not None:
+            await validate(obj, None)
+        if obj.__class__ is not dict:
+            await weighed(ctx.weight, self._settle_empty, obj)
+
+    def _judge_new(self, ctx: Context, obj: Object) -> None:
         if self._gated is not None:
             drop_gated(self._gated, obj, None)
-        if self.strategy.is_heavy(obj):
-            await asyncio.to_thread(before_create, self.resource, self.strategy, ctx, obj)
-        else:
-            before_create(self.resource, self.strategy, ctx, obj)
-        if admit is not None:
-            await admit(obj, None)
-        if obj.__class__ is not dict:
-            self._settle_empty(obj)
+        before_create(self.resource, self.strategy, ctx, obj)
 
     def _settle_empty(self, obj: Object) -> None:
         """What was given as empty reads back as not given at all, and so with its default."""
@@ -224,19 +259,26 @@ class Store:
     async def _write_new(self, ctx: Context, obj: Object) -> Entry:
         metadata = obj["metadata"]
         key = self.key(metadata.get("namespace", ""), metadata["name"])
-        if self.stored_form is not None:
+        if self.converts:
             obj = await self.stored_form(obj)
-        data = self.codec.encode(obj) if ctx.raw is None else self.codec.encode(obj, ctx.raw(obj, {}))
+        data = await weighed(ctx.weight, self._encode, ctx, obj)
         if ctx.dry_run:
             if self.cache.get(key) is not None:
                 raise KeyExists(key, 0)
             return self._unstored(key, obj, data)
         if metadata.get("resourceVersion") and names_version(metadata["resourceVersion"]):
             raise errors.generic("resourceVersion should not be set on objects to be created")
-        self.codec.check_size(key, obj, data, 0)
+        await weighed(ctx.weight, self.codec.check_size, key, obj, data, 0)
         return await self.cache.create(
             key, self.codec.to_stored(data), self._ttl, lambda revision: self.codec.entry_of(key, obj, data, revision)
         )
+
+    def _encode(self, ctx: Context, obj: Object, entry: Entry | None = None) -> bytes:
+        """The bytes of the wanted object; raw values are written as they were sent, or as they are stored."""
+        raw = [] if entry is None else self.raw_texts(entry)
+        if ctx.raw is not None:
+            raw = [ctx.raw(obj, raw[0] if raw else {}), *raw]
+        return self.codec.encode(obj, *raw)
 
     def _unstored(self, key: str, obj: Object, data: bytes) -> Entry:
         """What a dry run answers with: the object as it would be, without a version but one that was sent along."""
@@ -252,11 +294,11 @@ class Store:
         ctx: Context,
         name: str,
         change: Change,
-        admit: Admit | None = None,
+        validate: ValidatingAdmission | None = None,
         *,
         strategy: Strategy | None = None,
         create: bool | None = None,
-        admit_create: Admit | None = None,
+        authorize_and_validate_create: ValidatingAdmission | None = None,
     ) -> tuple[Entry, bool]:
         """Change an object; answers (entry, whether it was created).
 
@@ -267,35 +309,69 @@ class Store:
         key = self.key(ctx.namespace, name)
         if not self.cache.ready:
             await self.cache.wait_ready()
-        await self.cache.wait_fresh()
+        # What the cache has is probably right, and storage refuses the write if it is not. Only a result that writes
+        # nothing (a refusal, or no change) has to be held against the present state.
+        fresh = self.cache.is_fresh()
         while True:
             entry = self.cache.get(key)
             if entry is None:
-                if not (strategy.allow_create_on_update if create is None else create):
+                if not fresh:
+                    await self.cache.wait_fresh()
+                    fresh = True
+                    continue
+                if not (strategy.update_rules.allow_create if create is None else create):
                     raise errors.not_found(self.resource.group_resource, name)
                 obj = await change(None)
                 _version_of(obj["metadata"])
                 if not ctx.dry_run:
                     obj["metadata"].pop("resourceVersion", None)
                 try:
-                    return await self.create(ctx, obj, admit_create), True
+                    return await self.create(ctx, obj, authorize_and_validate_create), True
                 except errors.StatusError as error:
                     if error.reason != "AlreadyExists":
                         raise
                     await self.cache.wait_fresh()
                     continue
-            if self.prepare is not None:
+            if self.converts:
                 await self.prepare((entry,))
-            old = self.decode(entry)
-            obj = await change(old)
-            self._check_version(strategy, obj, entry, name)
-            if ctx.raw is not None:
-                ctx.raw_changed = self._raw_changed(ctx.raw, obj, entry)
             try:
-                return await self._update_once(ctx, strategy, obj, old, entry, admit), False
+                written = await self._change(ctx, strategy, name, change, entry, validate)
             except Conflict:
                 # Once more with the newer object: who insists on a version is refused by the check, a patch is not.
                 await self.cache.wait_fresh()
+                fresh = True
+                continue
+            except errors.StatusError:
+                if fresh or not await self._has_moved(entry):
+                    raise
+                fresh = True
+                continue
+            if fresh or written is not entry or not await self._has_moved(entry):
+                return written, False
+            fresh = True
+
+    async def _has_moved(self, entry: Entry) -> bool:
+        """Whether the object is no longer what the cache said it was."""
+        await self.cache.wait_fresh()
+        return self.cache.get(entry.key) is not entry
+
+    async def _change(
+        self,
+        ctx: Context,
+        strategy: Strategy,
+        name: str,
+        change: Change,
+        entry: Entry,
+        validate: ValidatingAdmission | None,
+    ) -> Entry:
+        """Change an object from one state to the next. Raises Conflict."""
+        ctx.weight = max(ctx.weight, len(entry.data))
+        old = self.decode(entry)
+        obj = await change(old)
+        self._check_version(strategy, obj, entry, name)
+        if ctx.raw is not None:
+            ctx.raw_changed = await weighed(ctx.weight, self._raw_changed, ctx.raw, obj, entry)
+        return await self._update_once(ctx, strategy, obj, old, entry, validate)
 
     def raw_texts(self, entry: Entry) -> list[Texts]:
         """How raw values of a stored object are written; nothing for kinds that have none."""
@@ -307,23 +383,25 @@ class Store:
         return any(stored[place] != wanted.get(place) for place in stored if place[0] != "status")
 
     async def _update_once(
-        self, ctx: Context, strategy: Strategy, obj: Object, old: Object, entry: Entry, admit: Admit | None
+        self,
+        ctx: Context,
+        strategy: Strategy,
+        obj: Object,
+        old: Object,
+        entry: Entry,
+        validate: ValidatingAdmission | None,
     ) -> Entry:
         """Reserve, check and write a change; what it reserved is given back when it fails. Raises Conflict."""
         reservation: Reservation | None = None
         if self.reservations is not None and strategy is self.strategy:
             reservation = await self.reservations.allocate_update(ctx, obj, old)
         try:
-            if self._gated is not None:
-                ctx.gated_given = drop_gated(self._gated, obj, old)
-            if strategy.is_heavy(obj):
-                await asyncio.to_thread(before_update, self.resource, strategy, ctx, obj, old)
-            else:
-                before_update(self.resource, strategy, ctx, obj, old)
-            if admit is not None:
-                await admit(obj, old)
+            weight = LONG if strategy.is_heavy(obj) else ctx.weight
+            await attempted(weight, self._judge_change, ctx, strategy, obj, old)
+            if validate is not None:
+                await validate(obj, old)
             if obj.__class__ is not dict:
-                self._settle_empty(obj)
+                await weighed(ctx.weight, self._settle_empty, obj)
             written = await self._replace(ctx, entry.key, obj, old, entry)
         except BaseException:
             if reservation is not None:
@@ -332,6 +410,11 @@ class Store:
         if reservation is not None:
             await reservation.commit()
         return written
+
+    def _judge_change(self, ctx: Context, strategy: Strategy, obj: Object, old: Object) -> None:
+        if self._gated is not None:
+            ctx.gated_given = drop_gated(self._gated, obj, old)
+        before_update(self.resource, strategy, ctx, obj, old)
 
     async def remove(self, key: str, revision: int, obj: Object) -> Entry:
         """Take an object that stands at a revision out of the store, with all it had reserved. Raises Conflict."""
@@ -349,7 +432,7 @@ class Store:
         metadata = obj["metadata"]
         version = _version_of(metadata)
         if version == 0:
-            if not strategy.allow_unconditional_update:
+            if not strategy.update_rules.allow_unconditional:
                 errs = [invalid(Path("metadata", "resourceVersion"), 0, "must be specified for an update")]
                 raise errors.invalid(GroupKind(self.resource.group, self.resource.name), name, errs)
             metadata["resourceVersion"] = str(entry.revision)
@@ -363,17 +446,14 @@ class Store:
                 await self.remove(key, entry.revision, obj)
             return self.codec.entry_of(key, obj, self.codec.encode(obj), entry.revision)
         unchanged = not ctx.raw_changed and self.is_unchanged(obj, old, entry)
-        if unchanged and not (self.is_stale is not None and await self.is_stale(key)):
+        if unchanged and not (self._is_stale is not None and await self._is_stale(key)):
             return entry
-        if self.stored_form is not None:
+        if self.converts:
             obj = await self.stored_form(obj)
-        raw = self.raw_texts(entry)
-        if ctx.raw is not None:
-            raw = [ctx.raw(obj, raw[0]), *raw]
-        data = self.codec.encode(obj, *raw)
+        data = await weighed(ctx.weight, self._encode, ctx, obj, entry)
         if ctx.dry_run:
             return self.codec.entry_of(key, obj, data, entry.revision)
-        self.codec.check_size(key, obj, data, entry.revision)
+        await weighed(ctx.weight, self.codec.check_size, key, obj, data, entry.revision)
         return await self.cache.update(
             key,
             self.codec.to_stored(data),
@@ -381,6 +461,15 @@ class Store:
             self._ttl,
             lambda revision: self.codec.entry_of(key, obj, data, revision),
         )
+
+
+def field_value(entry: Entry, name: str) -> str:
+    """A selectable field's value, as it is stored."""
+    if name == "metadata.name":
+        return entry.name
+    if name == "metadata.namespace":
+        return entry.namespace
+    return entry.fields.get(name, "")
 
 
 def same_object(obj: Object, old: Object) -> bool:

@@ -11,7 +11,7 @@ _MAX_DIGITS: Final = 20
 
 
 def parse_version(text: str) -> int:
-    """The number in a resourceVersion; empty is 0. Anything else raises ``ValueError`` with the original's words."""
+    """The number in a resourceVersion; empty is 0. Anything else raises ``ValueError`` with kube-apiserver's words."""
     if text in ("", "0"):
         return 0
     if text.isascii() and text.isdigit():

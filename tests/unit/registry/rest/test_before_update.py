@@ -1,4 +1,4 @@
-"""How faults of a change are listed, which depends on the kind's own way of judging metadata."""
+"""How errors of a change are listed, which depends on the kind's own way of judging metadata."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pilothouse.apis import types
 from pilothouse.apis.resources import table
 from pilothouse.apis.strategies import strategy_for
 from pilothouse.apis.strategy import Context, Strategy
+from pilothouse.apis.strategy_rules import GenerationRules
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.gvk import parse_group_version
 from pilothouse.machinery.schema.decoding import decode
@@ -45,7 +46,7 @@ def test_finalizers_of_built_in_kinds_are_qualified_on_update_too() -> None:
         ("apiextensions.k8s.io/v1", "customresourcedefinitions", 2),
     ],
 )
-def test_kinds_without_declared_rules_list_faults_of_changed_metadata_twice(
+def test_kinds_without_declared_rules_list_errors_of_changed_metadata_twice(
     group_version: str, name: str, count: int
 ) -> None:
     wanted = 'metadata.uid: Invalid value: "2": field is immutable'
@@ -68,14 +69,12 @@ def test_prefixes_of_names_are_judged_again_where_the_kind_says_so(
     group_version: str, name: str, prefix: str, count: int
 ) -> None:
     found = causes(group_version, name, {"generateName": prefix})
-    assert [fault.split(":")[0] for fault in found] == ["metadata.generateName"] * count
+    assert [error.split(":")[0] for error in found] == ["metadata.generateName"] * count
 
 
 class FreeStrategy(Strategy):
-    generation = True
-
     def __init__(self, any_value: bool) -> None:
-        self.any_value = any_value
+        self.generation_rules = GenerationRules(counted=True, any_value=any_value)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from pilothouse.apis.resources import table
 from pilothouse.apis.strategy import Context, Strategy
+from pilothouse.apis.strategy_rules import DeletionRules
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.registry.rest.deletion import (
@@ -32,11 +33,11 @@ class Graceful(Strategy):
 
 
 class Orphaning(Strategy):
-    default_orphans = True
+    deletion_rules = DeletionRules(orphans_by_default=True)
 
 
 class NoGarbage(Strategy):
-    collects_garbage = False
+    deletion_rules = DeletionRules(collects_garbage=False)
 
 
 def plan(strategy: Strategy, options: DeleteOptions | None = None, **metadata: Any) -> Plan:

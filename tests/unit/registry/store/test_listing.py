@@ -220,6 +220,23 @@ async def test_an_expired_token_offers_another(store: Store) -> None:
     assert names(page) == ["d", "e"]
 
 
+async def test_a_token_expires_with_its_revision_though_nothing_has_changed(
+    storage: StorageFactory, store: Store
+) -> None:
+    for name in "abcd":
+        await add(store, name)
+    token = (await list_entries(store, "default", ListOptions(limit=2))).token
+    await add(store, "z", namespace="elsewhere")
+    cacher = store.cache._cacher
+    await cacher.backend.compact(await cacher.backend.current_revision())
+    await cacher.note_compaction()
+    with pytest.raises(StatusError) as caught:
+        await list_entries(store, "default", ListOptions(limit=2, token=token))
+    assert caught.value.code == 410
+    page = await list_entries(store, "default", ListOptions(limit=2, token=caught.value.metadata["continue"]))
+    assert names(page) == ["c", "d"]
+
+
 @pytest.mark.parametrize("seed", range(5))
 async def test_pages_show_each_object_once_while_writes_go_on(store: Store, seed: int) -> None:
     choice = random.Random(seed)

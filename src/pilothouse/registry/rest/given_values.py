@@ -1,6 +1,6 @@
-"""Faults of lists and maps that the client gave as empty, shown as they were given.
+"""Errors of lists and maps that the client gave as empty, shown as they were given.
 
-Rules see such a field as missing, so a fault that shows its value says ``null``; the original says ``[]`` or ``{}``.
+Rules see such a field as missing, so an error that shows its value says ``null``; kube-apiserver says ``[]`` or ``{}``.
 Objects are looked at again only when they are refused and when they have something to remember (``emptied.py``).
 """
 
@@ -17,11 +17,11 @@ _STEP: Final = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
 
 
 def restate(errors: Iterable[FieldError], obj: dict[str, Any]) -> None:
-    """Give faults without a value the empty one that stands in the object."""
+    """Give errors without a value the empty one that stands in the object."""
     if isinstance(obj, Emptied):
-        for fault in errors:
-            if fault.value is None:
-                fault.value = _empty_at(obj, fault.field)
+        for error in errors:
+            if error.value is None:
+                error.value = _empty_at(obj, error.field)
 
 
 def _empty_at(value: Any, field: str) -> Any:

@@ -10,7 +10,7 @@ from pilothouse.apis import types
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.schema.decoding import decode
 from pilothouse.machinery.schema.emptied import note_always_written
-from pilothouse.registry.rest.restating import restate
+from pilothouse.registry.rest.given_values import restate
 
 DAEMON_SET = types.struct("apps.v1.DaemonSet")
 LABELS = Path("spec", "template", "metadata", "labels")

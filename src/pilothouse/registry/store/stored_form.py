@@ -1,0 +1,172 @@
+"""The bytes that kube-apiserver keeps for an object, so that the two servers can take over each other's data.
+
+    built-in kinds                    protobuf in its envelope, in the storage version (or JSON, YAML: a flag)
+    definitions and API services      JSON, fields in the order of their structs
+    custom resources                  JSON, all keys sorted
+
+JSON ends with a line break; that tells it from the embedded store's own. Whatever is found is read: either form, and
+every version that this server knows. What is read is brought into the hub version and given its defaults, because
+kube-apiserver keeps objects without some of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, Protocol
+
+import orjson
+
+from pilothouse.apis import types
+from pilothouse.apis.apiextensions.custom_resource_definition.stored_version import from_v1beta1, to_v1beta1
+from pilothouse.apis.conversion import Convert, converters_for
+from pilothouse.apis.resources import Resource, table
+from pilothouse.machinery import protobuf, yaml_codec
+from pilothouse.machinery.go_json import escape_html
+from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, parse_group_version
+from pilothouse.machinery.objects import Object
+from pilothouse.machinery.protobuf.raw_texts import read_raw_texts
+from pilothouse.machinery.schema.decoding import decode
+from pilothouse.machinery.schema.ordering import arrange
+from pilothouse.machinery.schema.raw import Texts, embed, raw_places, read_texts
+from pilothouse.machinery.schema.types import Struct
+
+_JSON_GROUPS: Final = ("apiextensions.k8s.io", "apiregistration.k8s.io")
+_V1BETA1_DEFINITIONS: Final = GroupVersion("apiextensions.k8s.io", "v1beta1")
+
+
+class MediaType(Enum):
+    """What values are written as."""
+
+    OWN_JSON = "own"
+    """The embedded store's: cached bytes behind a head."""
+    JSON = "application/json"
+    PROTOBUF = "application/vnd.kubernetes.protobuf"
+    YAML = "application/yaml"
+
+
+class StoredForm(Protocol):
+    """Between the hub version's JSON and stored bytes."""
+
+    def write(self, data: bytes) -> bytes:
+        """What is stored for an object's bytes (without kind and apiVersion where the kind is built in)."""
+
+    def read(self, value: bytes) -> tuple[Object, Texts]:
+        """The object in a stored value, in the hub version with its defaults, and how its raw values are written."""
+
+
+def is_foreign(value: bytes) -> bool:
+    """Whether a value is in one of kube-apiserver's forms rather than the embedded store's own."""
+    return value.endswith(b"\n") or value.startswith(protobuf.PREFIX)
+
+
+class BuiltInForm:
+    """For the objects of one built-in kind."""
+
+    def __init__(self, resource: Resource, default: Callable[[Object], None], media: MediaType) -> None:
+        """``resource`` is the row of the hub version."""
+        self._resource, self._default = resource, default
+        self._struct = types.struct(resource.type_name)
+        self._places = raw_places(self._struct)
+        stored = resource.stored
+        self._gvk = GroupVersionKind(stored.group, stored.version, resource.kind)
+        self._stored_struct, self._from_hub = self._stored_version()
+        self._as_yaml = media is MediaType.YAML and resource.group not in _JSON_GROUPS
+        self._as_json = media is not MediaType.PROTOBUF or resource.group in _JSON_GROUPS
+
+    def _stored_version(self) -> tuple[Struct, Convert | None]:
+        row = _row(self._resource, self._resource.stored)
+        if row is None:
+            return self._struct, to_v1beta1
+        return types.struct(row.type_name), converters_for(row)[1]
+
+    def write(self, data: bytes) -> bytes:
+        obj: Object = orjson.loads(data)
+        texts = read_texts(data, self._places)
+        if self._from_hub is not None:
+            obj = self._from_hub(obj)
+        if texts:
+            obj = embed(obj, self._places, texts)
+        if not self._as_json:
+            return protobuf.encode(self._stored_struct, obj, self._gvk)
+        if self._as_yaml:
+            text = _go_json(self._gvk, obj, None)
+            return yaml_codec.dump(orjson.loads(text)).encode()
+        ordered = obj if self._gvk.group_version == _V1BETA1_DEFINITIONS else None
+        return _go_json(self._gvk, arrange(self._struct, obj), ordered)
+
+    def read(self, value: bytes) -> tuple[Object, Texts]:
+        obj, texts, version = self._decode(value)
+        if version == _V1BETA1_DEFINITIONS:
+            obj = decode(self._struct, from_v1beta1(obj))[0]
+        elif version != self._resource.group_version:
+            row = _row(self._resource, version)
+            to_hub = None if row is None else converters_for(row)[0]
+            obj = decode(self._struct, obj)[0] if to_hub is None else to_hub(obj)
+        self._default(obj)
+        return obj, texts
+
+    def _decode(self, value: bytes) -> tuple[Object, Texts, GroupVersion]:
+        """An object in the version it was stored in, without kind and apiVersion. Raises KeyError for unknown ones."""
+        if value.startswith(protobuf.PREFIX):
+            envelope = protobuf.decode(value)
+            struct = types.struct_of(envelope.api_version, envelope.kind)
+            obj = protobuf.decode_message(struct, envelope.raw)
+            texts = read_raw_texts(struct, envelope.raw, self._places) if self._places else {}
+            return obj, texts, parse_group_version(envelope.api_version)
+        if not value.startswith(b"{"):
+            value = orjson.dumps(yaml_codec.load(value))
+        obj = orjson.loads(value)
+        version = parse_group_version(obj["apiVersion"])
+        if version != _V1BETA1_DEFINITIONS:
+            obj = decode(types.struct_of(obj["apiVersion"], obj["kind"]), obj)[0]
+        obj.pop("kind", None)
+        obj.pop("apiVersion", None)
+        return obj, read_texts(value, self._places), version
+
+
+class CustomForm:
+    """For custom resources, whose objects know what they are."""
+
+    def write(self, data: bytes) -> bytes:
+        return escape_html(orjson.dumps(orjson.loads(data), option=orjson.OPT_SORT_KEYS)) + b"\n"
+
+    def read(self, value: bytes) -> tuple[Object, Texts]:
+        obj: Object = orjson.loads(value)
+        return obj, {}
+
+
+def _go_json(gvk: GroupVersionKind, obj: Object, order: Object | None) -> bytes:
+    """As Go writes a struct. ``order`` has the fields of a spec in an order that the schema does not know."""
+    if order is not None:
+        obj = {**obj, "spec": {name: obj["spec"][name] for name in order["spec"]}}
+    head = {"kind": gvk.kind, "apiVersion": str(gvk.group_version)}
+    return escape_html(orjson.dumps({**head, **obj})) + b"\n"
+
+
+def _row(resource: Resource, version: GroupVersion) -> Resource | None:
+    """The row of a resource at another version; None where nobody serves that."""
+    served = table().get(version)
+    rows = () if served is None else served.resources
+    return next((row for row in rows if row.name == resource.name), None)
+
+
+# What has no resource of its own: allocation ledgers
+
+
+def write_plain(obj: Object, media: MediaType) -> bytes:
+    """What is stored for an object that says what it is."""
+    version = parse_group_version(obj["apiVersion"])
+    gvk = GroupVersionKind(version.group, version.version, obj["kind"])
+    if media is MediaType.PROTOBUF:
+        return protobuf.encode(types.struct_of(obj["apiVersion"], obj["kind"]), obj, gvk)
+    return orjson.dumps(obj) + (b"" if media is MediaType.OWN_JSON else b"\n")
+
+
+def read_plain(value: bytes) -> Object:
+    """The object in whatever `write_plain` has made, without kind and apiVersion where the form has them apart."""
+    if value.startswith(protobuf.PREFIX):
+        envelope = protobuf.decode(value)
+        return protobuf.decode_message(types.struct_of(envelope.api_version, envelope.kind), envelope.raw)
+    obj: Object = orjson.loads(value)
+    return obj

@@ -1,0 +1,119 @@
+"""Values that kube-apiserver has kept in etcd, recorded with the objects that its API showed for them."""
+
+import base64
+import json
+from pathlib import Path
+
+import orjson
+import pytest
+
+from pilothouse.apis.gates import default_gates
+from pilothouse.apis.resources import hub_row, table
+from pilothouse.apis.strategies import strategy_for
+from pilothouse.registry.storage import StorageFactory
+from pilothouse.registry.store.stored_form import BuiltInForm, CustomForm, MediaType, read_plain, write_plain
+
+ROWS = [json.loads(line) for line in (Path(__file__).parent / "stored_values.jsonl").read_text().splitlines()]
+INTERNAL = ("masterleases/", "ranges/")
+COMPLETED_WHEN_READ = ("jobs/facts/j1", "persistentvolumeclaims/facts/my-persistentvolumeclaim")
+"""Kept without what reading gives them, which whoever writes them back writes."""
+
+
+def name(row):
+    return row["key"].removeprefix("/registry/")
+
+
+def resources():
+    stored = {row.key: hub_row(row) for each in table().values() for row in each.resources if row.is_stored}
+    return sorted(stored.items(), key=lambda item: -len(item[0]))
+
+
+def form_of(row, media=MediaType.PROTOBUF):
+    for key, resource in resources():
+        if name(row).startswith(f"{key}/"):
+            return BuiltInForm(resource, strategy_for(resource, default_gates()).default, media), resource
+    return CustomForm(), None
+
+
+def shown(row):
+    """The object as the API shows it in the version it is kept in here, without what the store adds."""
+    obj = row["object"]
+    del obj["metadata"]["resourceVersion"]
+    return obj
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not name(row).startswith(INTERNAL)], ids=name)
+def test_values_are_read_as_the_api_shows_them_and_written_as_they_were(row, cacher):
+    value = base64.b64decode(row["value"])
+    form, resource = form_of(row)
+    codec = StorageFactory(cacher, media=MediaType.PROTOBUF)
+    obj, texts = form.read(value)
+    if resource is None:
+        assert obj == shown(row)
+        assert form.write(orjson.dumps(obj)) == value
+        return
+    encoder = codec.codec(resource.group, resource.version, resource.name)
+    data = encoder.encode(obj, texts)
+    if "object" in row:
+        expected = shown(row)
+        assert (expected.pop("kind"), expected.pop("apiVersion")) == (resource.kind, str(resource.group_version))
+        assert orjson.loads(data) == expected
+    if name(row) not in COMPLETED_WHEN_READ:
+        assert form.write(data) == value
+    entry = encoder.entry(row["key"], value, 7)
+    assert orjson.loads(entry.data)["metadata"]["resourceVersion"] == "7"
+
+
+@pytest.mark.parametrize("media", [MediaType.JSON, MediaType.YAML])
+@pytest.mark.parametrize("row", [row for row in ROWS if not name(row).startswith(INTERNAL)], ids=name)
+def test_other_media_types_say_the_same(row, media):
+    protobuf, resource = form_of(row)
+    other, _ = form_of(row, media)
+    if resource is None:
+        return
+    obj, _ = protobuf.read(base64.b64decode(row["value"]))
+    again, _ = other.read(other.write(orjson.dumps(obj)))
+    assert again == obj
+
+
+def test_leases_of_servers_are_endpoints(cacher):
+    row = next(row for row in ROWS if name(row).startswith("masterleases/"))
+    codec = StorageFactory(cacher, media=MediaType.PROTOBUF).codec("", "v1", "endpoints")
+    lease = {"metadata": {"generation": 1}, "subsets": [{"addresses": [{"ip": "192.0.2.2"}]}]}
+    assert codec.to_stored(codec.encode(lease)) == base64.b64decode(row["value"])
+
+
+def test_ledgers_are_range_allocations():
+    row = next(row for row in ROWS if name(row).startswith("ranges/"))
+    ledger = {"kind": "RangeAllocation", "apiVersion": "v1", "metadata": {}, "range": "30000-32767", "data": ""}
+    value = base64.b64decode(row["value"])
+    assert write_plain(ledger, MediaType.PROTOBUF) == value
+    assert read_plain(value)["range"] == "30000-32767"
+
+
+def test_a_definition_of_the_first_days_is_read():
+    resource = next(resource for key, resource in resources() if key.endswith("/customresourcedefinitions"))
+    form = BuiltInForm(resource, strategy_for(resource, default_gates()).default, MediaType.PROTOBUF)
+    old = {
+        "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1beta1",
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com",
+            "version": "v1",
+            "names": {"plural": "things", "kind": "Thing"},
+            "scope": "Namespaced",
+            "additionalPrinterColumns": [{"name": "Size", "type": "string", "JSONPath": ".spec.size"}],
+            "conversion": {
+                "strategy": "Webhook",
+                "webhookClientConfig": {"url": "https://localhost/convert"},
+                "conversionReviewVersions": ["v1"],
+            },
+        },
+    }
+    spec = form.read(orjson.dumps(old) + b"\n")[0]["spec"]
+    assert spec["preserveUnknownFields"] is True
+    assert spec["conversion"]["webhook"]["clientConfig"] == {"url": "https://localhost/convert"}
+    (version,) = spec["versions"]
+    assert (version["name"], version["served"], version["storage"]) == ("v1", True, True)
+    assert version["additionalPrinterColumns"][0]["jsonPath"] == ".spec.size"
