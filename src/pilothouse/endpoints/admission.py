@@ -9,9 +9,13 @@ Refusing is raising a StatusError.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pilothouse.machinery.gvk import GroupVersionKind, GroupVersionResource
+from pilothouse.machinery.user import User
+
+if TYPE_CHECKING:
+    from pilothouse.endpoints.scope import Endpoint
 
 CREATE: Final = "CREATE"
 UPDATE: Final = "UPDATE"
@@ -29,7 +33,7 @@ class Attributes:
     subresource: str
     namespace: str
     name: str
-    user: Any
+    user: User
     object: dict[str, Any] | None
     old_object: dict[str, Any] | None
     options: dict[str, Any]
@@ -45,7 +49,7 @@ class Attributes:
     """What calls to others took, in seconds, for the audit log."""
     path_name: str = ""
     """The name in the request's path: none in that of a POST, which no right to a named object covers."""
-    scope: Any = None
+    scope: Endpoint | None = None
     """The endpoint, for plug-ins that convert or decode."""
     reinvocation: Any = None
     """What the chain keeps between its runs over one request."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pilothouse.apis.resources import Resource, Subresource, Version
 from pilothouse.endpoints.negotiation import ALL_FORMATS, PLAIN_JSON, Media, negotiate
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import encode_object, error_response
+from pilothouse.endpoints.responses import encode_object, error_response
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.net.messages import Response
@@ -53,11 +54,18 @@ def _api_resource(resource: Resource) -> Document:
 
 def _api_subresource(resource: Resource, sub: Subresource) -> Document:
     item: Document = {"name": f"{resource.name}/{sub.name}", "singularName": "", "namespaced": resource.namespaced}
-    if sub.kind.group_version != resource.group_version:
+    if sub.names_version or sub.kind.group_version != resource.group_version:
         item["group"], item["version"] = sub.kind.group, sub.kind.version
     item["kind"] = sub.kind.kind
     item["verbs"] = list(sub.verbs)
     return item
+
+
+@dataclass
+class RemoteVersion(Version):
+    """A version that another server serves, with what aggregated discovery says of it."""
+
+    entry: Document = field(default_factory=dict)
 
 
 def group_document(group: str, versions: Iterable[GroupVersion], *, top: bool = True) -> Document:
@@ -89,6 +97,8 @@ def aggregated(groups: dict[str, list[Version]]) -> Document:
 
 
 def _aggregated_version(version: Version) -> Document:
+    if isinstance(version, RemoteVersion):
+        return version.entry
     return {
         "version": version.version,
         "resources": [_aggregated_resource(resource, custom=version.custom) for resource in version.resources],
@@ -116,7 +126,7 @@ def _aggregated_resource(resource: Resource, *, custom: bool) -> Document:
 
 
 def _aggregated_subresource(resource: Resource, sub: Subresource, *, custom: bool) -> Document:
-    foreign = custom or sub.kind.group_version != resource.group_version
+    foreign = custom or sub.names_version or sub.kind.group_version != resource.group_version
     return {
         "subresource": sub.name,
         "responseKind": {

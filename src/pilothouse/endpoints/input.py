@@ -2,8 +2,8 @@
 
     bytes → JSON value (from JSON, YAML or protobuf) → kind and version checked → decoded by schema → hub version
 
-Every refusal is the original's, word for word. Unknown and duplicate fields are dropped, and named in warnings or in a
-400 as ``fieldValidation`` asks.
+Every refusal is kube-apiserver's, word for word. Unknown and duplicate fields are dropped, and named in warnings or
+in a 400 as ``fieldValidation`` asks.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.schema.emptied import Emptied, as_given
-from pilothouse.machinery.schema.own_faults import gravest
+from pilothouse.machinery.schema.own_errors import gravest
 from pilothouse.machinery.schema.raw import as_sent, compacted, raw_places, read_texts, written_anew
-from pilothouse.machinery.schema.repeating import MOST_FAULTS, read_repeating
+from pilothouse.machinery.schema.repetition import MOST_ERRORS, read_repeating
 from pilothouse.machinery.schema.types import Struct
 from pilothouse.machinery.schema.unknown import in_key_order, unknown_fields
+from pilothouse.machinery.workers import LONG, aside, finish
 from pilothouse.net.messages import BodyTooLarge
 
 BODY_LIMIT: Final = 3 * 1024 * 1024
@@ -56,7 +57,7 @@ _MOVED: Final = {
 }
 """Kinds that other groups once served: versions of one kind, not different kinds."""
 
-Faults = Callable[[], list[str]]
+StrictErrors = Callable[[], list[str]]
 """Lists what was wrong with a body and let pass; made only when somebody asks."""
 
 
@@ -105,7 +106,9 @@ class Expected:
     def _takes(self, gvk: GroupVersionKind) -> bool:
         return gvk == self.gvk or gvk in self.also
 
-    def decode(self, value: Any, *, owned: bool = False, applied: bool = False) -> tuple[dict[str, Any], Faults | None]:
+    def decode(
+        self, value: Any, *, owned: bool = False, applied: bool = False
+    ) -> tuple[dict[str, Any], StrictErrors | None]:
         """The object by its schema, and what a strict decoder would say about it. Raises ``DecodeError``.
 
         ``owned`` allows the object to be made of the value's own parts. What an apply gives is no body: custom
@@ -115,15 +118,17 @@ class Expected:
             obj, unknown = decode(self.struct, value, noting=True)
         except DecodeError as error:
             raise gravest(self.struct, value, error) from None
-        return obj, (lambda: strict_faults(self, value)) if unknown else None
+        return obj, (lambda: strict_errors(self, value)) if unknown else None
 
 
 async def read_body(request: APIRequest) -> bytes:
     """The whole body; 413 when it is too large."""
     try:
-        return await request.body(BODY_LIMIT)
+        body = await request.body(BODY_LIMIT)
     except BodyTooLarge:
         raise errors.too_large(f"limit is {BODY_LIMIT}") from None
+    request.weight = len(body)
+    return body
 
 
 def content_format(request: APIRequest, formats: tuple[str, ...]) -> str:
@@ -151,7 +156,9 @@ async def read_object(request: APIRequest, expected: Expected) -> tuple[dict[str
         format = content_format(request, expected.formats)
         data = await read_body(request)
         options = read_write_options(request)
-    return await _read(request, expected, data, format, options.validation), options
+    if len(data) < LONG:
+        return await _read(request, expected, data, format, options.validation), options
+    return await aside(lambda: finish(_read(request, expected, data, format, options.validation))), options
 
 
 async def _read(request: APIRequest, expected: Expected, data: bytes, format: str, validation: str) -> dict[str, Any]:
@@ -165,22 +172,22 @@ async def _read(request: APIRequest, expected: Expected, data: bytes, format: st
     if places:
         request.raw = as_sent(read_texts(data, places)) if format == JSON else written_anew(places)
     # Decoding may work in place: whether fields stand twice is told by the body as it was sent.
-    faults: list[str] = []
+    errs: list[str] = []
     if repeated:
-        faults = [repeated] if validation == "Strict" else repeated_lines(repeated)
+        errs = [repeated] if validation == "Strict" else repeated_lines(repeated)
     custom, told = expected.formats is NO_PROTOBUF, False
     if format == JSON and go_json.may_repeat_fields(data, value):
         if custom:
-            faults = [f"duplicate field {quote(path)}" for path in await offload(go_json.duplicate_fields, data)]
+            errs = [f"duplicate field {quote(path)}" for path in await offload(go_json.duplicate_fields, data)]
         elif (reading := await offload(partial(read_repeating, expected.struct), data)) is not None:
-            (value, faults), told = reading, True
+            (value, errs), told = reading, True
     gvk = expected.identify(value, data)
     reader = expected.reader(gvk)
     obj, unknown = _decode(value, gvk, reader, data if format == JSON else b"")
     keep_reset(obj)
     if unknown is not None and not told and validation != "Ignore":
-        faults += unknown() if format == JSON or custom else strict_faults(reader, in_key_order(value))
-    report(request, validation, gvk, expected, faults)
+        errs += unknown() if format == JSON or custom else strict_errors(reader, in_key_order(value))
+    report(request, validation, gvk, expected, errs)
     expected.check_version(gvk)
     return obj
 
@@ -188,7 +195,7 @@ async def _read(request: APIRequest, expected: Expected, data: bytes, format: st
 def keep_reset(obj: dict[str, Any]) -> None:
     """An explicitly empty ``managedFields`` asks for all ownership to be forgotten; decoding alone would lose that.
 
-    Of custom resources it is lost in the original as well.
+    Of custom resources it is lost in kube-apiserver as well.
     """
     if isinstance(obj, Emptied) and as_given(obj["metadata"], "managedFields") is not None:
         obj["metadata"].setdefault("managedFields", [])
@@ -221,8 +228,8 @@ async def parse_json(data: bytes, refuse: Callable[[str], errors.StatusError]) -
         pass
     try:
         return orjson.loads(await offload(go_json.mend, data))
-    except go_json.SyntaxFault as fault:
-        why = str(fault)
+    except go_json.JSONSyntaxError as error:
+        why = str(error)
     except orjson.JSONDecodeError:
         why = "exceeded max depth"
     raise refuse(f"couldn't get version/kind; json parse error: {why}")
@@ -230,7 +237,7 @@ async def parse_json(data: bytes, refuse: Callable[[str], errors.StatusError]) -
 
 def _decode(
     value: Any, gvk: GroupVersionKind, expected: Expected, text: bytes = b""
-) -> tuple[dict[str, Any], Faults | None]:
+) -> tuple[dict[str, Any], StrictErrors | None]:
     """The object, and what was let pass. A number that is refused is quoted from the JSON ``text``."""
     try:
         obj, unknown = expected.decode(value, owned=True)
@@ -293,10 +300,16 @@ def _unconvertible(gvk: GroupVersionKind, expected: Expected) -> errors.StatusEr
     known = find_kind(expected.knowing, gvk)
     if known is None:
         return cannot_handle(gvk, expected, unknown_kind(expected.knowing, gvk))
-    if gvk.kind == own.kind and own.group in (gvk.group, _MOVED.get((gvk.group, gvk.kind))):
+    if gvk.kind == own.kind and _is_same_kind(own, gvk):
         return None
     why = f"converting ({known.go}) to ({expected.internal_package}.{own.kind}): unknown conversion"
     return cannot_handle(gvk, expected, why)
+
+
+def _is_same_kind(one: GroupVersionKind, other: GroupVersionKind) -> bool:
+    """Whether kinds of one name are versions of one kind."""
+    homes = [_MOVED.get((gvk.group, gvk.kind), gvk.group) for gvk in (one, other)]
+    return one.group == other.group or homes[0] == homes[1] or one.group == homes[1] or other.group == homes[0]
 
 
 def cannot_handle(gvk: GroupVersionKind, expected: Expected, why: str) -> errors.StatusError:
@@ -322,14 +335,14 @@ def summarize(data: bytes) -> str:
     return (start.decode("utf-8", "replace") if data[:1] == b"{" else start.hex()) + more
 
 
-def report(request: APIRequest, validation: str, gvk: GroupVersionKind, expected: Expected, faults: list[str]) -> None:
+def report(request: APIRequest, validation: str, gvk: GroupVersionKind, expected: Expected, errs: list[str]) -> None:
     """Tell the client about fields that stand twice or that nobody knows, as it asked to be told."""
-    if not faults or validation == "Ignore":
+    if not errs or validation == "Ignore":
         return
     if validation == "Strict":
-        raise expected.unreadable(gvk, "strict decoding error: " + ", ".join(faults))
-    for fault in faults:
-        request.warn(fault)
+        raise expected.unreadable(gvk, "strict decoding error: " + ", ".join(errs))
+    for error in errs:
+        request.warn(error)
 
 
 def repeated_lines(message: str) -> list[str]:
@@ -337,9 +350,9 @@ def repeated_lines(message: str) -> list[str]:
     return [line.strip() for line in message.splitlines()[1:]]
 
 
-def strict_faults(expected: Expected, value: Any) -> list[str]:
+def strict_errors(expected: Expected, value: Any) -> list[str]:
     """What a strict decoder says about fields nobody knows."""
-    paths = islice(unknown_fields(expected.struct, value), MOST_FAULTS)
+    paths = islice(unknown_fields(expected.struct, value), MOST_ERRORS)
     return [f"unknown field {quote(path)}" for path in paths]
 
 

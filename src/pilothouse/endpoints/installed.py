@@ -10,7 +10,7 @@ from pilothouse.apis.deprecations import removal_of
 from pilothouse.apis.resources import Version
 from pilothouse.endpoints.output.compression import compress, is_worth_compressing
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import error_response
+from pilothouse.endpoints.responses import error_response
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb
 from pilothouse.machinery import errors
 from pilothouse.machinery.addressing import check_looked_up
@@ -56,9 +56,9 @@ async def call_verb(verb: EndpointVerb, scope: Endpoint, request: APIRequest) ->
 
 def _tell_deprecation(scope: Endpoint, request: APIRequest) -> None:
     request.warn(scope.deprecation)
+    removal = request.removed_release = removal_of(scope.resource)
     if request.audit is not None:
         request.audit.annotate("k8s.io/deprecated", "true")
-        removal = removal_of(scope.resource)
         if removal:
             request.audit.annotate("k8s.io/removed-release", removal)
 

@@ -1,8 +1,8 @@
 """Installing: rows of the resource table become endpoints, given something that keeps their objects.
 
 Where a row's objects are kept, its endpoint and those of same-object subresources are made of the verbs and its
-strategy. All others bring their own verbs (``subresources.MAKERS``, or ``own_verbs`` from the layers above); every row
-has an endpoint, so that methods it does not take are told apart from paths that do not exist.
+strategy. All others bring their own verbs (``endpoints/subresources``, or ``own_verbs`` from the layers above). Every
+row has an endpoint, so that methods it does not take are told apart from paths that do not exist.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pilothouse.apis import types
-from pilothouse.apis.conversion import converters_for
+from pilothouse.apis.conversion import converters_for, own_defaults, unowned_fields
 from pilothouse.apis.deprecations import deprecation_of
-from pilothouse.apis.resources import Resource, Subresource, Version, table, versions_of
+from pilothouse.apis.resources import Resource, Subresource, Version, hub_row, table, versions_of
 from pilothouse.apis.strategy import Strategy
 from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.input import Expected
 from pilothouse.endpoints.installed import InstalledVersion
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope, Verb
-from pilothouse.endpoints.subresources import MAKERS
-from pilothouse.endpoints.subresources.making import plain_endpoint
+from pilothouse.endpoints.subresources import makers_with
+from pilothouse.endpoints.subresources.endpoints import Maker, plain_endpoint
+from pilothouse.endpoints.subresources.links import Links
 from pilothouse.endpoints.verbs.create import create
 from pilothouse.endpoints.verbs.delete import delete
 from pilothouse.endpoints.verbs.delete_collection import delete_collection
@@ -34,7 +35,7 @@ from pilothouse.machinery.field_manager.tracking import Convert
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.schema.types import Struct
-from pilothouse.machinery.structured.field_sets import from_paths
+from pilothouse.machinery.structured.field_sets import FieldSet, from_paths
 from pilothouse.machinery.structured.ownership import MissingVersion, Unconvertible
 from pilothouse.registry.store.store import Store
 
@@ -63,31 +64,41 @@ def install_version(
     own_verbs: OwnVerbs | None = None,
     admission: Admission | None = None,
     served: Served = None,
+    links: Links | None = None,
 ) -> InstalledVersion:
-    """All endpoints of a version, which stands among the versions served."""
+    """All endpoints of a version, which stands among the versions served. ``links`` lead to nodes and pods."""
+    makers = makers_with(links or Links())
     scopes: dict[tuple[str, str], Endpoint] = {}
     for resource in version.resources:
         store: Store | None = None
-        if resource.is_stored:
+        if not resource.verbs:
+            pass  # only its subresources are served
+        elif resource.is_stored:
             store = store_for(resource)
             scopes[resource.name, ""] = make_scope(resource, None, store, store.strategy, served)
         else:
-            scopes[resource.name, ""] = make_endpoint(resource, None, store_for, own_verbs or {})
+            scopes[resource.name, ""] = make_endpoint(resource, None, store_for, own_verbs or {}, makers)
         for sub in resource.subresources:
             if store is not None and sub.name in store.strategy.subresources:
                 scope: Endpoint = make_scope(resource, sub, store, store.strategy.subresource(sub.name), served)
             else:
-                scope = make_endpoint(resource, sub, store_for, own_verbs or {})
+                scope = make_endpoint(resource, sub, store_for, own_verbs or {}, makers)
             scopes[resource.name, sub.name] = scope
     for scope in scopes.values():
         scope.admission = admission
     return InstalledVersion(version, scopes)
 
 
-def make_endpoint(resource: Resource, sub: Subresource | None, store_for: StoreFor, own_verbs: OwnVerbs) -> Endpoint:
+def make_endpoint(
+    resource: Resource,
+    sub: Subresource | None,
+    store_for: StoreFor,
+    own_verbs: OwnVerbs,
+    makers: Mapping[tuple[str, str, str], Maker],
+) -> Endpoint:
     """The endpoint of what is not a stored object."""
     key = (resource.group, resource.name, "" if sub is None else sub.name)
-    maker = MAKERS.get(key)
+    maker = makers.get(key)
     if maker is not None:
         return maker(resource, sub, lambda group, name: store_for(_stored_row(group, name)))
     return plain_endpoint(resource, sub, own_verbs.get(key, {}))
@@ -112,10 +123,11 @@ def make_scope(
         kind=resource.gvk,
         store=store,
         strategy=strategy,
-        expected=Expected(resource.gvk, struct, resource.package),
+        expected=Expected(resource.gvk, struct, hub_row(resource).package if resource.legacy else resource.package),
         verbs={verb: VERBS[verb] for verb in verbs},
         to_hub=to_hub,
         from_hub=from_hub,
+        own_defaults=own_defaults(resource),
         columns=store.strategy.columns,
         deprecation=deprecation_of(resource),
         make_field_manager=lambda: make_field_manager(resource, subresource, strategy, served),
@@ -133,7 +145,7 @@ def make_field_manager(resource: Resource, subresource: str, strategy: Strategy,
     dropped = strategy.reset_fields
     if not dropped and not subresource and any(sub.name == "status" for sub in resource.subresources):
         dropped = ("status",)
-    reset = dict.fromkeys(rows, from_paths(*(_field_path(path) for path in dropped)))
+    reset = {version: _field_set(unowned_fields(row), dropped, subresource) for version, row in rows.items()}
     struct = types.struct(resource.type_name)
     convert = _between(rows) if len(rows) > 1 else None
     return FieldManager(struct, resource.gvk, subresource=subresource, reset_fields=reset, convert=convert)
@@ -155,6 +167,12 @@ def _between(rows: Mapping[str, Resource]) -> Convert:
         return types.struct(rows[new].type_name), {**shown, "kind": rows[new].kind, "apiVersion": new}
 
     return convert
+
+
+def _field_set(own: tuple[str, ...] | None, usual: tuple[str, ...], subresource: str) -> FieldSet:
+    """What nobody owns: the usual fields, or those of a version of its own, which its subresources do own."""
+    paths = usual if own is None else () if subresource else own
+    return from_paths(*(_field_path(path) for path in paths))
 
 
 def _field_path(dotted: str) -> tuple[str, ...]:

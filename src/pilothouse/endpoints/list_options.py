@@ -1,4 +1,4 @@
-"""The options of lists, watches and collection deletes, read from the query and checked as the original checks them."""
+"""The options of lists, watches and collection deletes, read from the query and checked as in kube-apiserver."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.scope import ShownScope
 from pilothouse.machinery import errors, fields, labels
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, not_supported
 from pilothouse.machinery.gvk import GroupKind
+from pilothouse.machinery.workers import weighed
 from pilothouse.registry.store.listing import EXACT, NOT_OLDER, ListOptions
 
 
@@ -27,10 +28,15 @@ class WatchOptions:
 _NOTHING = ListOptions()
 
 
-def read_list_options(scope: ResourceScope, request: APIRequest) -> tuple[ListOptions, WatchOptions]:
+async def list_options(scope: ShownScope, request: APIRequest) -> tuple[ListOptions, WatchOptions]:
+    """The same as ``read_list_options``, without holding the loop: selectors can be long."""
+    return await weighed(len(request.query), read_list_options, scope, request)
+
+
+def read_list_options(scope: ShownScope, request: APIRequest) -> tuple[ListOptions, WatchOptions]:
     """Both, or a 400 for what cannot be read and a 422 for what does not go together.
 
-    Refusals come in the original's order: numbers, selectors, what does not go together, fields that cannot be
+    Refusals come in kube-apiserver's order: numbers, selectors, what does not go together, fields that cannot be
     selected by. The old paths of watches are held to the rules of lists.
     """
     if not request.query:
@@ -51,10 +57,10 @@ def read_list_options(scope: ResourceScope, request: APIRequest) -> tuple[ListOp
     )
     if query.boolean("watch"):
         streams_lists = "WatchList" in scope.strategy.gates
-        errs = _watch_faults(options, watch, streams_lists=streams_lists)
+        errs = _watch_errors(options, watch, streams_lists=streams_lists)
         watch.marks_start = watch.initial_events is True or (streams_lists and _begins_anew(options, watch))
     else:
-        errs = _list_faults(options, watch)
+        errs = _list_errors(options, watch)
     if errs:
         raise errors.invalid(GroupKind("meta.k8s.io", "ListOptions"), "", errs)
     if options.fields is not None:
@@ -66,28 +72,26 @@ def read_list_options(scope: ResourceScope, request: APIRequest) -> tuple[ListOp
 
 
 def _labels(query: Query) -> labels.Selector | None:
-    text = query.text("labelSelector")
-    if not text:
+    if not query.selection.by_label:
         return None
     try:
-        selector = labels.parse(text)
+        selector = query.selection.labels
     except ValueError as error:
         raise errors.bad_request(str(error)) from None
     return None if selector.empty else selector
 
 
 def _fields(query: Query) -> fields.Selector | None:
-    text = query.text("fieldSelector")
-    if not text:
+    if not query.selection.by_field:
         return None
     try:
-        selector = fields.parse(text)
+        selector = query.selection.fields
     except ValueError as error:
         raise errors.bad_request(str(error)) from None
     return None if selector.empty else selector
 
 
-def _list_faults(options: ListOptions, watch: WatchOptions) -> list[FieldError]:
+def _list_errors(options: ListOptions, watch: WatchOptions) -> list[FieldError]:
     errs: list[FieldError] = []
     match, path = options.match, Path("resourceVersionMatch")
     if match:
@@ -104,7 +108,7 @@ def _list_faults(options: ListOptions, watch: WatchOptions) -> list[FieldError]:
     return errs
 
 
-def _watch_faults(options: ListOptions, watch: WatchOptions, *, streams_lists: bool) -> list[FieldError]:
+def _watch_errors(options: ListOptions, watch: WatchOptions, *, streams_lists: bool) -> list[FieldError]:
     errs: list[FieldError] = []
     match, path = options.match, Path("resourceVersionMatch")
     if watch.initial_events is not None and match != NOT_OLDER:

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from pilothouse.machinery import errors
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.selection import Selection
 
 _EMPTY: Final[dict[str, list[str]]] = {}
 _MAX_DIGITS: Final = 20
+_AT_ONCE: Final = 16 * 1024
+_BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})[^%]{0,2}")
 
 
 class Query:
     """A parsed query string. Pairs that Go refuses (a semicolon, a broken escape) are left out, as there."""
 
-    __slots__ = ("values",)
+    __slots__ = ("_selection", "values")
 
     def __init__(self, text: str) -> None:
         self.values = parse(text) if text else _EMPTY
+        self._selection: Selection | None = None
+
+    @property
+    def selection(self) -> Selection:
+        """Both selectors; all who need them share one reading."""
+        found = self._selection
+        if found is None:
+            found = self._selection = Selection(self.text("fieldSelector"), self.text("labelSelector"))
+        return found
 
     def first(self, name: str) -> str | None:
         """The first value given, None when the name is not there at all."""
@@ -35,7 +49,7 @@ class Query:
         return self.values.get(name, [])
 
     def boolean(self, name: str) -> bool:
-        """True unless absent, ``false`` or ``0``: the original takes any other value for true."""
+        """True unless absent, ``false`` or ``0``: kube-apiserver takes any other value for true."""
         value = self.first(name)
         return value is not None and value.lower() not in ("false", "0")
 
@@ -52,7 +66,7 @@ class Query:
 
 
 def parse_integer(value: str) -> int:
-    """Go's ``strconv.ParseInt`` on a query value, its failure as the original reports it."""
+    """Go's ``strconv.ParseInt`` on a query value, its failure as kube-apiserver reports it."""
     digits = value[1:] if value[:1] in ("+", "-") else value
     if not (digits.isascii() and digits.isdigit()):
         raise errors.bad_request(f"strconv.ParseInt: parsing {quote(value)}: invalid syntax")
@@ -85,11 +99,19 @@ def unescape(text: str) -> str:
         text = text.replace("+", " ")
     if "%" not in text:
         return text
-    for piece in text.split("%")[1:]:
-        if len(piece) < 2 or not _is_hex(piece[:2]):
-            raise ValueError(f'invalid URL escape "%{piece[:2]}"')
-    return unquote_to_bytes(text).decode("utf-8", "replace")
+    if broken := _BROKEN_ESCAPE.search(text):
+        raise ValueError(f'invalid URL escape "{broken[0]}"')
+    if len(text) <= _AT_ONCE:
+        return unquote_to_bytes(text).decode("utf-8", "replace")
+    return b"".join(map(unquote_to_bytes, _pieces(text))).decode("utf-8", "replace")
 
 
-def _is_hex(text: str) -> bool:
-    return all(c in "0123456789abcdefABCDEF" for c in text)
+def _pieces(text: str) -> Iterator[str]:
+    """A long text in parts, no escape divided: while it is read, a text takes some fifty times its size."""
+    at = 0
+    while at < len(text):
+        end = at + _AT_ONCE
+        if end < len(text) and (escape := text.rfind("%", end - 2, end)) > at:
+            end = escape
+        yield text[at:end]
+        at = end

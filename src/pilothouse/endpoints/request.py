@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from pilothouse.endpoints.audit_event import AuditEvent
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request_info import RequestInfo
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.schema.raw import Writing
+from pilothouse.machinery.user import User
 from pilothouse.net.messages import Request
 
 
@@ -17,6 +19,13 @@ class Refusal(NamedTuple):
 
     error: StatusError
     reason: str
+
+
+class Seat(Protocol):
+    """A share of the server that is to be given back."""
+
+    def release(self) -> None:
+        """Give it back. Doing so again does nothing."""
 
 
 Ask = Callable[["APIRequest", str], Awaitable[Refusal | None]]
@@ -28,12 +37,13 @@ class APIRequest(Request):
 
     __slots__ = (
         "_query", "ask", "audit", "audit_id", "authentication_seconds", "authorized_by", "credential_notes",
-        "info", "raw", "received", "user", "warnings", "watch_seconds",
+        "info", "queued_seconds", "raw", "received", "removed_release", "seat", "user", "warnings", "watch_seconds",
+        "weight",
     )  # fmt: skip
 
     audit_id: str
     info: RequestInfo
-    user: Any
+    user: User
     received: float
     authorized_by: str
 
@@ -45,11 +55,18 @@ class APIRequest(Request):
         """How long a watch lasts at least when the client does not say."""
         self.ask: Ask | None = None
         """Puts further questions to the authorizer."""
-        self.audit: Any = None
+        self.audit: AuditEvent | None = None
         """What is written down about this request; None where nothing is."""
         self.raw: Writing | None = None
         """How raw JSON values of the body are written; None where its kind has none."""
+        self.weight = 0
+        """How long the body is: what is made of a long one is made aside; see ``machinery.workers``."""
+        self.seat: Seat | None = None
+        """What flow control gave this request; whoever serves it beyond the answer's head may take it over."""
+        self.removed_release: str | None = None
+        """Of a deprecated API: the release that has it no more, where that is known."""
         self.authentication_seconds = 0.0
+        self.queued_seconds = 0.0
         self.credential_notes: tuple[tuple[str, str], ...] = ()
         """What authentication has to say for the audit log."""
 

@@ -1,4 +1,4 @@
-"""What a request is about, read from its path and method alone, exactly as the original resolves every path shape.
+"""What a request is about, read from its path and method alone, exactly as kube-apiserver resolves every path shape.
 
     /api/v1/namespaces/a/pods/b/log    get  "" v1 pods b log in namespace a
     /apis/apps/v1/watch/deployments    watch (legacy)
@@ -45,7 +45,7 @@ class RequestInfo:
 
 
 def resolve(method: str, path: str, query: Query) -> RequestInfo:
-    """Read a request. Raises ``BadPath`` where the original cannot make sense of it either."""
+    """Read a request. Raises ``BadPath`` where kube-apiserver cannot make sense of it either."""
     info = RequestInfo(path, method.lower())
     parts = path.strip("/").split("/")
     if len(parts) < 3 or parts[0] not in ("api", "apis") or path.startswith("//"):
@@ -98,11 +98,11 @@ def _selected_name(query: Query) -> str:
 
     Read as the list itself reads it: a selector that only looks like naming an object must not narrow the question.
     """
-    selector = query.first("fieldSelector")
-    if not selector or "metadata.name" not in selector:
+    selection = query.selection
+    if "metadata.name" not in selection.by_field:
         return ""
     try:
-        terms = fields.parse(selector).requirements
+        terms = selection.fields.requirements
     except fields.SelectorError:
         return ""
     name = next((term.value for term in terms if term.field == "metadata.name" and term.operator == fields.EQUALS), "")

@@ -15,13 +15,14 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.apis.resources import Resource
-from pilothouse.apis.strategy import Column, Context, Object, Strategy
+from pilothouse.apis.strategy import Column, Context, Strategy
 from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.input import Expected
 from pilothouse.endpoints.negotiation import ALL_FORMATS
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import decode
 from pilothouse.machinery.schema.emptied import like
 from pilothouse.machinery.times import now
@@ -72,35 +73,27 @@ class Endpoint:
             groups=user.groups,
             user_uid=user.uid,
             user_extra=user.extra,
+            weight=request.weight,
         )
 
 
 @dataclass(slots=True, kw_only=True)
-class ResourceScope(Endpoint):
-    """An endpoint with stored objects behind it."""
+class ShownScope(Endpoint):
+    """An endpoint that shows objects, wherever they come from: one or many, in every form that clients ask for."""
 
-    store: Store
     strategy: Strategy
-    to_hub: Convert | None = None
-    """Brings an object of the served version into the hub's; None where they are the same."""
     from_hub: Convert | None = None
+    """Brings an object of the hub version into the served one's; None where they are the same."""
     keeps_type: bool = False
     """Whether cached bytes carry kind and apiVersion themselves (custom resources)."""
     render: Render | None = None
     """Makes this endpoint's bytes of an entry where they are not the cached ones."""
-    prepare: Prepare | None = None
-    """Waited for before entries are rendered, where that cannot be done at once (conversion by webhook)."""
     list_kind: str = ""
     columns: tuple[Column, ...] = ()
-    make_field_manager: Callable[[], FieldManager] | None = None
-    patch_types: tuple[str, ...] = ALL_PATCHES
     head: bytes = b""
     list_head: bytes = b""
     form: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Names this endpoint's version among the forms kept with an entry."""
-
-    _field_manager: FieldManager | None = None
-    _empty: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         version = str(self.kind.group_version)
@@ -122,6 +115,30 @@ class ResourceScope(Endpoint):
             data = orjson.dumps(self.from_hub(orjson.loads(entry.data)))
             entry.keep(self.form, data)
         return data
+
+    def served_object(self, obj: Object) -> Object:
+        """A hub object as this endpoint shows it, with kind and apiVersion."""
+        if self.from_hub is not None:
+            obj = self.from_hub(obj)
+        return {"kind": self.kind.kind, "apiVersion": self.api_version, **obj}
+
+
+@dataclass(slots=True, kw_only=True)
+class ResourceScope(ShownScope):
+    """An endpoint with stored objects behind it."""
+
+    store: Store
+    to_hub: Convert | None = None
+    """Brings an object of the served version into the hub's; None where they are the same."""
+    own_defaults: Callable[[Object], None] | None = None
+    """Fills in what the served version fills in, before the object becomes one of the hub version."""
+    prepare: Prepare | None = None
+    """Waited for before entries are rendered, where that cannot be done at once (conversion by webhook)."""
+    make_field_manager: Callable[[], FieldManager] | None = None
+    patch_types: tuple[str, ...] = ALL_PATCHES
+
+    _field_manager: FieldManager | None = None
+    _empty: dict[str, Any] | None = None
 
     @property
     def field_manager(self) -> FieldManager | None:
@@ -146,11 +163,13 @@ class ResourceScope(Endpoint):
             obj.pop("apiVersion", None)
         return obj
 
-    def served_object(self, obj: Object) -> Object:
-        """A hub object as this endpoint shows it, with kind and apiVersion."""
-        if self.from_hub is not None:
-            obj = self.from_hub(obj)
-        return {"kind": self.kind.kind, "apiVersion": self.api_version, **obj}
+    def defaulted(self, obj: Object, strategy: Strategy | None = None) -> Object:
+        """The same with defaults, those of the endpoint's own strategy unless told."""
+        if self.own_defaults is not None:
+            self.own_defaults(obj)
+        obj = self.hub_object(obj)
+        (strategy or self.strategy).default(obj)
+        return obj
 
 
 EndpointVerb = Callable[[Any, APIRequest], Awaitable[Response]]

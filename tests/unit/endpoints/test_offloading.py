@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from pilothouse.endpoints.offloading import LONG, offload
+from pilothouse.endpoints.offloading import offload
+from pilothouse.machinery.workers import LONG
 
 
 def thread_and_length(data: bytes) -> tuple[int, int]:
@@ -21,6 +22,6 @@ async def test_where_work_is_done(length: int, here: bool) -> None:
 
 
 @pytest.mark.parametrize("length", [1, LONG])
-async def test_faults_come_through(length: int) -> None:
+async def test_errors_come_through(length: int) -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         await offload(int, b"x" * length)

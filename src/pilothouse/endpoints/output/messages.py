@@ -17,7 +17,7 @@ import orjson
 from pilothouse.apis import types
 from pilothouse.endpoints.output.objects import served_data
 from pilothouse.endpoints.output.rows import make_all, partial_metadata
-from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.scope import ShownScope
 from pilothouse.machinery import protobuf
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.storage.cacher import Entry
@@ -26,14 +26,14 @@ _LONGEST_KEPT: Final = 64 * 1024
 _METADATA: Final = b"\n"
 
 
-def object_message(scope: ResourceScope, entry: Entry) -> bytes:
+def object_message(scope: ShownScope, entry: Entry) -> bytes:
     """One object in its envelope."""
     maker = MessageMaker(scope)
     return protobuf.wrap(scope.kind, maker.find(entry) or maker.make(entry))
 
 
 async def list_messages(
-    scope: ResourceScope, entries: Sequence[Entry], kind: GroupVersionKind, metadata: dict[str, Any], *, whole: bool
+    scope: ShownScope, entries: Sequence[Entry], kind: GroupVersionKind, metadata: dict[str, Any], *, whole: bool
 ) -> tuple[bytes, list[bytes], bytes]:
     """A list, of whole objects or of their metadata: what comes before its items, the items, and what follows."""
     maker = MessageMaker(scope) if whole else MetadataMessageMaker(scope)
@@ -44,7 +44,7 @@ async def list_messages(
 class MessageMaker:
     """Makes the messages of entries in the endpoint's version."""
 
-    def __init__(self, scope: ResourceScope) -> None:
+    def __init__(self, scope: ShownScope) -> None:
         self._scope, self._key = scope, f"{scope.api_version} pb"
 
     def find(self, entry: Entry) -> bytes | None:
@@ -65,7 +65,7 @@ class MessageMaker:
 class MetadataMessageMaker:
     """Makes PartialObjectMetadata messages of entries, of custom ones too."""
 
-    def __init__(self, scope: ResourceScope) -> None:
+    def __init__(self, scope: ShownScope) -> None:
         self._scope, self._whole = scope, MessageMaker(scope)
         self._struct = types.struct("meta.v1.PartialObjectMetadata")
 

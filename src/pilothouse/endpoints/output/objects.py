@@ -6,7 +6,6 @@ Other versions of an object are made once and kept with the entry; other forms a
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
@@ -17,10 +16,11 @@ from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, PROT
 from pilothouse.endpoints.output.rows import MetadataMaker, make_all, partial_metadata
 from pilothouse.endpoints.output.table import table_of, table_parts
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import encode_object
-from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.responses import encode_object
+from pilothouse.endpoints.scope import ShownScope
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.machinery.workers import LONG, aside, weighed
 from pilothouse.net.messages import Response
 from pilothouse.storage.cacher import Entry
 
@@ -29,27 +29,33 @@ _JOINED_LIMIT: Final = 256 * 1024
 _ON_THE_LOOP: Final = 32  # objects that are decoded and encoded at once
 
 
-def served_data(scope: ResourceScope, entry: Entry) -> bytes:
+def served_data(scope: ShownScope, entry: Entry) -> bytes:
     """The entry's bytes in the endpoint's version, as a list item shows them."""
     return entry.data if scope.render is None else scope.render(entry)
 
 
-def served_bytes(scope: ResourceScope, entry: Entry) -> bytes:
+def served_bytes(scope: ShownScope, entry: Entry) -> bytes:
     """The whole object with kind and apiVersion."""
     data = served_data(scope, entry)
     return scope.head + data[1:] if scope.head else data
 
 
-def served_object(scope: ResourceScope, entry: Entry) -> dict[str, Any]:
+def served_object(scope: ShownScope, entry: Entry) -> dict[str, Any]:
     """The object, decoded."""
     obj: dict[str, Any] = orjson.loads(served_bytes(scope, entry))
     return obj
 
 
-def entry_response(
-    scope: ResourceScope, request: APIRequest, media: Media, entry: Entry, status: int = 200
+async def entry_response(
+    scope: ShownScope, request: APIRequest, media: Media, entry: Entry, status: int = 200
 ) -> Response:
-    """Answer with one object."""
+    """Answer with one object. Large ones are brought into other forms aside."""
+    if media.format == JSON and not media.transform and not media.pretty and scope.render is None:
+        return Response(status, served_bytes(scope, entry) + b"\n")
+    return await weighed(len(entry.data), _make_response, scope, request, media, entry, status)
+
+
+def _make_response(scope: ShownScope, request: APIRequest, media: Media, entry: Entry, status: int) -> Response:
     if media.format == JSON and not media.transform and not media.pretty:
         return Response(status, served_bytes(scope, entry) + b"\n")
     if not media.transform and media.format == PROTOBUF:
@@ -69,14 +75,14 @@ def entry_response(
     return Response(status, encode_object(media, obj), media.content_type)
 
 
-def _wrong_transform(scope: ResourceScope, asked: str, what: str, suffix: str) -> errors.StatusError:
+def _wrong_transform(scope: ShownScope, asked: str, what: str, suffix: str) -> errors.StatusError:
     kind = f"*{scope.expected.internal_package}.{'Unstructured' if scope.keeps_type else scope.kind.kind}{suffix}"
     return errors.StatusError(
         406, "NotAcceptable", f"you requested {asked}, but the requested object is {what} ({kind})"
     )
 
 
-def metadata_of(scope: ResourceScope, entry: Entry, media: Media) -> dict[str, Any]:
+def metadata_of(scope: ShownScope, entry: Entry, media: Media) -> dict[str, Any]:
     """A PartialObjectMetadata."""
     metadata = partial_metadata(scope, orjson.loads(served_data(scope, entry))["metadata"])
     return {"kind": METADATA, "apiVersion": f"meta.k8s.io/{media.version}", "metadata": metadata}
@@ -95,7 +101,7 @@ def list_metadata(
 
 
 async def list_response(
-    scope: ResourceScope,
+    scope: ShownScope,
     request: APIRequest,
     media: Media,
     entries: Sequence[Entry],
@@ -113,8 +119,9 @@ async def list_response(
     if media.transform == TABLE:
         if as_bytes:
             return _joined(*await table_parts(scope, request, media, entries, metadata))
-        table = table_of(scope, request, media, entries, str(revision), metadata)
-        return Response(200, encode_object(media, table), media.content_type)
+        size = sum(len(entry.data) for entry in entries)
+        table = await weighed(size, table_of, scope, request, media, entries, str(revision), metadata)
+        return Response(200, await weighed(size, encode_object, media, table), media.content_type)
     if media.transform == METADATA_LIST and as_bytes and entries:
         return _joined(*await _metadata_parts(scope, media, entries, metadata))
     if media.format == PROTOBUF:
@@ -122,12 +129,13 @@ async def list_response(
     if not media.transform:
         metadata = list_metadata(revision, token, remaining, explicit=scope.keeps_type)
     encode = partial(_encode_list, scope, media, entries, metadata)
-    body = encode() if len(entries) <= _ON_THE_LOOP else await asyncio.to_thread(encode)
+    on_the_loop = len(entries) <= _ON_THE_LOOP and sum(len(entry.data) for entry in entries) < LONG
+    body = encode() if on_the_loop else await aside(encode)
     return Response(200, body, media.content_type)
 
 
 async def _metadata_parts(
-    scope: ResourceScope, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]
+    scope: ShownScope, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]
 ) -> tuple[bytes, list[bytes], bytes]:
     """A PartialObjectMetadataList in JSON: what comes before its items, the items, and what follows."""
     maker = MetadataMaker(scope, media.version, partial(served_data, scope), "meta")
@@ -137,7 +145,7 @@ async def _metadata_parts(
 
 
 async def _protobuf_list(
-    scope: ResourceScope, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]
+    scope: ShownScope, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]
 ) -> Response:
     from pilothouse.endpoints.output.messages import list_messages
 
@@ -148,7 +156,7 @@ async def _protobuf_list(
     return _joined(*parts, separator=b"", content_type=media.content_type)
 
 
-def _encode_list(scope: ResourceScope, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]) -> bytes:
+def _encode_list(scope: ShownScope, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]) -> bytes:
     """A list in YAML, or in JSON that is laid out for people."""
     if media.transform == METADATA_LIST:
         kind, version = METADATA_LIST, f"meta.k8s.io/{media.version}"
@@ -160,7 +168,7 @@ def _encode_list(scope: ResourceScope, media: Media, entries: Sequence[Entry], m
 
 
 def _plain_list(
-    scope: ResourceScope, entries: Sequence[Entry], revision: int, token: str, remaining: int | None
+    scope: ShownScope, entries: Sequence[Entry], revision: int, token: str, remaining: int | None
 ) -> Response:
     head = b'%b%d"' % (scope.list_head, revision)
     if token or scope.keeps_type:

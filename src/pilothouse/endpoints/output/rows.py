@@ -1,9 +1,9 @@
 """Rows of tables and metadata of objects as bytes, of which most are found rather than made.
 
-What a row shows changes only with its object, apart from ages. So the encoded cells are kept with the entry, with gaps
-where ages go, and the metadata beside them is a piece of the entry's own bytes: a row costs a look-up and a join. A row
-is made anew, from the decoded object, when something else in it depends on the time, when it is unusually long, or when
-the metadata shown is not literally in the entry.
+What a row shows changes only with its object, apart from ages, which columns give as values of ``apis.ages``. So the
+encoded cells are kept with the entry, with gaps where ages go, and the metadata beside them is a piece of the entry's
+own bytes: a row costs a look-up and a join. A row is made anew, from the decoded object, when a cell says when
+something is due, when it is unusually long, or when the metadata shown is not literally in the entry.
 
     forms["v1 row"]   (columns, b'{"cells":["web-1","1/1","Running","3 (', Instant(…), b' ago)","', Instant(…), b'"],…')
     forms["v1 meta"]  (form, 12, 847)
@@ -19,10 +19,11 @@ from typing import Any, Final
 
 import orjson
 
+from pilothouse.apis.ages import Age, Due
 from pilothouse.apis.strategy import Column
-from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.scope import ShownScope
 from pilothouse.machinery.go_json import escape_html
-from pilothouse.machinery.times import AgeRecording, Instant, human_duration, now_instant
+from pilothouse.machinery.times import Instant, human_duration, now_instant
 from pilothouse.storage.cacher import Entry
 
 NO_OBJECT: Final = "None"
@@ -32,8 +33,6 @@ _KEY: Final = b'"metadata":'
 _LONGEST_KEPT: Final = 1024
 _FOUND_A_TURN: Final = 1024  # about a millisecond, like the other
 _MADE_A_TURN: Final = 32
-_MARK: Final = AgeRecording.MARK.encode()
-_DIGITS: Final = 3
 
 Source = Callable[[Entry], bytes]
 Find = Callable[[Entry], bytes | None]
@@ -61,7 +60,7 @@ async def make_all(entries: Sequence[Entry], find: Find, make: Make) -> list[byt
 class MetadataMaker:
     """Makes the PartialObjectMetadata of entries, from what ``source`` gives of them."""
 
-    def __init__(self, scope: ResourceScope, version: str, source: Source, key: str) -> None:
+    def __init__(self, scope: ShownScope, version: str, source: Source, key: str) -> None:
         self._scope, self._source, self._key = scope, source, f"{scope.api_version} {key}"
         self._head = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b","metadata":' % version.encode()
 
@@ -91,7 +90,7 @@ class RowMaker:
     """Makes the rows of one table."""
 
     def __init__(
-        self, scope: ResourceScope, columns: tuple[Column, ...], version: str, include: str, *, keep: bool = True
+        self, scope: ShownScope, columns: tuple[Column, ...], version: str, include: str, *, keep: bool = True
     ) -> None:
         self._scope, self._columns, self._include, self._keep_rows = scope, columns, include, keep
         self._key = f"{scope.api_version} row"
@@ -130,21 +129,17 @@ class RowMaker:
 
     def _pieces(self, entry: Entry, obj: dict[str, Any]) -> Sequence[bytes | Instant]:
         """The row up to its object."""
-        with AgeRecording() as recording:
-            head = self._encode(obj)
-        if not recording.timeless:
-            return (self._encode(obj),)
-        pieces = _split(head, recording.instants)
-        if self._keep_rows and len(head) <= _LONGEST_KEPT:
+        cells = [column.cell(obj) for column in self._columns]
+        conditions = self._scope.strategy.row_conditions(obj)
+        rest = b',"conditions":%b,"object":' % orjson.dumps(conditions) if conditions else b',"object":'
+        lasting = True
+        for position, cell in enumerate(cells):
+            if cell.__class__ is Due:
+                cells[position], lasting = cell.text(self._now), False
+        pieces = _split(cells, rest)
+        if lasting and self._keep_rows and sum(map(len, pieces)) <= _LONGEST_KEPT:
             entry.keep(self._key, (self._columns, *pieces))
         return pieces
-
-    def _encode(self, obj: dict[str, Any]) -> bytes:
-        row: dict[str, Any] = {"cells": [column.cell(obj) for column in self._columns]}
-        conditions = self._scope.strategy.row_conditions(obj)
-        if conditions:
-            row["conditions"] = conditions
-        return escape_html(orjson.dumps(row))[:-1] + b',"object":'
 
     def _join(self, pieces: Sequence[bytes | Instant]) -> bytes:
         ages = self._ages
@@ -155,7 +150,7 @@ class RowMaker:
         return age
 
 
-def partial_metadata(scope: ResourceScope, metadata: dict[str, Any]) -> dict[str, Any]:
+def partial_metadata(scope: ShownScope, metadata: dict[str, Any]) -> dict[str, Any]:
     """An object's metadata as it is shown without the rest."""
     hidden = scope.strategy.hidden_annotations
     if not hidden or "annotations" not in metadata:
@@ -165,9 +160,15 @@ def partial_metadata(scope: ResourceScope, metadata: dict[str, Any]) -> dict[str
     return {**shown, "annotations": annotations} if annotations else shown
 
 
-def _split(head: bytes, instants: list[Instant]) -> list[bytes | Instant]:
-    first, *others = head.split(_MARK)
-    pieces: list[bytes | Instant] = [first]
-    for each in others:
-        pieces += (instants[int(each[:_DIGITS])], each[_DIGITS:])
-    return pieces
+def _split(cells: list[Any], rest: bytes) -> list[bytes | Instant]:
+    """The encoded cells and what follows them, taken apart where ages go."""
+    pieces: list[bytes | Instant] = []
+    head, plain = b'{"cells":[', 0  # what is encoded since the last age, and the first cell that is not
+    for position, cell in enumerate(cells):
+        if cell.__class__ is not Age:
+            continue
+        if plain < position:
+            head += orjson.dumps(cells[plain:position])[1:-1] + b","
+        pieces += (escape_html(head + orjson.dumps(cell.before)[:-1]), cell.of)
+        head, plain = orjson.dumps(cell.after)[1:] + (b"," if position + 1 < len(cells) else b""), position + 1
+    return [*pieces, escape_html(head + orjson.dumps(cells[plain:])[1:] + rest)]

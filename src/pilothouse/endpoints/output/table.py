@@ -11,9 +11,9 @@ from pilothouse.apis.columns import PLAIN_COLUMNS
 from pilothouse.apis.documentation import describe
 from pilothouse.apis.strategy import Column, Doc
 from pilothouse.endpoints.negotiation import Media
-from pilothouse.endpoints.output.rows import RowMaker, make_all, partial_metadata
+from pilothouse.endpoints.output.rows import RowMaker, make_all
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.scope import ShownScope
 from pilothouse.machinery import errors
 from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.go_quote import quote
@@ -21,7 +21,7 @@ from pilothouse.storage.cacher import Entry
 
 
 def table_of(
-    scope: ResourceScope,
+    scope: ShownScope,
     request: APIRequest,
     media: Media,
     entries: Sequence[Entry],
@@ -29,28 +29,31 @@ def table_of(
     metadata: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A Table of these entries: of a list, which has metadata of its own, or of one object."""
-    include = include_object(request)
-    columns = scope.columns or PLAIN_COLUMNS
-    if scope.strategy.list_columns is not None and metadata is not None:
-        columns = scope.strategy.list_columns(orjson.loads(entry.data) for entry in entries)
+    columns, maker = _maker(scope, request, media, None if metadata is None else entries)
     if metadata is None:
         metadata = {"resourceVersion": str(entries[0].revision)} if entries else {"resourceVersion": revision}
-    rows = [row_of(scope, columns, media, entry, include) for entry in entries]
+    rows = [orjson.loads(maker.find(entry) or maker.make(entry)) for entry in entries]
     return {**_table(media, columns, metadata), "rows": rows}
 
 
 async def table_parts(
-    scope: ResourceScope, request: APIRequest, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]
+    scope: ShownScope, request: APIRequest, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]
 ) -> tuple[bytes, list[bytes], bytes]:
     """A Table of a list in JSON: what comes before its rows, the rows, and what follows."""
-    include = include_object(request)
-    columns = scope.columns or PLAIN_COLUMNS
-    varying = scope.strategy.list_columns
-    if varying is not None:
-        columns = varying(orjson.loads(entry.data) for entry in entries)
-    maker = RowMaker(scope, columns, media.version, include, keep=varying is None)
+    columns, maker = _maker(scope, request, media, entries)
     rows = await make_all(entries, maker.find, maker.make)
     return escape_html(orjson.dumps(_table(media, columns, metadata)))[:-1] + b',"rows":[', rows, b"]}\n"
+
+
+def _maker(
+    scope: ShownScope, request: APIRequest, media: Media, listed: Sequence[Entry] | None
+) -> tuple[tuple[Column, ...], RowMaker]:
+    """The columns of a table, which may depend on all that is listed, and what makes its rows."""
+    include, columns = include_object(request), scope.columns or PLAIN_COLUMNS
+    varying = scope.strategy.list_columns if listed is not None else None
+    if varying is not None and listed is not None:
+        columns = varying(orjson.loads(entry.data) for entry in listed)
+    return columns, RowMaker(scope, columns, media.version, include, keep=varying is None)
 
 
 def _table(media: Media, columns: tuple[Column, ...], metadata: dict[str, Any]) -> dict[str, Any]:
@@ -86,22 +89,3 @@ def definition_of(column: Column) -> dict[str, Any]:
 
 def _description(text: str | Doc) -> str:
     return describe(text.type, text.field).removesuffix(text.without) if isinstance(text, Doc) else text
-
-
-def row_of(
-    scope: ResourceScope, columns: tuple[Column, ...], media: Media, entry: Entry, include: str
-) -> dict[str, Any]:
-    """One row."""
-    obj = orjson.loads(scope.render(entry) if scope.render is not None and scope.keeps_type else entry.data)
-    row: dict[str, Any] = {"cells": [column.cell(obj) for column in columns]}
-    conditions = scope.strategy.row_conditions(obj)
-    if conditions:
-        row["conditions"] = conditions
-    if include == "Metadata":
-        kind, version = "PartialObjectMetadata", f"meta.k8s.io/{media.version}"
-        row["object"] = {"kind": kind, "apiVersion": version, "metadata": partial_metadata(scope, obj["metadata"])}
-    elif include == "Object":
-        row["object"] = scope.served_object(obj)
-    else:
-        row["object"] = None
-    return row

@@ -1,7 +1,7 @@
 """A patched document as JSON patch and merge patch leave it: how messages show it, and which kind it says to be.
 
-The original's library keeps what a patch does not go through as the text it was. So objects on the way of a patch have
-their keys sorted, what a patch brings is as it came, and all else is in the order of its type.
+kube-apiserver's library keeps what a patch does not go through as the text it was. So objects on the way of a patch
+have their keys sorted, what a patch brings is as it came, and all else is in the order of its type.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pilothouse.machinery.go_json import escape_html, json_type
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupKind, GroupVersionKind, parse_group_version
 from pilothouse.machinery.schema.decoding import DecodeError, decode
-from pilothouse.machinery.schema.own_faults import first_fault
+from pilothouse.machinery.schema.own_errors import first_error
 from pilothouse.machinery.schema.types import Struct
 
 Places = list[list[str]]
@@ -86,7 +86,7 @@ def undecodable(shown: str, why: str) -> errors.StatusError:
 
 
 Explain = Callable[[], tuple[Any, str]]
-"""The result as the original orders it, and what messages quote of it."""
+"""The result as kube-apiserver orders it, and what messages quote of it."""
 
 
 def check_type(scope: ResourceScope, request: APIRequest, validation: str, result: Any, explain: Explain) -> Any:
@@ -124,7 +124,7 @@ def _check_content(struct: Struct, result: dict[str, Any], explain: Explain) -> 
         decode(struct, result)
     except DecodeError as error:
         ordered, shown = explain()
-        raise undecodable(shown, str(first_fault(struct, ordered, error))) from None
+        raise undecodable(shown, str(first_error(struct, ordered, error))) from None
 
 
 def _check_custom(kind: str, version: str, explain: Explain) -> None:
@@ -141,7 +141,8 @@ def _check_custom(kind: str, version: str, explain: Explain) -> None:
 def _read_unversioned(
     scope: ResourceScope, request: APIRequest, validation: str, result: dict[str, Any], kind: str, explain: Explain
 ) -> dict[str, Any]:
-    """Without a version the original takes the internal type, which knows no names that JSON has but those of metadata.
+    """Without a version kube-apiserver takes the internal type, which knows no names that JSON has but those of
+    metadata.
 
     These stand at the top of it.
     """
@@ -156,6 +157,6 @@ def _read_unversioned(
     if validation == "Strict" and unknown:
         raise undecodable(explain()[1], "strict decoding error: " + ", ".join(unknown))
     if validation == "Warn":
-        for fault in unknown:
-            request.warn(fault)
+        for error in unknown:
+            request.warn(error)
     return {"kind": kind, "apiVersion": scope.api_version, "metadata": {k: v for k, v in result.items() if k in known}}

@@ -1,7 +1,7 @@
 """From a patch's bytes to a function that changes a stored object.
 
 A patcher works on the object as the endpoint's version shows it, decodes the result by schema like any body, and gives
-a hub object back. It may be called again with a newer object when another write came between. Faults of the patch
+a hub object back. It may be called again with a newer object when another write came between. Errors of the patch
 itself show when it is applied: an object that does not exist is missed first.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from pilothouse.endpoints.identity import check_identity
-from pilothouse.endpoints.input import Faults, keep_reset, repeated_fields, strict_faults
+from pilothouse.endpoints.input import StrictErrors, keep_reset, repeated_fields, strict_errors
 from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.patch.documents import (
     Places,
@@ -32,12 +32,12 @@ from pilothouse.endpoints.write_options import WriteOptions
 from pilothouse.machinery import errors, go_json, go_quote, json_patch, merge_patch
 from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.merge import strategic
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import DecodeError
 from pilothouse.machinery.schema.ordering import arrange
 from pilothouse.machinery.schema.raw import compacted, raw_places, written_anew
-from pilothouse.machinery.schema.restoring import restore
+from pilothouse.machinery.schema.untyped import restore
 
-Object = dict[str, Any]
 Patcher = Callable[[Object | None], Object]
 _REJECTED: Final = "the server rejected our request due to an error in our request"
 _OPERATION_FIELDS: Final = ("op", "path", "from", "value")
@@ -81,9 +81,9 @@ class Reading(NamedTuple):
 
     apply: Callable[[Object], Any]
     explain: Callable[[Object], tuple[Any, str]]
-    """For messages: the result with its keys in the original's order, and what they quote of result or patch."""
+    """For messages: the result with its keys in kube-apiserver's order, and what they quote of result or patch."""
     repeated: Sequence[str] = ()
-    """Faults of fields that stand twice in the patch."""
+    """Errors of fields that stand twice in the patch."""
     strategic: bool = False
     """Strategic merge keeps to the type it patches, and its result is read by other rules."""
 
@@ -143,13 +143,13 @@ def _check_operations(value: list[Any]) -> None:
 
 async def _odd_fields(body: bytes, operations: list[Object]) -> list[str]:
     """Fields of operations that mean nothing, or that stand twice."""
-    faults = [
+    errs = [
         f"json patch unknown field {go_quote.quote(f'[{position}].{name}')}"
         for position, operation in enumerate(operations)
         for name in operation
         if name not in _OPERATION_FIELDS
     ]
-    return faults + [
+    return errs + [
         f"json patch duplicate field {go_quote.quote(path)}" for path in await repeated_fields(body, operations)
     ]
 
@@ -178,13 +178,11 @@ class _Application(NamedTuple):
         keep_reset(obj)
         if scope.keeps_type and not version:
             raise errors.internal_error("Object 'apiVersion' is missing in 'object has no apiVersion field'")
-        obj = scope.hub_object(obj)
         if version and version != scope.api_version:
             scope.strategy.default_older(obj, version)
-        scope.strategy.default(obj)
-        return obj
+        return scope.defaulted(obj)
 
-    def _decode(self, result: Any) -> tuple[Object, Faults | None]:
+    def _decode(self, result: Any) -> tuple[Object, StrictErrors | None]:
         expected = self.scope.expected
         try:
             return expected.decode(result)
@@ -199,20 +197,20 @@ class _Application(NamedTuple):
             first = error
         raise undecodable(shown, str(first))
 
-    def _report(self, unknown: Faults | None) -> None:
+    def _report(self, unknown: StrictErrors | None) -> None:
         """Tell of fields that stand twice or that nobody knows, as the client asked to be told."""
         reading = self.reading
         if self.validation == "Ignore" or (unknown is None and not reading.repeated):
             return
         ordered, shown = reading.explain(self.served)
-        faults: list[str] = []
+        errs: list[str] = []
         if unknown is not None:
-            faults = unknown() if self.scope.keeps_type else strict_faults(self.scope.expected, ordered)
-        faults = [*reading.repeated, *(sorted(faults) if reading.strategic else faults)]
+            errs = unknown() if self.scope.keeps_type else strict_errors(self.scope.expected, ordered)
+        errs = [*reading.repeated, *(sorted(errs) if reading.strategic else errs)]
         if self.validation == "Strict":
-            raise undecodable(shown, "strict decoding error: " + ", ".join(faults))
-        for fault in faults:
-            self.request.warn(fault)
+            raise undecodable(shown, "strict decoding error: " + ", ".join(errs))
+        for error in errs:
+            self.request.warn(error)
 
 
 def _expect(value: Any, want: type, go: str, prefix: str = "error decoding patch: ") -> Any:
@@ -258,7 +256,7 @@ async def _read_strategic(scope: ResourceScope, body: bytes, value: Any) -> Read
 
 
 def _limit_integers(patch: Any) -> None:
-    """Integers that Go's int64 cannot hold are floats to the original."""
+    """Integers that Go's int64 cannot hold are floats to kube-apiserver."""
     pending = [patch]
     while pending:
         container = pending.pop()

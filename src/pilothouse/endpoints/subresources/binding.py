@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from pilothouse.apis.core.pod.validation import validate_binding
 from pilothouse.apis.core.pod_spec.annotations import drop_legacy_annotations
-from pilothouse.apis.core.pods.validation import validate_binding
 from pilothouse.apis.resources import Resource, Subresource
-from pilothouse.apis.strategy import Object, Strategy
+from pilothouse.apis.strategy import Strategy
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.endpoints.subresources.making import StoreOf, working_endpoint
+from pilothouse.endpoints.subresources.endpoints import StoreOf, working_endpoint
 from pilothouse.endpoints.subresources.pod_conditions import set_pod_condition
 from pilothouse.endpoints.subresources.submission import read_submission
 from pilothouse.machinery import errors
@@ -21,6 +21,7 @@ from pilothouse.machinery.addressing import check_looked_up
 from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.objects import Object
 from pilothouse.net.messages import Response
 
 _PODS: Final = GroupResource("", "pods")
@@ -41,9 +42,9 @@ async def bind(scope: ResourceScope, request: APIRequest) -> Response:
         raise errors.bad_request("name in URL does not match name in Binding object")
     if not scope.subresource:
         binding["metadata"].pop("uid", None)
-    faults = validate_binding(binding)
-    if faults:
-        raise errors.generic(aggregate(str(fault) for fault in faults))
+    errs = validate_binding(binding)
+    if errs:
+        raise errors.generic(aggregate(str(error) for error in errs))
     await submission.validate()
     check_looked_up(name)
 

@@ -7,10 +7,11 @@ from typing import Final
 import orjson
 
 from pilothouse.apis import types
-from pilothouse.apis.strategy import Context, Object
+from pilothouse.apis.strategy import Context
 from pilothouse.machinery import errors, labels
 from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.structured.field_sets import from_paths
 from pilothouse.registry.store.listing import ListOptions, list_entries
 from pilothouse.registry.store.store import Store

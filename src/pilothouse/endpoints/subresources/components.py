@@ -13,18 +13,19 @@ import orjson
 
 from pilothouse.apis.columns import NAME
 from pilothouse.apis.resources import Resource, Subresource
-from pilothouse.apis.strategy import Column, Object, Strategy
-from pilothouse.endpoints.list_options import read_list_options
+from pilothouse.apis.strategy import Column, Strategy
+from pilothouse.endpoints.list_options import list_options
 from pilothouse.endpoints.negotiation import TABLE, Media, negotiate
 from pilothouse.endpoints.output.objects import entry_response, metadata_of
 from pilothouse.endpoints.output.table import table_of
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import object_response
+from pilothouse.endpoints.responses import object_response
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
-from pilothouse.endpoints.subresources.making import StoreOf, working_endpoint
+from pilothouse.endpoints.subresources.endpoints import StoreOf, working_endpoint
 from pilothouse.endpoints.subresources.probing import probe_health
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.objects import Object
 from pilothouse.net.eager import ensure_task
 from pilothouse.net.messages import Response
 from pilothouse.registry.store.listing import predicate_of
@@ -79,13 +80,13 @@ async def get_component(scope: ResourceScope, request: APIRequest) -> Response:
     entry = await _ask(scope.store, name)
     if media.transform == TABLE:
         return object_response(media, table_of(scope, request, media, [entry], "", {}))
-    return entry_response(scope, request, media, entry)
+    return await entry_response(scope, request, media, entry)
 
 
 async def list_components(scope: ResourceScope, request: APIRequest) -> Response:
     """All components, asked at once."""
     media = negotiate(request, scope.formats, transforms=True)
-    options, _ = read_list_options(scope, request)
+    options, _ = await list_options(scope, request)
     entries = await asyncio.gather(*(_ask(scope.store, name) for name in sorted((STORAGE, *PORTS))))
     test = predicate_of(options.labels, options.fields)
     return object_response(media, _listed(scope, request, media, [e for e in entries if test is None or test(e)]))

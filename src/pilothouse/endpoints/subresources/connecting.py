@@ -1,41 +1,47 @@
-"""Endpoints that connect a client with a container through the kubelet of its node: exec, attach, port-forward, logs.
+"""Endpoints that connect a client with a container through the kubelet of its node: exec, attach, port-forward.
 
-Everything up to the connection itself is decided here: which container, which node, what the client must ask for.
+Which container, which node and what the client must ask for is decided here. The connection itself is
+
+    passed on       as it is: SPDY from older clients, old WebSocket protocols, and everything for kubelets that speak
+                    today's WebSocket protocols themselves (``status.declaredFeatures``)
+    translated      WebSocket v5 into SPDY, for exec and attach (stream_translation.py)
+    tunnelled       SPDY inside of a WebSocket taken out of it, for port-forward (stream_tunnel.py)
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
 import orjson
 
-from pilothouse.apis.core.pod_spec.walking import containers_of
+from pilothouse.apis.core.pod_spec.traversal import containers_of
 from pilothouse.apis.resources import Resource, Subresource
-from pilothouse.apis.strategy import Object
-from pilothouse.apis.validating import NEGATIVE
 from pilothouse.endpoints.admission import CONNECT
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope
-from pilothouse.endpoints.subresources.dialing import DialError, dial
-from pilothouse.endpoints.subresources.kubelets import Kubelet, find_kubelet
-from pilothouse.endpoints.subresources.making import StoreOf, working_endpoint
-from pilothouse.endpoints.writing import attributes_of
-from pilothouse.machinery import errors, times
-from pilothouse.machinery.field_errors import WHOLE, FieldError, Path, forbidden, invalid, not_supported
+from pilothouse.endpoints.scope import Endpoint, ResourceScope
+from pilothouse.endpoints.subresources.endpoints import StoreOf, working_endpoint
+from pilothouse.endpoints.subresources.links import Kubelet, Links
+from pilothouse.endpoints.subresources.stream_translation import Streams, translate_streams
+from pilothouse.endpoints.subresources.stream_tunnel import tunnel_streams
+from pilothouse.endpoints.write_request import attributes_of
+from pilothouse.machinery import errors
 from pilothouse.machinery.go_quote import quote
-from pilothouse.machinery.gvk import GroupKind, GroupResource
+from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.objects import Object
+from pilothouse.net.dialing import OutgoingError
 from pilothouse.net.messages import Response
+from pilothouse.net.reverse_proxy import Destination, pass_upgrade, wants_upgrade
 from pilothouse.registry.store.store import Store
 
 PODS: Final = GroupResource("", "pods")
-DIAL_SECONDS: Final = 30.0
 _NEEDS_CREATE: Final = "AuthorizePodWebsocketUpgradeCreatePermission"
-_ALL: Final = "All"
-_STREAMS: Final = (_ALL, "Stderr", "Stdout")
-_NOT_POSITIVE: Final = "must be greater than 0"
-_UNSUPPORTED: Final = "connections to kubelets are not supported"
+_WEBSOCKETS_TO_KUBELETS: Final = "ExtendWebSocketsToKubelet"
+_TRANSLATED: Final = "v5.channel.k8s.io"
+_TUNNELLED: Final = ("SPDY/3.1+", ".k8s.io")
+_FLAGS: Final = ("stdin", "stdout", "stderr", "tty")
+_PARAMETERS: Final = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 
 
 def refuse_dry_run(request: APIRequest) -> None:
@@ -54,34 +60,90 @@ async def admit_connect(scope: ResourceScope, request: APIRequest, options: Obje
         await admission.validate(attributes)
 
 
-def make_connecting_endpoint(resource: Resource, sub: Subresource | None, store_of: StoreOf) -> Endpoint:
+def make_connecting_endpoint(resource: Resource, sub: Subresource | None, store_of: StoreOf, links: Links) -> Endpoint:
     """``pods/exec``, ``pods/attach`` and ``pods/portforward``."""
     nodes = store_of("", "nodes")
 
     async def connect(scope: ResourceScope, request: APIRequest) -> Response:
-        return await _connect(scope, request, nodes)
+        return await _connect(scope, request, nodes, links)
 
     return working_endpoint(resource, sub, store_of("", "pods"), {"get": connect, "create": connect})
 
 
-async def _connect(scope: ResourceScope, request: APIRequest, nodes: Store) -> Response:
+async def _connect(scope: ResourceScope, request: APIRequest, nodes: Store, links: Links) -> Response:
     refuse_dry_run(request)
-    query = request.options
-    ports = [_port(text) for text in query.all("ports")] if scope.subresource == "portforward" else []
-    options: Object = {"metadata": {}, "container": query.text("container"), "command": query.all("command")}
-    await admit_connect(scope, request, {**options, "ports": ports} if ports else options)
+    options = _read_options(scope.subresource, request.options)
+    await admit_connect(scope, request, {"metadata": {}, **options})
     await _require_create(scope, request)
-    pod = await _pod(scope, request)
-    if scope.subresource != "portforward":
-        choose_container(pod, query.text("container"))
+    pod = await find_pod(scope, request)
+    path = _path_of(scope.subresource, pod, options)
     node = pod["spec"].get("nodeName")
     if not node:
         raise errors.bad_request(f"pod {request.info.name} does not have a host assigned")
-    kubelet = await find_kubelet(nodes, node, PODS)
-    if b"upgrade" not in request.headers.get(b"connection", b"").lower():
+    kubelet = await links.find_kubelet(nodes, node, PODS)
+    if not wants_upgrade(request):
         raise errors.bad_request("Upgrade request required")
-    await reach(kubelet, "error dialing backend: ")
-    raise errors.unavailable(_UNSUPPORTED)
+    is_native = _WEBSOCKETS_TO_KUBELETS in kubelet.features and _WEBSOCKETS_TO_KUBELETS in scope.store.strategy.gates
+    links.metrics.count_stream(scope.subresource, is_native=is_native)
+    destination = Destination(kubelet.target, path.encode(), urlencode(_parameters(options)).encode())
+    try:
+        return await _carry(scope, request, links, destination, options, is_native=is_native)
+    except OutgoingError as error:
+        raise errors.generic(str(error)) from None
+
+
+async def _carry(
+    scope: ResourceScope,
+    request: APIRequest,
+    links: Links,
+    destination: Destination,
+    options: Object,
+    *,
+    is_native: bool,
+) -> Response:
+    if request.asks_for_websocket and not is_native:
+        protocols = asked_protocols(request)
+        if scope.subresource == "portforward":
+            if any(name.startswith(_TUNNELLED[0]) and name.endswith(_TUNNELLED[1]) for name in protocols):
+                return await tunnel_streams(links, request, destination, protocols)
+        elif _TRANSLATED in protocols:
+            streams = Streams(*(bool(options.get(flag)) for flag in _FLAGS))
+            return translate_streams(links, request, destination, streams)
+    return await pass_upgrade(links.client, request, destination)
+
+
+def asked_protocols(request: APIRequest) -> list[str]:
+    """The WebSocket protocols that a client offers, best first."""
+    values = request.header_values(b"sec-websocket-protocol")
+    return [name.strip() for value in values for name in value.decode("latin-1").split(",") if name.strip()]
+
+
+def _read_options(subresource: str, query: Query) -> Object:
+    """The options of the connection, as admission sees them."""
+    if subresource == "portforward":
+        ports = [_port(text) for text in query.all("ports")]
+        return {"ports": ports} if ports else {}
+    options: Object = {flag: True for flag in _FLAGS if query.boolean(flag)}
+    if query.text("container"):
+        options["container"] = query.text("container")
+    if subresource == "exec":
+        options["command"] = query.all("command")
+    return options
+
+
+def _parameters(options: Object) -> list[tuple[str, str]]:
+    """What the kubelet is told, sorted as kube-apiserver sends it."""
+    if "ports" in options:
+        return [("port", ",".join(map(str, options["ports"])))]
+    flags = [(_PARAMETERS[flag], "1") for flag in _FLAGS if options.get(flag)]
+    return sorted([*flags, *(("command", word) for word in options.get("command", ()))], key=lambda pair: pair[0])
+
+
+def _path_of(subresource: str, pod: Object, options: Object) -> str:
+    where = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+    if subresource == "portforward":
+        return f"/portForward/{where}"
+    return f"/{subresource}/{where}/{choose_container(pod, options.get('container', ''))}"
 
 
 async def _require_create(scope: ResourceScope, request: APIRequest) -> None:
@@ -105,7 +167,8 @@ def _port(text: str) -> int:
     return int(text[:19])
 
 
-async def _pod(scope: ResourceScope, request: APIRequest) -> Object:
+async def find_pod(scope: ResourceScope, request: APIRequest) -> Object:
+    """The pod that a request is about."""
     entry = await scope.store.get(request.info.namespace, request.info.name)
     pod: Object = orjson.loads(entry.data)
     return pod
@@ -127,84 +190,7 @@ def choose_container(pod: Object, wanted: str) -> str:
     raise errors.bad_request(f"a container name must be specified for pod {name}{choices}")
 
 
-async def reach(kubelet: Kubelet, prefix: str) -> None:
-    """Find out whether there is a kubelet at all; a 500 in the original's words when there is none."""
-    try:
-        _, writer = await dial(kubelet.host, kubelet.port, None, DIAL_SECONDS)
-    except DialError as error:
-        raise errors.generic(f"{prefix}{error}") from None
-    writer.close()
-
-
-def make_log_endpoint(resource: Resource, sub: Subresource | None, store_of: StoreOf) -> Endpoint:
-    """``pods/log``."""
-    nodes = store_of("", "nodes")
-
-    async def get(scope: ResourceScope, request: APIRequest) -> Response:
-        return await _log(scope, request, nodes)
-
-    verbs: dict[str, EndpointVerb] = {"get": get}
-    return working_endpoint(resource, sub, store_of("", "pods"), verbs)
-
-
-async def _log(scope: ResourceScope, request: APIRequest, nodes: Store) -> Response:
-    """A pod's log; nothing (204) while it has no node."""
-    split = "PodLogsQuerySplitStreams" in scope.store.strategy.gates
-    parameters = read_log_parameters(request.info.name, request.options, split_streams=split)
-    pod = await _pod(scope, request)
-    container = choose_container(pod, request.options.text("container"))
+async def find_kubelet_of(pod: Object, nodes: Store, links: Links) -> Kubelet | None:
+    """The kubelet of a pod's node; None while it has none."""
     node = pod["spec"].get("nodeName")
-    if not node:
-        return Response(204, content_type=b"")
-    kubelet = await find_kubelet(nodes, node, PODS)
-    metadata = pod["metadata"]
-    where = f"https://{kubelet.authority}/containerLogs/{metadata['namespace']}/{metadata['name']}/{container}"
-    asked = urlencode(sorted(parameters.items()))
-    await reach(kubelet, f"Get {quote(f'{where}?{asked}' if asked else where)}: ")
-    raise errors.unavailable(_UNSUPPORTED)
-
-
-def read_log_parameters(name: str, query: Query, *, split_streams: bool = False) -> dict[str, str]:
-    """What to ask a kubelet for, as the client asked for it; 400 and 422 for what makes no sense."""
-    numbers = {key: query.integer(key) for key in ("sinceSeconds", "tailLines", "limitBytes")}
-    parameters = {key: "true" for key in ("follow", "previous", "timestamps") if query.boolean(key)}
-    since = query.first("sinceTime")
-    if since:
-        try:
-            parameters["sinceTime"] = times.format_time(times.parse_time(since))
-        except times.TimeError as error:
-            raise errors.bad_request(str(error)) from None
-    stream = query.first("stream")
-    errs = _log_faults(numbers, since)
-    if split_streams:
-        parameters["stream"] = stream = _ALL if stream is None else stream
-        errs += _stream_faults(stream, numbers["tailLines"])
-    elif stream is not None:
-        errs.append(forbidden(Path("stream"), "may not be specified"))
-    if errs:
-        raise errors.invalid(GroupKind("", "PodLogOptions"), name, errs)
-    parameters.update((key, str(number)) for key, number in numbers.items() if number is not None)
-    return parameters
-
-
-def _stream_faults(stream: str, lines: int | None) -> list[FieldError]:
-    errs: list[FieldError] = []
-    if stream not in _STREAMS:
-        errs.append(not_supported(Path("stream"), stream, _STREAMS))
-    if stream != _ALL and lines is not None:
-        errs.append(forbidden(WHOLE, "`tailLines` and specific `stream` are mutually exclusive for now"))
-    return errs
-
-
-def _log_faults(numbers: dict[str, Any], since: str | None) -> list[FieldError]:
-    errs: list[FieldError] = []
-    seconds, lines, limit = numbers["sinceSeconds"], numbers["tailLines"], numbers["limitBytes"]
-    if lines is not None and lines < 0:
-        errs.append(invalid(Path("tailLines"), lines, NEGATIVE))
-    if limit is not None and limit < 1:
-        errs.append(invalid(Path("limitBytes"), limit, _NOT_POSITIVE))
-    if seconds is not None and since:
-        errs.append(forbidden(WHOLE, "at most one of `sinceTime` or `sinceSeconds` may be specified"))
-    elif seconds is not None and seconds < 1:
-        errs.append(invalid(Path("sinceSeconds"), seconds, _NOT_POSITIVE))
-    return errs
+    return await links.find_kubelet(nodes, node, PODS) if node else None

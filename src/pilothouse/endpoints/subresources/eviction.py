@@ -2,7 +2,7 @@
 
     finished, pending or leaving      deleted, whatever budgets say
     no budget                         deleted
-    several budgets                   500: the original cannot decide either
+    several budgets                   500: kube-apiserver cannot decide either
     unready, and its budget is whole  deleted, if it is still the pod that was looked at
     otherwise                         one disruption is taken from the budget, then it is deleted; 429 without one
 
@@ -17,18 +17,19 @@ from typing import Final
 import orjson
 
 from pilothouse.apis.resources import Resource, Subresource
-from pilothouse.apis.strategy import Context, Object
+from pilothouse.apis.strategy import Context
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import object_response
+from pilothouse.endpoints.responses import object_response
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
 from pilothouse.endpoints.subresources.budgets import Budgets, retry_later
-from pilothouse.endpoints.subresources.making import StoreOf, working_endpoint
+from pilothouse.endpoints.subresources.endpoints import StoreOf, working_endpoint
 from pilothouse.endpoints.subresources.pod_conditions import has_true_condition, set_pod_condition
 from pilothouse.endpoints.subresources.submission import Submission, read_submission
 from pilothouse.endpoints.verbs.delete import options_from
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.gvk import GroupKind, GroupVersionKind
+from pilothouse.machinery.objects import Object
 from pilothouse.net.messages import Response
 from pilothouse.registry.rest.deletion import DeleteOptions, check_preconditions
 from pilothouse.registry.store.removal import delete

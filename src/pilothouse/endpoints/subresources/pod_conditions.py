@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.strategy import Object
+from pilothouse.machinery.objects import Object
 
 
 def set_pod_condition(status: Object, condition: Object, now: str) -> None:

@@ -1,40 +1,39 @@
 """Proxies to pods, services and nodes: ``…/pods/https:web:8443/proxy/some/path``.
 
-Only addresses that other machines could reach are proxied to; the server must not be talked into connecting to itself.
+Only addresses that other machines could reach are proxied to, checked again when connecting; the server must not be
+talked into connecting to itself.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import random
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
+from urllib.parse import quote as escape
+from urllib.parse import unquote_to_bytes
 
 import orjson
 
 from pilothouse.apis.resources import Resource, Subresource
-from pilothouse.apis.strategy import Object
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
-from pilothouse.endpoints.subresources.connecting import DIAL_SECONDS, admit_connect, refuse_dry_run
-from pilothouse.endpoints.subresources.dialing import DialError, dial
-from pilothouse.endpoints.subresources.kubelets import find_kubelet
-from pilothouse.endpoints.subresources.making import StoreOf, working_endpoint
-from pilothouse.machinery import errors, labels
+from pilothouse.endpoints.subresources.connecting import admit_connect, refuse_dry_run
+from pilothouse.endpoints.subresources.endpoints import StoreOf, working_endpoint
+from pilothouse.endpoints.subresources.links import ANYBODY, Links
+from pilothouse.machinery import errors
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.objects import Object
+from pilothouse.net.dialing import OutgoingError, Target
 from pilothouse.net.messages import Response
-from pilothouse.registry.store.listing import ListOptions, list_entries
+from pilothouse.net.reverse_proxy import BadLocation, Destination, forward, pass_upgrade, wants_upgrade
+from pilothouse.registry.service_routing import candidates, slices_of
 from pilothouse.registry.store.store import Store
 
-Target = tuple[str, str]
-"""Host and port; the port may be missing."""
 Locate = Callable[[ResourceScope, APIRequest, "Reference"], Awaitable[Target]]
 _METHODS: Final = ("get", "create", "update", "patch", "delete", "")
-_SERVICE_LABEL: Final = "kubernetes.io/service-name"
-_UNSUPPORTED: Final = "proxying is not supported"
 _NOT_ALLOWED: Final = "address not allowed"
+_SAFE: Final = "/:@!$&'()*+,;=-._~"
 
 
 class Reference:
@@ -50,61 +49,128 @@ class Reference:
         self.scheme, self.name, self.port = scheme, name, port
 
 
-def is_reachable_by_others(address: str) -> bool:
-    """Whether an address is one of a single machine, and not just of this one or its link."""
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    broadcast = str(ip) == "255.255.255.255"
-    return not (ip.is_unspecified or ip.is_loopback or ip.is_multicast or ip.is_link_local or broadcast)
-
-
-def make_proxy_endpoint(resource: Resource, sub: Subresource | None, store_of: StoreOf) -> Endpoint:
+def make_proxy_endpoint(resource: Resource, sub: Subresource | None, store_of: StoreOf, links: Links) -> Endpoint:
     """The proxy of pods, services or nodes."""
-    store = store_of("", resource.name)
-    locate: Locate
-    if resource.name == "pods":
-        locate = _locate_pod
-    elif resource.name == "nodes":
-        locate = _locate_node
-    else:
-        locate = _service_locator(store_of("discovery.k8s.io", "endpointslices"), store_of("", "pods"))
+    locator = _Locator(links, store_of)
+    locate = {"pods": locator.find_pod, "nodes": locator.find_node, "services": locator.find_service}[resource.name]
 
     async def proxy(scope: ResourceScope, request: APIRequest) -> Response:
-        return await _proxy(scope, request, locate)
+        return await _proxy(scope, request, links, locate)
 
-    scope = working_endpoint(resource, sub, store, dict.fromkeys(_METHODS, proxy))
+    scope = working_endpoint(resource, sub, store_of("", resource.name), dict.fromkeys(_METHODS, proxy))
     scope.takes_path = True
     return scope
 
 
-async def _proxy(scope: ResourceScope, request: APIRequest, locate: Locate) -> Response:
+async def _proxy(scope: ResourceScope, request: APIRequest, links: Links, locate: Locate) -> Response:
     refuse_dry_run(request)
-    await admit_connect(scope, request, {"metadata": {}, "path": "/".join(request.info.parts[3:])})
+    path = "/".join(request.info.parts[3:])
+    await admit_connect(scope, request, {"metadata": {}, **({"path": path} if path else {})})
     reference = Reference(request.info.name, scope.resource.singular)
-    host, port = await locate(scope, request, reference)
-    if len(request.info.parts) == 3 and not request.path.endswith("/") and request.method in ("GET", "HEAD"):
+    target = await locate(scope, request, reference)
+    prefix, rest = split_path(request)
+    query = request.query.encode("latin-1")
+    destination = Destination(target, rest, query, prefix=prefix)
+    if wants_upgrade(request):
+        return await _upgrade(links, request, destination)
+    if not rest and request.method in ("GET", "HEAD"):
         location = f"{request.path}/?{request.query}" if request.query else f"{request.path}/"
         return Response(301, content_type=b"", headers=[(b"location", location.encode())])
-    number = int(port) if port.isdigit() else 443 if reference.scheme == "https" else 80
     try:
-        _, writer = await dial(host, number, None, DIAL_SECONDS)
-    except DialError as error:
+        return await forward(links.client, request, destination)
+    except BadLocation as error:
+        raise errors.internal_error(str(error)) from None
+    except OutgoingError as error:
         raise errors.unavailable(f"error trying to reach service: {error}") from None
-    writer.close()
-    raise errors.unavailable(_UNSUPPORTED)
 
 
-async def _locate_pod(scope: ResourceScope, request: APIRequest, reference: Reference) -> Target:
-    entry = await scope.store.get(request.info.namespace, reference.name)
-    pod: Object = orjson.loads(entry.data)
-    status: dict[str, Any] = pod.get("status") or {}
-    addresses = status.get("podIPs") or [{"ip": status.get("podIP", "")}]
-    address = addresses[0].get("ip", "")
-    if not is_reachable_by_others(address):
-        raise errors.bad_request(_NOT_ALLOWED)
-    return address, reference.port or _first_port(pod)
+async def _upgrade(links: Links, request: APIRequest, destination: Destination) -> Response:
+    try:
+        return await pass_upgrade(links.client, request, destination)
+    except OutgoingError as error:
+        raise errors.generic(str(error)) from None
+
+
+def split_path(request: APIRequest) -> tuple[str, bytes]:
+    """What of a path leads to the proxy, and the rest, which goes on byte for byte.
+
+    Where escapes hide the borders between the segments that were judged, what was judged is sent, escaped anew.
+    """
+    depth = len(request.path.strip("/").split("/")) - len(request.info.parts) + 3
+    lead = len(request.path) - len(request.path.lstrip("/"))
+    plain = request.path[lead:].split("/")
+    raw = request.raw_path[lead:].split("/")
+    prefix = "/" + "/".join(plain[:depth])
+    if [_unescape(segment) for segment in raw[:depth]] == plain[:depth]:
+        rest = raw[depth:]
+    else:
+        rest = [escape(segment, _SAFE) for segment in plain[depth:]]
+    return prefix, "".join(f"/{segment}" for segment in rest).encode("latin-1")
+
+
+def _unescape(segment: str) -> str:
+    return unquote_to_bytes(segment).decode("utf-8", "replace")
+
+
+class _Locator:
+    """Finds what a reference leads to."""
+
+    def __init__(self, links: Links, store_of: StoreOf) -> None:
+        self._links = links
+        self._pods = store_of("", "pods")
+        self._slices = store_of("discovery.k8s.io", "endpointslices")
+
+    def _target(self, host: str, port: str, scheme: str) -> Target:
+        secure = scheme == "https"
+        number = int(port) if port.isdigit() else 443 if secure else 80
+        return Target(host, number, ANYBODY if secure else None, self._links.guard)
+
+    async def find_pod(self, scope: ResourceScope, request: APIRequest, reference: Reference) -> Target:
+        """A pod's own address."""
+        entry = await scope.store.get(request.info.namespace, reference.name)
+        pod: Object = orjson.loads(entry.data)
+        status: dict[str, Any] = pod.get("status") or {}
+        addresses = status.get("podIPs") or [{"ip": status.get("podIP", "")}]
+        address = addresses[0].get("ip", "")
+        if not self._links.guard(address):
+            raise errors.bad_request(_NOT_ALLOWED)
+        return self._target(address, reference.port or _first_port(pod), reference.scheme)
+
+    async def find_node(self, scope: ResourceScope, request: APIRequest, reference: Reference) -> Target:
+        """The kubelet of a node, or another port of its machine."""
+        links = self._links
+        kubelet = (await links.find_kubelet(scope.store, reference.name, scope.resource.group_resource)).target
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(kubelet.host, None, type=socket.SOCK_STREAM)
+        except OSError:
+            raise errors.bad_request(f"lookup {kubelet.host}: no such host") from None
+        if not all(links.guard(str(address[4][0])) for address in found):
+            raise errors.bad_request(_NOT_ALLOWED)
+        if reference.port in ("", str(kubelet.port)):
+            return Target(kubelet.host, kubelet.port, kubelet.tls, links.guard)
+        return self._target(kubelet.host, reference.port, reference.scheme)
+
+    async def find_service(self, scope: ResourceScope, request: APIRequest, reference: Reference) -> Target:
+        """A ready endpoint that really is a pod of the namespace."""
+        namespace, port = request.info.namespace, reference.port
+        if port.isascii() and port.isdigit():
+            port = await _port_name(scope.store, namespace, reference)
+        slices = await slices_of(self._slices, namespace, reference.name)
+        for endpoint, (address, number) in candidates(slices, port, "IPv4"):
+            if await self._is_pod(endpoint, namespace):
+                return self._target(address, str(number), reference.scheme)
+        raise errors.unavailable(f"no endpoints available for service {quote(reference.name)}")
+
+    async def _is_pod(self, endpoint: Object, namespace: str) -> bool:
+        reference = endpoint.get("targetRef")
+        if reference is None or reference.get("namespace", "") != namespace:
+            return False
+        try:
+            pod = orjson.loads((await self._pods.get(namespace, reference.get("name", ""))).data)
+        except errors.StatusError:
+            return False
+        known = [each.get("ip") for each in (pod.get("status") or {}).get("podIPs") or ()]
+        return endpoint["addresses"][0] in known
 
 
 def _first_port(pod: Object) -> str:
@@ -112,33 +178,6 @@ def _first_port(pod: Object) -> str:
         for port in container.get("ports") or ():
             return str(port.get("containerPort", 0))
     return ""
-
-
-async def _locate_node(scope: ResourceScope, request: APIRequest, reference: Reference) -> Target:
-    kubelet = await find_kubelet(scope.store, reference.name, scope.resource.group_resource)
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(kubelet.host, None, type=socket.SOCK_STREAM)
-    except OSError:
-        raise errors.bad_request(f"lookup {kubelet.host}: no such host") from None
-    if not all(is_reachable_by_others(str(address[4][0])) for address in found):
-        raise errors.bad_request(_NOT_ALLOWED)
-    return kubelet.host, reference.port or str(kubelet.port)
-
-
-def _service_locator(slices: Store, pods: Store) -> Locate:
-    async def locate(scope: ResourceScope, request: APIRequest, reference: Reference) -> Target:
-        namespace, port = request.info.namespace, reference.port
-        if port.isascii() and port.isdigit():
-            port = await _port_name(scope.store, namespace, reference)
-        wanted = labels.from_labels({_SERVICE_LABEL: reference.name})
-        page = await list_entries(slices, namespace, ListOptions(labels=wanted))
-        for entry in random.sample(page.entries, len(page.entries)):
-            target = await _ready_endpoint(orjson.loads(entry.data), port, pods, namespace)
-            if target is not None:
-                return target
-        raise errors.unavailable(f"no endpoints available for service {quote(reference.name)}")
-
-    return locate
 
 
 async def _port_name(services: Store, namespace: str, reference: Reference) -> str:
@@ -149,28 +188,3 @@ async def _port_name(services: Store, namespace: str, reference: Reference) -> s
             return name
     number, name = int(reference.port), quote(reference.name)
     raise errors.unavailable(f"no service port {number} found for service {name}")
-
-
-async def _ready_endpoint(piece: Object, port: str, pods: Store, namespace: str) -> Target | None:
-    """An endpoint of a slice that is ready and really is a pod of the namespace."""
-    for listed in piece.get("ports") or ():
-        if listed.get("name", "") != port or listed.get("port") is None:
-            continue
-        endpoints = piece.get("endpoints") or []
-        for endpoint in random.sample(endpoints, len(endpoints)):
-            ready = (endpoint.get("conditions") or {}).get("ready")
-            if ready is not False and await _is_pod(endpoint, pods, namespace):
-                return endpoint["addresses"][0], str(listed["port"])
-    return None
-
-
-async def _is_pod(endpoint: Object, pods: Store, namespace: str) -> bool:
-    reference = endpoint.get("targetRef")
-    if reference is None or reference.get("namespace", "") != namespace:
-        return False
-    try:
-        pod = orjson.loads((await pods.get(namespace, reference.get("name", ""))).data)
-    except errors.StatusError:
-        return False
-    known = [each.get("ip") for each in (pod.get("status") or {}).get("podIPs") or ()]
-    return endpoint["addresses"][0] in known

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from pilothouse.apis import types
 from pilothouse.apis.columns import AGE, name_cell
+from pilothouse.apis.deprecations import deprecation_of
 from pilothouse.apis.resources import Resource, Subresource
-from pilothouse.apis.strategy import Column, Doc, Object
-from pilothouse.apis.validating import NEGATIVE
+from pilothouse.apis.strategy import Column, Doc
+from pilothouse.apis.validation import NEGATIVE
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.endpoints.subresources.making import StoreOf, expected_kind
+from pilothouse.endpoints.subresources.endpoints import StoreOf, expected_kind
 from pilothouse.endpoints.subresources.scale_store import ScaleStore, make_scale
 from pilothouse.endpoints.verbs.get import get
 from pilothouse.endpoints.verbs.patch import patch
@@ -21,9 +22,15 @@ from pilothouse.machinery import errors, labels
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.machinery.field_manager.scale import REPLICAS, ReplicasPaths
-from pilothouse.machinery.gvk import GroupKind, GroupResource
+from pilothouse.machinery.field_manager.tracking import Convert
+from pilothouse.machinery.gvk import GroupKind, GroupResource, GroupVersionKind
+from pilothouse.machinery.objects import Object
+from pilothouse.machinery.schema.types import Struct
+from pilothouse.machinery.structured.ownership import MissingVersion
 from pilothouse.registry.store.store import Store
 
+_SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
+_CORE_WORKLOAD: Final = "replicationcontrollers"
 SelectorText = Callable[[Object], str]
 _META: Final = "meta.v1.ObjectMeta"
 COLUMNS: Final = (
@@ -57,8 +64,8 @@ class Shape:
 class WorkloadScaleStore(ScaleStore):
     """Scales of workloads that keep their replicas and selector in the usual places."""
 
-    def __init__(self, parent: Store, shape: Shape) -> None:
-        super().__init__(parent, shape.paths)
+    def __init__(self, parent: Store, shape: Shape, version: str) -> None:
+        super().__init__(parent, shape.paths, version)
         self._selector_of = shape.selector_of
 
     def scale_of(self, parent: Object) -> Object:
@@ -101,16 +108,41 @@ CORE: Final = Shape(_map_selector, {"v1": REPLICAS})
 def make_scale_scope(resource: Resource, sub: Subresource | None, store_of: StoreOf) -> ResourceScope:
     """The scale endpoint of a built-in workload."""
     assert sub is not None
-    kind, struct = sub.kind, types.struct("autoscaling.v1.Scale")
-    store = WorkloadScaleStore(store_of(resource.group, resource.name), APPS if resource.group else CORE)
+    kind, expected = sub.kind, expected_kind(resource, sub)
+    core = resource.name == _CORE_WORKLOAD
+    parent = store_of("" if core else resource.group, resource.name)
+    store = WorkloadScaleStore(parent, CORE if core else APPS, "v1" if core else str(resource.group_version))
+    to_hub, from_hub, between = _conversions(kind)
     return ResourceScope(
         resource=resource,
         subresource=sub.name,
         kind=kind,
-        expected=expected_kind(resource, sub),
+        expected=expected,
         verbs={"get": get, "update": update, "patch": patch},
+        to_hub=to_hub,
+        from_hub=from_hub,
+        deprecation=deprecation_of(resource, sub),
         store=store,
         strategy=store.strategy,
         columns=COLUMNS,
-        make_field_manager=lambda: FieldManager(struct, kind, subresource=sub.name),
+        make_field_manager=lambda: FieldManager(expected.struct, kind, subresource=sub.name, convert=between),
     )
+
+
+def _conversions(
+    own: GroupVersionKind,
+) -> tuple[Callable[[Object], Object] | None, Callable[[Object], Object] | None, Convert | None]:
+    """To and from autoscaling/v1, and between both for those who own fields; None where scales are of that version."""
+    if own == _SCALE:
+        return None, None, None
+    from pilothouse.apis.legacy.scale import from_scale, to_scale
+
+    versions = {str(kind.group_version): kind for kind in (own, _SCALE)}
+
+    def between(obj: dict[str, Any], old: str, new: str) -> tuple[Struct, dict[str, Any]]:
+        if new not in versions:
+            raise MissingVersion(new)
+        shown = obj if old == new else to_scale(obj) if versions[new] == _SCALE else from_scale(obj)
+        return types.struct_of(new, "Scale"), {**shown, "kind": "Scale", "apiVersion": new}
+
+    return to_scale, from_scale, between

@@ -15,9 +15,10 @@ from typing import Any, ClassVar, Final
 
 import orjson
 
-from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery.field_manager.scale import ReplicasPaths, to_parent, to_scale
-from pilothouse.registry.store.store import Admit, Change, Store
+from pilothouse.machinery.objects import Object
+from pilothouse.registry.store.store import Change, Store, ValidatingAdmission
 from pilothouse.storage.cacher import Entry
 
 _KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -38,10 +39,12 @@ class ScaleStore(Store, ABC):
     conditional: ClassVar[bool] = False
     """Whether a write without a resourceVersion is refused if the parent changed meanwhile."""
 
-    def __init__(self, parent: Store, paths: ReplicasPaths) -> None:
+    def __init__(self, parent: Store, paths: ReplicasPaths, version: str = "") -> None:
+        """``version`` is what owners of replicas are noted under, that of the parent unless told."""
         super().__init__(parent.resource, Strategy(), parent.cache, parent.codec, parent.root)
         self._parent = parent
         self._paths = paths
+        self._version = version or str(parent.resource.group_version)
 
     @abstractmethod
     def scale_of(self, parent: Object) -> Object:
@@ -71,11 +74,11 @@ class ScaleStore(Store, ABC):
         ctx: Context,
         name: str,
         change: Change,
-        admit: Admit | None = None,
+        validate: ValidatingAdmission | None = None,
         *,
         strategy: Strategy | None = None,
         create: bool | None = None,
-        admit_create: Admit | None = None,
+        authorize_and_validate_create: ValidatingAdmission | None = None,
     ) -> tuple[Entry, bool]:
         """Change a parent's replicas; nothing is ever created."""
 
@@ -83,11 +86,11 @@ class ScaleStore(Store, ABC):
             assert parent is not None
             return await self._changed(parent, change)
 
-        async def admit_scale(parent: Object, old: Object | None) -> None:
-            if admit is not None:
-                await admit(self.scale_of(parent), None if old is None else self.scale_of(old))
+        async def validate_scale(parent: Object, old: Object | None) -> None:
+            if validate is not None:
+                await validate(self.scale_of(parent), None if old is None else self.scale_of(old))
 
-        entry, _ = await self._parent.update(ctx, name, change_parent, admit_scale, create=False)
+        entry, _ = await self._parent.update(ctx, name, change_parent, validate_scale, create=False)
         return _entry(entry, self.scale_of(self._parent.decode(entry))), False
 
     async def _changed(self, parent: Object, change: Change) -> Object:
@@ -105,7 +108,7 @@ class ScaleStore(Store, ABC):
         elif not self.conditional:
             wanted.pop("resourceVersion", None)
         owners = scale["metadata"].get("managedFields")
-        owned = to_parent(metadata.get("managedFields"), owners, str(self.resource.group_version), self._paths)
+        owned = to_parent(metadata.get("managedFields"), owners, self._version, self._paths)
         if owned:
             wanted["managedFields"] = owned
         else:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.strategy import Object
 from pilothouse.endpoints.admission import CREATE
 from pilothouse.endpoints.input import read_object
 from pilothouse.endpoints.negotiation import Media, negotiate
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import object_response
+from pilothouse.endpoints.responses import object_response
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.endpoints.writing import Write
+from pilothouse.endpoints.write_request import WriteRequest
+from pilothouse.machinery.objects import Object
 from pilothouse.net.messages import Response
 from pilothouse.registry.rest.before_create import ensure_namespace
 
 
-class Submission(Write):
+class Submission(WriteRequest):
     """One such request, read and past mutating admission."""
 
     __slots__ = ("media", "object")

@@ -7,7 +7,8 @@ from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.output.objects import entry_response
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.endpoints.writing import Write
+from pilothouse.endpoints.write_request import WriteRequest
+from pilothouse.machinery.workers import weighed
 from pilothouse.net.messages import Response
 
 
@@ -15,13 +16,12 @@ async def create(scope: ResourceScope, request: APIRequest) -> Response:
     """Decode, default, check and store; 201."""
     media = negotiate(request, scope.formats, transforms=True)
     obj, options = await read_object(request, scope.expected)
-    obj = scope.hub_object(obj)
-    scope.strategy.default(obj)
+    obj = await weighed(request.weight, scope.defaulted, obj)
     if request.audit is not None:
         request.audit.note_object(scope.served_object(obj) if request.audit.wants_request else obj)
-    write = Write(scope, request, options)
+    write = WriteRequest(scope, request, options)
     try:
         entry = await write.create(obj)
     finally:
         write.warn()
-    return entry_response(scope, request, media, entry, 201)
+    return await entry_response(scope, request, media, entry, 201)

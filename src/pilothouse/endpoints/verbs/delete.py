@@ -5,22 +5,23 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.apis import types
-from pilothouse.apis.strategy import Context, Object
+from pilothouse.apis.strategy import Context
 from pilothouse.endpoints.admission import DELETE
 from pilothouse.endpoints.input import TYPE_META, content_format, parse_json, read_body
 from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PROTOBUF, negotiate
 from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.output.objects import entry_response, served_object
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import object_response
+from pilothouse.endpoints.responses import object_response
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.endpoints.writing import attributes_of
+from pilothouse.endpoints.write_request import attributes_of
 from pilothouse.machinery import errors
 from pilothouse.machinery.go_json import json_type
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.net.messages import Response
 from pilothouse.registry.rest.deletion import DeleteOptions, validate_delete_options
-from pilothouse.registry.store.removal import AdmitDelete
+from pilothouse.registry.store.removal import ValidateDelete
 from pilothouse.registry.store.removal import delete as remove
 
 _OPTIONS_SCHEME: Final = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
@@ -45,11 +46,11 @@ async def delete(scope: ResourceScope, request: APIRequest) -> Response:
     if scope.prepare is not None:
         await scope.prepare([entry])
     if gone and ctx.dry_run and served_object(scope, entry)["metadata"].get("finalizers"):
-        # Nothing is left to wait for, and nothing was written that could be read: the original shows an empty object.
+        # Nothing is left to wait for, and nothing was written that could be read: kube-apiserver shows an empty object.
         return object_response(media, {"kind": scope.kind.kind, "apiVersion": scope.api_version, **scope.empty})
-    if not gone or scope.strategy.returns_deleted:
+    if not gone or scope.strategy.deletion_rules.returns_deleted:
         accepted = not gone and options.orphan_dependents is False
-        return entry_response(scope, request, media, entry, 202 if accepted else 200)
+        return await entry_response(scope, request, media, entry, 202 if accepted else 200)
     obj = served_object(scope, entry)
     details = {
         "name": entry.name,
@@ -72,7 +73,7 @@ async def _delete_unread(scope: ResourceScope, request: APIRequest) -> None:
     verb, name = "unsafe-delete-ignore-read-errors", request.info.name
     if request.audit is not None:
         request.audit.annotate("apiserver.k8s.io/unsafe-delete-ignore-read-error", "")
-    if not scope.strategy.deletes_unread:
+    if not scope.strategy.deletion_rules.deletes_unread:
         why = "no unsafe deleter provided, can not honor ignoreStoreReadErrorWithClusterBreakingPotential"
         raise errors.internal_error(why)
     refusal = None if request.ask is None else await request.ask(request, verb)
@@ -89,7 +90,7 @@ async def _delete_unread(scope: ResourceScope, request: APIRequest) -> None:
 
 def deletion_admission(
     scope: ResourceScope, request: APIRequest, ctx: Context, options: DeleteOptions
-) -> AdmitDelete | None:
+) -> ValidateDelete | None:
     """Both phases of admission for the deletion of one stored object."""
     admission = scope.admission
     if admission is None or not admission.handles(DELETE):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilothouse.endpoints.list_options import read_list_options
+from pilothouse.endpoints.list_options import list_options
 from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.output.objects import list_response
 from pilothouse.endpoints.request import APIRequest
@@ -20,7 +20,7 @@ from pilothouse.registry.store.removal import delete_all
 async def delete_collection(scope: ResourceScope, request: APIRequest) -> Response:
     """List, then delete each."""
     media = negotiate(request, scope.formats, transforms=True)
-    options, _ = read_list_options(scope, request)
+    options, _ = await list_options(scope, request)
     deletion = await read_delete_options(request)
     validate_delete_options(deletion)
     if deletion.ignore_store_read_error:

@@ -18,4 +18,4 @@ async def get(scope: ResourceScope, request: APIRequest) -> Response:
         raise errors.bad_request("the export parameter, deprecated since v1.14, is no longer supported")
     version = request.options.text("resourceVersion") if request.query else ""
     entry = await scope.store.get(info.namespace, info.name, version)
-    return entry_response(scope, request, media, entry)
+    return await entry_response(scope, request, media, entry)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilothouse.endpoints.list_options import read_list_options
+from pilothouse.endpoints.list_options import list_options
 from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.output.objects import list_response
 from pilothouse.endpoints.request import APIRequest
@@ -14,7 +14,7 @@ from pilothouse.registry.store.listing import list_entries
 async def list_(scope: ResourceScope, request: APIRequest) -> Response:
     """Serve a page from the cache, or from history when the page belongs to the past."""
     media = negotiate(request, scope.formats, transforms=True)
-    options, _ = read_list_options(scope, request)
+    options, _ = await list_options(scope, request)
     page = await list_entries(scope.store, request.info.namespace, options)
     if scope.prepare is not None:
         await scope.prepare(page.entries)

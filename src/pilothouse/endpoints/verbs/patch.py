@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import Any, Final
 
 from pilothouse.endpoints.input import read_body
 from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.output.objects import entry_response
-from pilothouse.endpoints.patch.applying import applier_for
-from pilothouse.endpoints.patch.patchers import patcher_for
+from pilothouse.endpoints.patch.apply import applier_for
+from pilothouse.endpoints.patch.patchers import Patcher, patcher_for
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ALL_PATCHES, ResourceScope
 from pilothouse.endpoints.write_options import read_write_options
-from pilothouse.endpoints.writing import Write
+from pilothouse.endpoints.write_request import WriteRequest
 from pilothouse.machinery import errors
+from pilothouse.machinery.workers import LONG, aside, finish, weighed
 from pilothouse.net.messages import Response
 
 APPLY: Final = "application/apply-patch+yaml"
@@ -32,28 +34,29 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
     options = read_write_options(request, applied=kind == APPLY)
     if request.audit is not None:
         request.audit.note_patch(body)
-    write = Write(scope, request, options)
+    write = WriteRequest(scope, request, options)
     if options.applied:
-        patcher = await applier_for(scope, request, body, options, write)
+        reading: Coroutine[Any, Any, Patcher] = applier_for(scope, request, body, options, write)
     else:
-        patcher = await patcher_for(scope, request, kind, body, options)
+        reading = patcher_for(scope, request, kind, body, options)
+    patcher = await reading if len(body) < LONG else await aside(finish, reading)
 
     async def change(old: dict[str, Any] | None) -> dict[str, Any]:
         if old is None and not options.applied:
             raise errors.not_found(scope.resource.group_resource, request.info.name)
-        obj = patcher(old)
+        obj: dict[str, Any] = await weighed(write.ctx.weight, patcher, old)
         uid = obj["metadata"].get("uid")
         if uid and old is None:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise errors.conflict(scope.resource.group_resource, request.info.name, why)
         return obj
 
-    create = options.applied and (not scope.subresource or scope.strategy.allow_create_on_update)
+    create = options.applied and (not scope.subresource or scope.strategy.update_rules.allow_create)
     try:
         entry, created = await write.update(request.info.name, change, create=create)
     finally:
         write.warn()
-    return entry_response(scope, request, media, entry, 201 if created else 200)
+    return await entry_response(scope, request, media, entry, 201 if created else 200)
 
 
 def _is_routed(given: str, kinds: tuple[str, ...]) -> bool:

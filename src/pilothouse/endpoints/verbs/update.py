@@ -12,8 +12,9 @@ from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.output.objects import entry_response
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.endpoints.writing import Write
+from pilothouse.endpoints.write_request import WriteRequest
 from pilothouse.machinery.schema.emptied import copy_noted
+from pilothouse.machinery.workers import weighed
 from pilothouse.net.messages import Response
 
 
@@ -22,23 +23,24 @@ async def update(scope: ResourceScope, request: APIRequest) -> Response:
     media = negotiate(request, scope.formats, transforms=True)
     obj, options = await read_object(request, scope.expected)
     check_identity(scope, request, obj)
-    obj = scope.hub_object(obj)
-    scope.strategy.default(obj)
+    obj = await weighed(request.weight, scope.defaulted, obj)
     if request.audit is not None:
         request.audit.note_object(scope.served_object(obj) if request.audit.wants_request else obj)
-    write = Write(scope, request, options)
-    write.merge_owners(obj)
+    write = WriteRequest(scope, request, options)
+    await weighed(request.weight, write.merge_owners, obj)
     uid = obj["metadata"].get("uid")
     pristine = orjson.dumps(obj)
 
     async def change(old: dict[str, Any] | None) -> dict[str, Any]:
         if uid:
             check_uid(scope, request, uid, old, dry_run=options.dry_run)
-        wanted: dict[str, Any] = orjson.loads(pristine) if obj.__class__ is dict else copy_noted(obj)
-        return wanted
+        if obj.__class__ is dict:
+            wanted: dict[str, Any] = orjson.loads(pristine)
+            return wanted
+        return await weighed(request.weight, copy_noted, obj)
 
     try:
         entry, created = await write.update(request.info.name, change)
     finally:
         write.warn()
-    return entry_response(scope, request, media, entry, 201 if created else 200)
+    return await entry_response(scope, request, media, entry, 201 if created else 200)

@@ -1,47 +1,43 @@
 """Watches: a stream of changes, one JSON object a line, or length-prefixed frames in protobuf, or WebSocket messages.
 
-An event is encoded and framed once for all watchers that want it in the same form; the bytes are kept with the event
-and handed to the connections as they are, without waking anybody, as long as the clients read. A watch ends when its
-time is up, the client goes, the server stops, or it fell too far behind. A client that does not read costs no more than
-a piece of output; when its watch has ended, it has a moment to take what is left, and is then cut off.
+Here a watch is read, opened and answered; `endpoints/watch` makes bytes of its events and delivers them. A watch ends
+when its time is up, the client goes, the server stops, or it fell too far behind.
 """
 
 from __future__ import annotations
 
-import asyncio
 import random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from pilothouse.endpoints.list_options import WatchOptions, read_list_options
+from pilothouse.endpoints.list_options import WatchOptions, list_options
 from pilothouse.endpoints.negotiation import JSON, METADATA_LIST, PROTOBUF, TABLE, YAML, Media, negotiate
 from pilothouse.endpoints.output.table import include_object
-from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.scope import Prepare, ResourceScope
-from pilothouse.endpoints.verbs.watch_encoding import EncodeError, EventEncoder, Framing, encoder_for, error_encoder
+from pilothouse.endpoints.request import APIRequest, Seat
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.watch.delivery import FrameWriter, deliver
+from pilothouse.endpoints.watch.encoding import encoder_for, error_encoder
+from pilothouse.endpoints.watch.late_selection import LateSelection
 from pilothouse.machinery import errors
-from pilothouse.net.messages import BodyWriter, ClientDisconnected, Response
-from pilothouse.net.writing import WriteGate
+from pilothouse.machinery.fields import Selector as FieldSelector
+from pilothouse.net.framing import Framing
+from pilothouse.net.messages import BodyWriter, Response
 from pilothouse.registry.store.listing import ListOptions, predicate_of
 from pilothouse.registry.store.versions import parse_version
 from pilothouse.storage.backends.contract import Compacted
-from pilothouse.storage.cacher import BOOKMARK, Outgoing, Watcher, WatchEvent
-
-if TYPE_CHECKING:
-    from pilothouse.net.websocket import WebSocket
+from pilothouse.storage.cacher import Watcher
 
 _STREAM_TYPES: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
-PIECE: Final = 60 * 1024
-PATIENCE: Final = 5.0
 _SECOND: Final = 1_000_000_000
 
 
 async def watch(scope: ResourceScope, request: APIRequest) -> Response:
     """Open the watch first, so that a refusal is still an ordinary answer, then stream."""
     media = negotiate(request, scope.formats, transforms=True)
-    options, extra = read_list_options(scope, request)
+    options, extra = await list_options(scope, request)
     if media.transform == TABLE:
         include_object(request)
     try:
+        late = _late_selection(scope, options)
         watcher = await open_watch(scope, request, options, extra)
     except errors.StatusError as error:
         if error.reason not in ("Expired", "Timeout") or request.asks_for_websocket:
@@ -54,20 +50,53 @@ async def watch(scope: ResourceScope, request: APIRequest) -> Response:
         raise errors.not_acceptable(_STREAM_TYPES)
     request.on_disconnect(watcher.stop)  # the client may go before the stream begins
     seconds, marked = watch_seconds(request, extra), extra.marks_start
+    seat = _keep_seat(request) if watcher.has_long_start else None
 
-    async def stream(writer: BodyWriter | WebSocket, framing: Framing) -> None:
+    async def stream(writer: FrameWriter, framing: Framing) -> None:
         if media.transform == METADATA_LIST or seconds < 0:
-            watcher.stop()  # no event is a list, none comes in time: the original opens the stream and says nothing
+            watcher.stop()  # no event is a list, none comes in time: kube-apiserver opens the stream and says nothing
             return
         encode, encode_error = encoder_for(scope, request, media, framing), error_encoder(media, framing)
-        await run_watch(watcher, encode, encode_error, writer, seconds, marked=marked, prepare=scope.prepare)
+        turns = request.connection.turns
+        prepare = scope.prepare if late is None else late.prepare
+        await deliver(
+            watcher,
+            encode,
+            encode_error,
+            writer,
+            turns,
+            seconds,
+            marked=marked,
+            prepare=prepare,
+            seat=seat,
+            selection=late,
+        )
 
     if request.asks_for_websocket:
-        from pilothouse.endpoints.websocket_watch import message_framing, switch_to_websocket
+        from pilothouse.endpoints.watch.websocket import message_framing, switch_to_websocket
 
         messages = message_framing(media.format)
         return switch_to_websocket(request, watcher, lambda socket: stream(socket, messages))
     return Response(200, content_type=stream_content_type(media), stream=lambda writer: stream(writer, writer.framing))
+
+
+def _keep_seat(request: APIRequest) -> Seat | None:
+    """Hold the request's seat until the many events that a watch begins with are delivered."""
+    seat, request.seat = request.seat, None
+    if seat is not None:
+        request.on_disconnect(seat.release)
+    return seat
+
+
+def _late_selection(scope: ResourceScope, options: ListOptions) -> LateSelection | None:
+    """Fields of objects that others convert are known only then: what they select is taken out of the options."""
+    if options.fields is None or not scope.store.converts:
+        return None
+    matches = predicate_of(None, options.fields, scope.store.field_value)
+    assert matches is not None
+    known = FieldSelector(each for each in options.fields.requirements if each.field.startswith("metadata."))
+    options.fields = None if known.empty else known
+    return LateSelection(matches, scope.store)
 
 
 def _told_in_stream(media: Media, error: errors.StatusError) -> Response:
@@ -87,7 +116,7 @@ def stream_content_type(media: Media) -> bytes:
 def watch_seconds(request: APIRequest, extra: WatchOptions) -> float:
     """How long the watch lasts: as asked for, or half an hour to an hour, so that clients do not all return at once.
 
-    The original counts nanoseconds in 64 bits: what is too long for them becomes negative or nothing.
+    kube-apiserver counts nanoseconds in 64 bits: what is too long for them becomes negative or nothing.
     """
     if extra.timeout_seconds:
         nanoseconds = (extra.timeout_seconds * _SECOND + (1 << 63)) % (1 << 64) - (1 << 63)
@@ -137,89 +166,3 @@ def _parse(version: str) -> int:
         return parse_version(version)
     except ValueError as error:
         raise errors.generic(f'resourceVersion: Invalid value: "{version}": {error}') from None
-
-
-async def run_watch(
-    watcher: Watcher,
-    encode: EventEncoder,
-    encode_error: EncodeError,
-    writer: BodyWriter | WebSocket,
-    seconds: float,
-    *,
-    marked: bool = True,
-    prepare: Prepare | None = None,
-) -> None:
-    """Write events until the watch ends; the end of the initial ones is ``marked`` for those who asked for them."""
-    timer = asyncio.get_running_loop().call_later(seconds, watcher.end)
-    if prepare is None:
-        watcher.pass_to(_Sender(encode, writer.open_gate()))
-    try:
-        while True:
-            batch = await watcher.next_batch()
-            if not batch:
-                return
-            if prepare is not None:
-                try:
-                    await prepare([event.entry for event in batch if event.type != BOOKMARK])
-                except errors.StatusError as error:
-                    writer.write_frames(encode_error(error.status))
-                    return
-            if not marked and any(event.initial_end for event in batch):
-                batch = [event for event in batch if not event.initial_end]
-            await _write_events(watcher, batch, encode, writer)
-    finally:
-        timer.cancel()
-        watcher.stop()
-
-
-async def _write_events(
-    watcher: Watcher, batch: list[WatchEvent], encode: EventEncoder, writer: BodyWriter | WebSocket
-) -> None:
-    pieces, size = [], 0
-    for event in batch:
-        piece = encode(event)
-        pieces.append(piece)
-        size += len(piece)
-        if size >= PIECE:
-            writer.write_frames(b"".join(pieces))
-            pieces, size = [], 0
-            await _let_client_read(watcher, writer)
-    if pieces:
-        writer.write_frames(b"".join(pieces))
-    await _let_client_read(watcher, writer)
-
-
-class _Sender:
-    """Sends a piece of output to a client that reads; what is more, or to one that does not, waits its turn."""
-
-    __slots__ = ("_encode", "_form", "_gate")
-
-    def __init__(self, encode: EventEncoder, gate: WriteGate) -> None:
-        self._encode, self._form, self._gate = encode, encode.form, gate
-
-    def take(self, events: list[WatchEvent]) -> Outgoing | None:
-        transport = self._gate.way_out()
-        if transport is None:
-            return None
-        if len(events) == 1:
-            data = events[0].memo.get(self._form) or self._encode(events[0])
-            events.clear()
-            return transport, data
-        pieces, size = [], 0
-        for event in events:
-            piece = self._encode(event)
-            pieces.append(piece)
-            size += len(piece)
-            if size >= PIECE:
-                break
-        del events[: len(pieces)]
-        return transport, b"".join(pieces)
-
-
-async def _let_client_read(watcher: Watcher, writer: BodyWriter | WebSocket) -> None:
-    """Wait while the client is slow, but not for ever once the watch has ended."""
-    ended = False
-    while not await writer.drain(PATIENCE):
-        if ended:
-            raise ClientDisconnected("client does not read")
-        ended = watcher.ended

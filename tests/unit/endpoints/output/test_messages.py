@@ -12,7 +12,7 @@ from pilothouse.apis import types
 from pilothouse.apis.strategy import Strategy
 from pilothouse.endpoints.output import messages
 from pilothouse.endpoints.output.messages import MessageMaker, MetadataMessageMaker, list_messages, object_message
-from pilothouse.endpoints.responding import encode_protobuf
+from pilothouse.endpoints.responses import encode_protobuf
 from pilothouse.machinery import protobuf
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.storage.cacher import Entry

@@ -9,13 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
+from pilothouse.apis.ages import Age, age_of, due_at
 from pilothouse.apis.columns import AGE, NAME
-from pilothouse.apis.core.pods.columns import COLUMNS
+from pilothouse.apis.core.pod.columns import COLUMNS
 from pilothouse.apis.strategy import Column, Strategy
-from pilothouse.endpoints.negotiation import Media
 from pilothouse.endpoints.output import rows
 from pilothouse.endpoints.output.rows import MetadataMaker, RowMaker, make_all
-from pilothouse.endpoints.output.table import row_of
 from pilothouse.machinery import times
 from pilothouse.machinery.go_json import escape_html
 from pilothouse.storage.cacher import Entry
@@ -70,6 +69,19 @@ def at(monkeypatch: pytest.MonkeyPatch) -> At:
     return At(monkeypatch)
 
 
+def row_of(scope: Any, columns: tuple[Column, ...], entry: Entry, include: str) -> dict[str, Any]:
+    """A row the plain way: cells as text, the object as it is asked for."""
+    obj, now = orjson.loads(entry.data), times.now_instant()
+    cells = [cell.text(now) if isinstance(cell, Age) else cell for cell in (column.cell(obj) for column in columns)]
+    shown: Any = None
+    if include == "Metadata":
+        metadata = rows.partial_metadata(scope, obj["metadata"])
+        shown = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+    elif include == "Object":
+        shown = scope.served_object(obj)
+    return {"cells": cells, "object": shown}
+
+
 PODS = [
     pod(),
     pod(restarted="2024-05-01T12:30:00Z"),
@@ -88,7 +100,7 @@ def test_rows_are_the_same_made_or_found(obj: dict[str, Any], strategy: Strategy
     scope, entry = scope_of(strategy), entry_of(obj)
     for seconds in (5, 2 * 3600, 3 * DAY, 900 * DAY):
         at.seconds = times.parse_time(CREATED).seconds + seconds
-        expected = escape_html(orjson.dumps(row_of(scope, COLUMNS, Media(), entry, include)))
+        expected = escape_html(orjson.dumps(row_of(scope, COLUMNS, entry, include)))
         maker = RowMaker(scope, COLUMNS, "v1", include)
         assert maker.make(entry) == expected
         found = maker.find(entry)
@@ -111,13 +123,26 @@ def test_ages_are_of_now_and_not_of_when_the_row_was_made(at: At) -> None:
     assert cells[3:5] == ["3 (<invalid> ago)", "<invalid>"]
 
 
-def test_what_depends_on_the_time_otherwise_is_made_each_time(at: At) -> None:
-    clock = Column("Now", "integer", lambda _: times.now_instant().seconds)
-    maker, entry = RowMaker(scope_of(), (NAME, clock, AGE), "v1", "None"), entry_of(pod())
-    first = orjson.loads(maker.make(entry))["cells"]
-    at.seconds += 1
+def test_rows_that_say_when_something_is_due_are_made_each_time(at: At) -> None:
+    due = Column("Due", "string", lambda _: due_at("2024-05-01T12:01:00Z"))
+    maker, entry = RowMaker(scope_of(), (NAME, due, AGE), "v1", "None"), entry_of(pod())
+    assert orjson.loads(maker.make(entry))["cells"] == ["web", "in 60s", "0s"]
+    at.seconds += 90
     assert maker.find(entry) is None
-    assert orjson.loads(maker.make(entry))["cells"] == ["web", first[1] + 1, "1s"]
+    later = RowMaker(scope_of(), (NAME, due, AGE), "v1", "None")
+    assert orjson.loads(later.make(entry))["cells"] == ["web", "30s ago", "90s"]
+
+
+def test_words_around_an_age_and_conditions_are_encoded_like_other_text(at: At) -> None:
+    class Told(Strategy):
+        def row_conditions(self, obj: dict[str, Any]) -> list[dict[str, Any]]:
+            return [{"type": "Completed", "reason": "<a>"}]
+
+    columns = (Column("Quoted", "string", lambda _: age_of(CREATED, '"<', '>"')),)
+    entry, scope = entry_of(pod()), scope_of(Told())
+    made = RowMaker(scope, columns, "v1", "None").make(entry)
+    expected = {"cells": ['"<0s>"'], "conditions": [{"type": "Completed", "reason": "<a>"}], "object": None}
+    assert made == escape_html(orjson.dumps(expected)) == RowMaker(scope, columns, "v1", "None").find(entry)
 
 
 def test_long_rows_and_rows_of_varying_columns_are_not_kept() -> None:

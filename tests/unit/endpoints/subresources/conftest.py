@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 import pytest
 
 from pilothouse.apis.resources import table
-from pilothouse.authn.user import User
 from pilothouse.endpoints.installer import install_version
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request import APIRequest, Ask, Refusal
 from pilothouse.endpoints.request_info import resolve
 from pilothouse.machinery.gvk import GroupVersion, parse_group_version
+from pilothouse.machinery.user import User
 from pilothouse.net.messages import Response
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.storage.cacher import Cacher
@@ -31,6 +32,10 @@ class Asked(APIRequest):
         self.method, (self.path, _, self.query) = method, path.partition("?")
         self.headers = headers
         self.sent = body
+        self._repeated, self._body = {}, None
+        self.raw_path, self.host = self.path, b"localhost"
+        self.connection = SimpleNamespace(peer=("127.0.0.1", 1))  # type: ignore[assignment]
+        self.disconnected, self._on_disconnect = False, None
         self.warnings = self.audit = None
         self.authentication_seconds = 0.0
         self.credential_notes = ()

@@ -7,8 +7,8 @@ import pytest
 
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request import Refusal
-from pilothouse.endpoints.subresources.connecting import read_log_parameters
-from pilothouse.endpoints.subresources.proxying import Reference, is_reachable_by_others
+from pilothouse.endpoints.subresources.logs import read_log_parameters
+from pilothouse.endpoints.subresources.proxying import Reference
 from pilothouse.machinery import errors
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.gvk import GroupResource
@@ -149,24 +149,6 @@ def test_what_is_no_reference(text: str) -> None:
     with pytest.raises(StatusError) as refused:
         Reference(text, "pod")
     assert refused.value.message == f'invalid pod request "{text}"'
-
-
-@pytest.mark.parametrize(
-    ("address", "fine"),
-    [
-        ("10.0.0.1", True),
-        ("fd00::1", True),
-        ("127.0.0.1", False),
-        ("::1", False),
-        ("0.0.0.0", False),
-        ("169.254.1.1", False),
-        ("224.0.0.1", False),
-        ("255.255.255.255", False),
-        ("", False),
-    ],
-)
-def test_addresses(address: str, fine: bool) -> None:
-    assert is_reachable_by_others(address) is fine
 
 
 async def test_proxies_refuse_local_addresses(server: Any, closed_port: int) -> None:

@@ -30,8 +30,7 @@ SHIPS = "/apis/forms.example/v1/ships"
 
 @pytest.fixture(scope="module")
 def server(pilothouse_server: InProcessServer) -> InProcessServer:
-    made = pilothouse_server.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
-    assert made.status == 201
+    pilothouse_server.establish(DEFINITION)
     ship = {"apiVersion": "forms.example/v1", "kind": "Ship", "metadata": {"name": "a"}}
     assert pilothouse_server.call("POST", SHIPS, ship).status == 201
     return pilothouse_server

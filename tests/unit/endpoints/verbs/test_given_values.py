@@ -133,8 +133,8 @@ def test_pods_as_a_whole_have_no_claims_not_even_none(
     pilothouse_server: InProcessServer, pilothouse_namespace: str, path: str, body: dict[str, Any], where: str
 ) -> None:
     answer = pilothouse_server.call("POST", path.format(pilothouse_namespace), {"metadata": {"name": "a"}, **body})
-    fault = f"{where}.resources.claims: Forbidden: claims may not be set for Resources at pod-level"
-    assert (answer.status, fault in answer.json["message"]) == (422, True)
+    error = f"{where}.resources.claims: Forbidden: claims may not be set for Resources at pod-level"
+    assert (answer.status, error in answer.json["message"]) == (422, True)
 
 
 @pytest.mark.parametrize("number", ["1.0", "1e3", "1E3", "-9223372036854775809", "0.1e-5", "2.50"])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pilothouse.testing.definitions import DEFINITIONS, await_condition
 from pilothouse.testing.in_process import InProcessServer
 
 APPLY = {"Content-Type": "application/apply-patch+yaml"}
@@ -69,7 +70,7 @@ def test_forgetting_all_managers_in_any_version(pilothouse_server: InProcessServ
         ({}, 409, 'Operation cannot be fulfilled on configmaps "versioned": the object has been modified; please '),
     ],
 )
-def test_a_stale_version_is_told_after_other_faults(
+def test_a_stale_version_is_told_after_other_errors(
     pilothouse_server: InProcessServer, extra: dict[str, Any], status: int, message: str
 ) -> None:
     path = "/api/v1/namespaces/default/configmaps/versioned?fieldManager="
@@ -83,14 +84,13 @@ def test_a_stale_version_is_told_after_other_faults(
 
 def wait_for(server: InProcessServer, path: str, status: int) -> None:
     """Ask again until definitions have taken effect."""
-    assert any(server.call("GET", path).status == status for _ in range(500))
+    await_condition(lambda: server.call("GET", path).status, lambda found: found == status)
 
 
 def test_a_version_of_a_custom_resource_that_is_gone_stops_tracking(pilothouse_server: InProcessServer) -> None:
     call = pilothouse_server.call
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     versions = [{"name": v, "served": True, "storage": v == "v1", "schema": schema} for v in ("v1", "v2")]
-    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     boats = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -102,8 +102,7 @@ def test_a_version_of_a_custom_resource_that_is_gone_stops_tracking(pilothouse_s
             "versions": versions,
         },
     }
-    assert call("POST", definitions, boats, None).status == 201
-    wait_for(pilothouse_server, "/apis/owned.example/v2/boats", 200)
+    pilothouse_server.establish(boats)
     first, second = (
         {"apiVersion": f"owned.example/{v}", "kind": "Boat", "metadata": {"name": "a"}, "spec": {v: 1}}
         for v in ("v1", "v2")
@@ -111,7 +110,7 @@ def test_a_version_of_a_custom_resource_that_is_gone_stops_tracking(pilothouse_s
     path = "/apis/owned.example/{}/boats/a?fieldManager="
     assert managers(call("PATCH", path.format("v2") + "m2", second, APPLY).json) == ["m2"]
     patch = {"spec": {"versions": versions[:1]}}
-    assert call("PATCH", f"{definitions}/boats.owned.example", patch, MERGE).status == 200
+    assert call("PATCH", f"{DEFINITIONS}/boats.owned.example", patch, MERGE).status == 200
     wait_for(pilothouse_server, "/apis/owned.example/v2/boats", 404)
     changed = call("PATCH", path.format("v1") + "m1", {"spec": {"x": 1}}, MERGE)
     assert (changed.json["spec"]["x"], managers(changed.json)) == (1, ["m2"])

@@ -146,7 +146,7 @@ def test_results_without_a_version_have_metadata_at_the_top(
         assert (answer.json["metadata"]["labels"], "data" in answer.json) == ({"b": "c"}, False)
 
 
-def test_faults_of_a_result_without_kind_come_in_key_order(pilothouse_server: InProcessServer, path: str) -> None:
+def test_errors_of_a_result_without_kind_come_in_key_order(pilothouse_server: InProcessServer, path: str) -> None:
     patch = {"kind": None, "immutable": 5, "data": {"b": 1}}
     answer = pilothouse_server.call("PATCH", path, patch, {"Content-Type": MERGE})
     assert answer.json["message"].endswith("unmarshal number into Go struct field ConfigMap.data of type string")

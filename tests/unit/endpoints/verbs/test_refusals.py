@@ -1,4 +1,4 @@
-"""Which of several faults of a request is told, and how."""
+"""Which of several errors of a request is told, and how."""
 
 from __future__ import annotations
 

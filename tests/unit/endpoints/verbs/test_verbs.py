@@ -366,7 +366,7 @@ def test_deep_bodies_get_an_answer(maps: Maps, depth: int) -> None:
         assert b"panic" not in answer.body
 
 
-def test_faults_of_yaml_come_in_key_order(maps: Maps) -> None:
+def test_errors_of_yaml_come_in_key_order(maps: Maps) -> None:
     body = b"kind: ConfigMap\nzz: 1\naa: 2\nmetadata: {name: a, q: 1, b: 2}\n"
     answer = maps("POST", "?fieldValidation=Strict", body, {"Content-Type": "application/yaml"})
     found = [part.split('"')[1] for part in answer.json["message"].partition("error: ")[2].split(", ")]
@@ -396,7 +396,7 @@ def test_a_hundred_thousand_unknown_fields(maps: Maps) -> None:
             "[fieldManager: Required value: is required for apply patch, dryRun: Unsupported value"]),
     ],
 )  # fmt: skip
-def test_faults_of_options_are_told_together(
+def test_errors_of_options_are_told_together(
     maps: Maps, method: str, query: str, headers: dict[str, str], status: int, message: list[str]
 ) -> None:
     answer = maps(method, query, b"{", headers)

@@ -10,6 +10,7 @@ import pytest
 
 from pilothouse.endpoints.list_options import WatchOptions
 from pilothouse.endpoints.verbs.watch import watch_seconds
+from pilothouse.testing.definitions import DEFINITIONS, await_condition
 from pilothouse.testing.in_process import InProcessServer
 
 END = "k8s.io/initial-events-end"
@@ -31,6 +32,13 @@ DEFINITION = {
         ],
     },
 }
+
+
+@pytest.fixture(scope="module")
+def ships(pilothouse_server: InProcessServer) -> InProcessServer:
+    """A server that serves ships."""
+    pilothouse_server.establish(DEFINITION)
+    return pilothouse_server
 
 
 def events(server: InProcessServer, path: str) -> list[dict[str, Any]]:
@@ -85,28 +93,25 @@ def test_a_watch_whose_time_was_up_before_it_began_says_nothing(
 
 
 @pytest.mark.parametrize(("accept", "status"), [("application/json", 200), ("application/yaml", 406)])
-def test_a_version_that_is_gone(pilothouse_server: InProcessServer, accept: str, status: int) -> None:
-    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    pilothouse_server.call("POST", definitions, DEFINITION)
+def test_a_version_that_is_gone(ships: InProcessServer, accept: str, status: int) -> None:
     path = "/apis/watching.example/v1/ships?watch=1&resourceVersion=1"
-    answer = pilothouse_server.call("GET", path, None, {"Accept": accept})
+    answer = ships.call("GET", path, None, {"Accept": accept})
     assert answer.status == status
     if status == 200:
         assert answer.json["object"]["code"] == 410
 
 
-def test_a_definition_that_changes_forgets_what_was_before(pilothouse_server: InProcessServer) -> None:
-    call, definitions = pilothouse_server.call, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    call("POST", definitions, DEFINITION)
-    ships = "/apis/watching.example/v1/ships"
-    before = call("GET", ships).json["metadata"]["resourceVersion"]
-    watch = f"{ships}?watch=1&timeoutSeconds=1&resourceVersion="
-    path, merge = f"{definitions}/ships.watching.example", {"Content-Type": "application/merge-patch+json"}
+def test_a_definition_that_changes_forgets_what_was_before(ships: InProcessServer) -> None:
+    call, served = ships.call, "/apis/watching.example/v1/ships"
+    before = call("GET", served).json["metadata"]["resourceVersion"]
+    watch = f"{served}?watch=1&timeoutSeconds=1&resourceVersion="
+    path, merge = f"{DEFINITIONS}/ships.watching.example", {"Content-Type": "application/merge-patch+json"}
     call("PATCH", path, {"metadata": {"labels": {"a": "b"}}}, merge)
     assert call("GET", watch + before).body == b""
     column = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
     patch = [{"op": "add", "path": "/spec/versions/0/additionalPrinterColumns", "value": [column]}]
     answer = call("PATCH", path, patch, {"Content-Type": "application/json-patch+json"})
     changed = answer.json["metadata"]["resourceVersion"]
-    assert call("GET", watch + before).json["object"]["code"] == 410
+    gone = await_condition(lambda: call("GET", watch + before).body, bool)
+    assert json.loads(gone)["object"]["code"] == 410
     assert call("GET", watch + changed).body == b""

@@ -3,7 +3,7 @@
     decoded, defaulted → field management → mutating admission
         → store (rules, validation) → validating admission → stored
 
-``Write`` holds what all steps of one request need. Its hooks may run several times, once for every lost race.
+``WriteRequest`` holds what all steps of one request need. Its hooks may run several times, once for every lost race.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from pilothouse.apis.strategy import Context, Object
+from pilothouse.apis.strategy import Context
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
@@ -21,7 +21,9 @@ from pilothouse.endpoints.write_options import WriteOptions
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_manager import entries_of, keep_times, manager_of, set_entries
 from pilothouse.machinery.gvk import GroupVersionResource
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import like, without_notes
+from pilothouse.machinery.workers import weighed
 from pilothouse.registry.rest.before_create import ensure_namespace, wipe_system_fields
 from pilothouse.storage.backends.contract import TooLarge
 from pilothouse.storage.cacher import Entry
@@ -34,7 +36,7 @@ _SAME_OWNERS: Final = (
 _AFTER_ADMISSION: Final = " after mutating admission happens"
 
 
-class Write:
+class WriteRequest:
     """One writing request."""
 
     __slots__ = ("_options", "_request", "_scope", "_slim", "ctx", "manager")
@@ -54,7 +56,7 @@ class Write:
         metadata = obj["metadata"]
         wipe_system_fields(metadata)
         ensure_namespace(self._scope.resource, self.ctx, metadata)
-        self.merge_owners(obj)
+        await weighed(self.ctx.weight, self.merge_owners, obj)
         obj = await self._prepare(CREATE, obj, None)
 
         async def store() -> Entry:
@@ -84,12 +86,12 @@ class Write:
                 self._validator(UPDATE),
                 strategy=self._scope.strategy,
                 create=create,
-                admit_create=self._admit_creation,
+                authorize_and_validate_create=self._authorize_and_validate_create,
             )
 
         return await self._store(store)
 
-    async def _admit_creation(self, obj: Object, old: Object | None) -> None:
+    async def _authorize_and_validate_create(self, obj: Object, old: Object | None) -> None:
         """An update or apply that creates needs the right to create."""
         request = self._request
         if request.ask is None:
@@ -121,13 +123,13 @@ class Write:
 
     async def _prepare(self, operation: str, obj: Object, old: Object | None) -> Object:
         self.ctx.raw = self._request.raw
-        obj = self._track(obj, old)
+        obj = await weighed(self.ctx.weight, self._track, obj, old)
         admission = self._scope.admission
         if admission is not None and admission.handles(operation):
             attributes = self._attributes(operation, obj, old)
             await admission.admit(attributes)
             obj = attributes.object if attributes.object is not None else obj
-        self.merge_owners(obj, _AFTER_ADMISSION)
+        await weighed(self.ctx.weight, self.merge_owners, obj, _AFTER_ADMISSION)
         return obj
 
     def merge_owners(self, obj: Object, when: str = "") -> None:

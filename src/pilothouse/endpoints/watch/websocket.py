@@ -14,21 +14,25 @@ from typing import Final
 
 from pilothouse.endpoints.negotiation import PROTOBUF
 from pilothouse.endpoints.request import APIRequest
+from pilothouse.net.framing import Framing
 from pilothouse.net.messages import Response
-from pilothouse.net.websocket import BadHandshake, WebSocket, frame_binary, frame_text, read_handshake
+from pilothouse.net.websocket import TEXT, BadHandshake, WebSocket, frame_binary, read_handshake
 from pilothouse.storage.cacher import Watcher
 
 _LENGTH_PREFIX: Final = 4
 Stream = Callable[[WebSocket], Awaitable[None]]
 
 
-def message_framing(format: str) -> Callable[[bytes], bytes]:
+def message_framing(format: str) -> Framing:
     """What makes a message of an encoded event."""
-    return _binary_message if format == PROTOBUF else frame_text
+    return _BARE_BINARY if format == PROTOBUF else TEXT
 
 
 def _binary_message(event: bytes) -> bytes:
     return frame_binary(event[_LENGTH_PREFIX:])
+
+
+_BARE_BINARY: Final = Framing("websocket binary without length", _binary_message)
 
 
 def switch_to_websocket(request: APIRequest, watcher: Watcher, stream: Stream) -> Response:

@@ -18,32 +18,31 @@ from pilothouse.endpoints.output.objects import metadata_of, served_bytes
 from pilothouse.endpoints.output.rows import partial_metadata
 from pilothouse.endpoints.output.table import table_of
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import encode_protobuf
+from pilothouse.endpoints.responses import encode_protobuf
 from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.net.framing import Framing
 from pilothouse.storage.cacher import BOOKMARK, Entry, WatchEvent
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 Encode = Callable[[WatchEvent], bytes]
 EncodeError = Callable[[dict[str, Any]], bytes]
-Framing = Callable[[bytes], bytes]
-"""What the connection wants done to an encoded event: a function with a name of its own."""
 
 
 class EventEncoder:
     """Makes the bytes of events, or finds them with the event, under ``form`` if there is one."""
 
-    __slots__ = ("_framing", "_make", "form")
+    __slots__ = ("_frame", "_make", "form")
 
     def __init__(self, make: Encode, framing: Framing, form: str = "") -> None:
-        self._make, self._framing, self.form = make, framing, form
+        self._make, self._frame, self.form = make, framing.frame, form
 
     def __call__(self, event: WatchEvent) -> bytes:
         form = self.form
         if not form:
-            return self._framing(self._make(event))
+            return self._frame(self._make(event))
         data: bytes | None = event.memo.get(form)
         if data is None:
-            data = event.memo[form] = self._framing(self._make(event))
+            data = event.memo[form] = self._frame(self._make(event))
         return data
 
 
@@ -52,7 +51,7 @@ def encoder_for(scope: ResourceScope, request: APIRequest, media: Media, framing
     if media.transform == TABLE:
         return EventEncoder(_other_event(_object_maker(scope, request, media), media), framing)
     # One string for all, so that looking it up needs no comparison.
-    form = sys.intern(f"{scope.form} {media.format} {media.transform} {media.version} {framing.__qualname__}")
+    form = sys.intern(f"{scope.form} {media.format} {media.transform} {media.version} {framing.name}")
     if media.format == JSON and not media.transform:
         return EventEncoder(partial(_plain_event, scope), framing, form)
     if media.format == PROTOBUF and not media.transform:
@@ -62,8 +61,8 @@ def encoder_for(scope: ResourceScope, request: APIRequest, media: Media, framing
 
 def error_encoder(media: Media, framing: Framing) -> EncodeError:
     """How a failure in the middle of this watch becomes bytes."""
-    encode = _ENCODINGS[media.format]
-    return lambda status: framing(encode("ERROR", status))
+    encode, frame = _ENCODINGS[media.format], framing.frame
+    return lambda status: frame(encode("ERROR", status))
 
 
 def _plain_event(scope: ResourceScope, event: WatchEvent) -> bytes:

@@ -5,27 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from pilothouse.endpoints.identity import check_identity
-from pilothouse.endpoints.input import Faults, repeated_lines
+from pilothouse.endpoints.input import StrictErrors, repeated_lines
 from pilothouse.endpoints.offloading import offload
-from pilothouse.endpoints.patch.patchers import Object, Patcher
+from pilothouse.endpoints.patch.patchers import Patcher
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
 from pilothouse.machinery import errors, yaml_codec
 from pilothouse.machinery.field_manager import named
 from pilothouse.machinery.go_json import json_type
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import DecodeError
 from pilothouse.machinery.schema.raw import as_stored, raw_places, written_anew
-from pilothouse.machinery.schema.restoring import restore
+from pilothouse.machinery.schema.untyped import restore
 
 if TYPE_CHECKING:
-    from pilothouse.endpoints.writing import Write
+    from pilothouse.endpoints.write_request import WriteRequest
 
 _SPACE: Final = b" \t\r\n\v\f"
 
 
 async def applier_for(
-    scope: ResourceScope, request: APIRequest, body: bytes, options: WriteOptions, write: Write
+    scope: ResourceScope, request: APIRequest, body: bytes, options: WriteOptions, write: WriteRequest
 ) -> Patcher:
     """The patcher of an apply: it merges, settles ownership, and notes it in managedFields."""
     patch, repeated, unreadable = await _read(body)
@@ -44,12 +45,10 @@ async def applier_for(
         obj, unknown = _decode(scope, patch, merged)
         _report(request, options, repeated)
         if unknown is not None and options.validation == "Warn":
-            for fault in unknown():
-                request.warn(fault)
+            for error in unknown():
+                request.warn(error)
         check_identity(scope, request, obj)
-        obj = scope.hub_object(obj)
-        scope.strategy.default(obj)
-        return obj
+        return scope.defaulted(obj)
 
     return apply
 
@@ -59,12 +58,12 @@ def _leaves_alone(merged: dict[str, Any], live: dict[str, Any]) -> bool:
     return all(merged.get(key) is value for key, value in live.items() if key != "metadata")
 
 
-def _decode(scope: ResourceScope, patch: Object, merged: Object) -> tuple[Object, Faults | None]:
+def _decode(scope: ResourceScope, patch: Object, merged: Object) -> tuple[Object, StrictErrors | None]:
     expected = scope.expected
     try:
         return expected.decode(merged, applied=True)
     except DecodeError as error:
-        fault = error
+        err = error
     if not scope.keeps_type:
         try:
             return expected.decode(restore(expected.struct, merged))
@@ -73,7 +72,7 @@ def _decode(scope: ResourceScope, patch: Object, merged: Object) -> tuple[Object
             raise errors.generic(
                 f"failed to convert new object ({named(patch, scope.kind)}) to proper version: {why}"
             ) from None
-    raise errors.generic(str(fault))
+    raise errors.generic(str(err))
 
 
 def _report(request: APIRequest, options: WriteOptions, repeated: str) -> None:
@@ -86,7 +85,7 @@ def _report(request: APIRequest, options: WriteOptions, repeated: str) -> None:
 
 
 async def _read(body: bytes) -> tuple[Object, str, errors.StatusError | None]:
-    """The patch, what YAML says about keys that stand twice, and a fault that only shows when it is applied.
+    """The patch, what YAML says about keys that stand twice, and an error that only shows when it is applied.
 
     What looks like JSON is not looked at before.
     """
@@ -100,6 +99,6 @@ async def _read(body: bytes) -> tuple[Object, str, errors.StatusError | None]:
         return {}, repeated, None
     if not isinstance(value, dict):
         why = f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"
-        fault = f"error decoding patch: error unmarshaling JSON: while decoding JSON: {why}"
-        return {}, repeated, errors.bad_request(fault)
+        err = f"error decoding patch: error unmarshaling JSON: while decoding JSON: {why}"
+        return {}, repeated, errors.bad_request(err)
     return value, repeated, None

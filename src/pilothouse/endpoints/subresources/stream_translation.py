@@ -1,0 +1,270 @@
+"""Exec and attach for clients that speak WebSocket and kubelets that speak SPDY.
+
+    client  ⇄  WebSocket v5.channel.k8s.io: the first byte of a message is its channel
+                 0 stdin  1 stdout  2 stderr  3 error (a Status, last)  4 resize     255 n: channel n is at its end
+    kubelet ⇄  SPDY/3.1: one stream each, made with the header streamType
+
+The client gets its 101 before the kubelet is asked; what goes wrong from there on is told on the error channel, as the
+exit code of a command is. When the error stream has ended and both outputs are copied, the Status is sent and the
+WebSocket closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.endpoints.subresources.links import Links
+from pilothouse.machinery import errors
+from pilothouse.machinery.go_quote import quote
+from pilothouse.net.client import Outbound
+from pilothouse.net.dialing import OutgoingError
+from pilothouse.net.messages import ClientDisconnected, Response
+from pilothouse.net.reverse_proxy import Destination
+from pilothouse.net.spdy import SpdySession, SpdyStream, StreamReset
+from pilothouse.net.websocket import BadHandshake, Handshake, read_handshake
+from pilothouse.net.websocket_messages import MessageSocket
+
+PROTOCOL: Final = b"v5.channel.k8s.io"
+_SPDY_PROTOCOLS: Final = (
+    b"v5.channel.k8s.io",
+    b"v4.channel.k8s.io",
+    b"v3.channel.k8s.io",
+    b"v2.channel.k8s.io",
+    b"channel.k8s.io",
+)
+_WITH_STATUS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+_WITH_RESIZE: Final = (*_WITH_STATUS, "v3.channel.k8s.io")
+STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
+_CHANNELS: Final = 5
+_MAX_STATUS: Final = 1 << 20
+_PING_SECONDS: Final = 5.0
+_IDLE_SECONDS: Final = 4 * 3600.0
+_EXIT: Final = "NonZeroExitCode"
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """What the client wants of a container."""
+
+    stdin: bool = False
+    stdout: bool = False
+    stderr: bool = False
+    tty: bool = False
+
+
+class CommandFailed(Exception):
+    """Why there is no success, as a Status."""
+
+    def __init__(self, status: dict[str, Any]) -> None:
+        super().__init__(status.get("message", ""))
+        self.status = status
+
+
+def translate_streams(links: Links, request: APIRequest, destination: Destination, streams: Streams) -> Response:
+    """Accept the WebSocket; the kubelet is asked then."""
+    try:
+        handshake = read_handshake(request)
+    except BadHandshake as bad:
+        links.metrics.count_translated(400)
+        return Response(bad.status, bad.text.encode(), b"", list(bad.headers), close=True)
+    headers = Handshake(handshake.accept, (PROTOCOL,)).headers()
+    translator = _Translator(links, destination, streams)
+
+    def upgrade(_: asyncio.Transport, leftover: bytes) -> MessageSocket:
+        return MessageSocket(leftover, translator.serve, lambda: None)
+
+    return Response(101, b"", b"", headers, upgrade=upgrade)
+
+
+class _Translator:
+    def __init__(self, links: Links, destination: Destination, streams: Streams) -> None:
+        self._client = links.client
+        self._metrics = links.metrics
+        self._destination = destination
+        self._streams = streams
+
+    async def serve(self, socket: MessageSocket) -> None:
+        """Everything between the two handshakes and the Status."""
+        wanted = self._streams
+        lowest = STDOUT if wanted.stdout else STDERR if wanted.stderr else ERROR
+        await socket.send(bytes((lowest,)))
+        status: dict[str, Any] = {"metadata": {}, "status": "Success"}
+        try:
+            await self._run(socket)
+        except CommandFailed as failed:
+            status = failed.status
+        except (OutgoingError, StreamReset, TimeoutError) as error:
+            status = _internal(str(error) or "Timeout occurred")
+        exited = status.get("reason") == _EXIT
+        self._metrics.count_translated(200 if exited else status.get("code", 200))
+        await socket.send(bytes((ERROR,)) + orjson.dumps(status))
+
+    async def _run(self, socket: MessageSocket) -> None:
+        session, protocol = await self._connect()
+        try:
+            async with asyncio.TaskGroup() as group:
+                pinging = group.create_task(_ping(session))
+                work = group.create_task(self._stream(socket, session, protocol))
+                work.add_done_callback(lambda _: pinging.cancel())
+        except* (CommandFailed, StreamReset, ClientDisconnected, TimeoutError) as group_error:
+            raise group_error.exceptions[0] from None
+        finally:
+            session.close()
+
+    async def _connect(self) -> tuple[SpdySession, str]:
+        destination = self._destination
+        headers = [
+            (b"Host", destination.target.authority.encode()),
+            (b"User-Agent", b"kube-apiserver"),
+            (b"Connection", b"Upgrade"),
+            (b"Upgrade", b"SPDY/3.1"),
+            *((b"X-Stream-Protocol-Version", name) for name in _SPDY_PROTOCOLS),
+        ]
+        url = f"https://{destination.target.authority}{destination.request_target.decode()}"
+        try:
+            reply = await self._client.send_alone(
+                destination.target, Outbound("POST", destination.request_target, headers)
+            )
+        except OutgoingError as error:
+            raise OutgoingError(f"error sending request: Post {quote(url)}: {error}") from None
+        head = reply.head
+        if 300 <= head.status <= 399:
+            await reply.abort()
+            raise OutgoingError(f"error sending request: Post {quote(url)}: redirect not allowed")
+        is_spdy = b"upgrade" in head.get(b"connection").lower() and b"spdy/3.1" in head.get(b"upgrade").lower()
+        if head.status != 101 or not is_spdy:
+            try:
+                body = await reply.read(_MAX_STATUS)
+            finally:
+                await reply.abort()
+            raise _not_upgraded(body)
+        session = SpdySession(is_server=False)
+        _, leftover = reply.take_over(session)
+        if leftover:
+            session.data_received(leftover)
+        return session, head.get(b"x-stream-protocol-version").decode("latin-1")
+
+    async def _stream(self, socket: MessageSocket, session: SpdySession, protocol: str) -> None:
+        wanted = self._streams
+        error = await session.open({"streamType": "error"})
+        stdin = await session.open({"streamType": "stdin"}) if wanted.stdin else None
+        stdout = await session.open({"streamType": "stdout"}) if wanted.stdout else None
+        stderr = await session.open({"streamType": "stderr"}) if wanted.stderr and not wanted.tty else None
+        resizes = wanted.tty and protocol in _WITH_RESIZE
+        resize = await session.open({"streamType": "resize"}) if resizes else None
+        error.close()
+        async with asyncio.TaskGroup() as group:
+            reading = group.create_task(_copy_input(socket, stdin, resize))
+            if stdin is not None:
+                group.create_task(_await_end(stdin))
+            outputs = [
+                group.create_task(_copy_output(stream, channel, socket))
+                for stream, channel in ((stdout, STDOUT), (stderr, STDERR))
+                if stream is not None
+            ]
+            message = await error.read_all(_MAX_STATUS)
+            for output in outputs:
+                await output
+            reading.cancel()
+            if stdin is not None:
+                stdin.reset()
+        if message:
+            _judge(message, protocol)
+
+
+async def _ping(session: SpdySession) -> None:
+    """Keep balancers between here and the kubelet from taking the connection for dead."""
+    while True:
+        await asyncio.sleep(_PING_SECONDS)
+        session.ping()
+
+
+async def _copy_output(stream: SpdyStream, channel: int, socket: MessageSocket) -> None:
+    prefix = bytes((channel,))
+    with suppress(StreamReset):
+        while piece := await stream.read():
+            await socket.send(prefix + piece)
+
+
+async def _await_end(stdin: SpdyStream) -> None:
+    """A kubelet that closes its side of stdin wants no more of it."""
+    with suppress(StreamReset):
+        while await stdin.read():
+            pass
+    stdin.close()
+
+
+async def _copy_input(socket: MessageSocket, stdin: SpdyStream | None, resize: SpdyStream | None) -> None:
+    """What the client sends, to the stream of its channel, until it goes."""
+    sinks = {STDIN: stdin, RESIZE: resize}
+    channel = ERROR
+    while True:
+        async with asyncio.timeout(_IDLE_SECONDS):
+            piece = await socket.receive()
+        if piece is None:
+            raise ClientDisconnected("client disconnected")
+        data = piece.data
+        if piece.first:
+            channel = data[0]
+            if channel == CLOSE:
+                if len(data) != 2 or data[1] >= _CHANNELS:
+                    raise ClientDisconnected("protocol error")
+                channel = data[1]
+                data = b""
+                closing = sinks.get(channel)
+                if closing is not None:
+                    closing.close()
+            else:
+                data = data[1:]
+        sink = sinks.get(channel)
+        if sink is not None and data:
+            sink.write(data)
+            await sink.drain()
+
+
+def _judge(message: bytes, protocol: str) -> None:
+    """What the kubelet said in the end. Raises CommandFailed unless that is success."""
+    if protocol not in _WITH_STATUS:
+        raise CommandFailed(_internal(f"error executing remote command: {message.decode('utf-8', 'replace')}"))
+    try:
+        status = orjson.loads(message)
+        word = status["status"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        shown = quote(message.decode("utf-8", "replace"))
+        raise CommandFailed(_internal(f"error stream protocol error: unknown error in {shown}")) from None
+    if word == "Success":
+        return
+    if word != "Failure":
+        raise CommandFailed(_internal("error stream protocol error: unknown error"))
+    if status.get("reason") != _EXIT:
+        raise CommandFailed(_internal(str(status.get("message", ""))))
+    causes = (status.get("details") or {}).get("causes") or ()
+    code = next((str(cause.get("message", "")) for cause in causes if cause.get("reason") == "ExitCode"), None)
+    if code is None:
+        raise CommandFailed(_internal("error stream protocol error: no ExitCode cause given"))
+    if not (code.isascii() and code.isdigit() and int(code) < 256):
+        raise CommandFailed(_internal(f"error stream protocol error: invalid exit code value {quote(code)}"))
+    words = f"command terminated with non-zero exit code: command terminated with exit code {code}"
+    details = {"causes": [{"reason": "ExitCode", "message": code}]}
+    raise CommandFailed({"metadata": {}, "status": "Failure", "message": words, "reason": _EXIT, "details": details})
+
+
+def _internal(why: str) -> dict[str, Any]:
+    status = errors.internal_error(why).status
+    return {key: value for key, value in status.items() if key not in ("kind", "apiVersion")}
+
+
+def _not_upgraded(body: bytes) -> Exception:
+    try:
+        status = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        status = None
+    if isinstance(status, dict) and status.get("kind") == "Status":
+        return CommandFailed({key: value for key, value in status.items() if key not in ("kind", "apiVersion")})
+    return OutgoingError(f"unable to upgrade connection: {body.decode('utf-8', 'replace')}")

@@ -1,0 +1,1 @@
+"""How watches are served: events become bytes (`encoding`), and bytes reach connections (`delivery`, `websocket`)."""
