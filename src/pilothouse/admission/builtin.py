@@ -15,6 +15,7 @@ MODULES: Final[Mapping[str, str]] = {
     "NamespaceLifecycle": "namespace_lifecycle",
     "NamespaceExists": "namespace_exists",
     "LimitPodHardAntiAffinityTopology": "limit_pod_hard_anti_affinity_topology",
+    "PodPreset": "pod_preset",
     "LimitRanger": "limit_ranger",
     "ServiceAccount": "service_account",
     "NodeRestriction": "node_restriction",
@@ -22,6 +23,7 @@ MODULES: Final[Mapping[str, str]] = {
     "AlwaysPullImages": "always_pull_images",
     "ImagePolicyWebhook": "image_policy_webhook",
     "PodSecurity": "pod_security",
+    "PodSecurityPolicy": "pod_security_policy",
     "PodNodeSelector": "pod_node_selector",
     "Priority": "priority",
     "DefaultTolerationSeconds": "default_toleration_seconds",
@@ -65,6 +67,8 @@ DEFAULT_OFF: Final = frozenset(
         "NodeRestriction",
         "OwnerReferencesPermissionEnforcement",
         "PodNodeSelector",
+        "PodPreset",
+        "PodSecurityPolicy",
         "PodTolerationRestriction",
     }
 )

@@ -7,11 +7,12 @@ metrics they are timed by. When a webhook or a policy has changed the object, al
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from time import perf_counter
 from typing import Any, Final
 
 from pilothouse.admission.metrics import ADMIT, VALIDATE, AdmissionMetrics
+from pilothouse.admission.objects import Objects
 from pilothouse.admission.plugin import Plugin
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery.gvk import GroupVersionResource
@@ -76,11 +77,14 @@ class _Phase:
         self._metrics.phase(phase, operation, rejected=True).observe(now - started)
 
 
-class Chain:
+class AdmissionChain:
     """All plug-ins of a server, in the order they run."""
 
-    def __init__(self, plugins: Sequence[Plugin], metrics: AdmissionMetrics | None = None) -> None:
+    def __init__(
+        self, plugins: Sequence[Plugin], metrics: AdmissionMetrics | None = None, read: Iterable[Objects] = ()
+    ) -> None:
         self.plugins = tuple(plugins)
+        self._read = tuple(read)
         self.metrics = AdmissionMetrics() if metrics is None else metrics
         self._mutating: dict[_Key, _Phase] = {}
         self._validating: dict[_Key, _Phase] = {}
@@ -104,6 +108,11 @@ class Chain:
         if phase is None:
             phase = self._validating[key] = _Phase(VALIDATE, self.plugins, key, self.metrics)
         return phase.run(attributes)
+
+    async def wait_ready(self) -> None:
+        """Return when all objects that plug-ins decide by are loaded."""
+        for objects in self._read:
+            await objects.ready()
 
     async def reload(self) -> None:
         """Let plug-ins look for changes of their files."""

@@ -1,6 +1,6 @@
 """The file behind ``--admission-control-config-file``: one section for each plug-in, inline or in a file of its own.
 
-Everything is read once, when the server starts; a fault ends the start with the reason.
+Everything is read once, when the server starts; an error ends the start with the reason.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from pilothouse.admission.metrics import AdmissionMetrics
 from pilothouse.admission.objects import Objects
 from pilothouse.admission.versions import ServedVersions
 from pilothouse.authz.authorizer import Authorizer
+from pilothouse.net.dialing.egress import Egress
 from pilothouse.registry.storage import StorageFactory
 
 
@@ -26,6 +27,8 @@ class Environment:
     unreachable_seconds: int = 300
     routes_services: bool = False
     """Whether services are reached at their endpoints instead of their cluster address."""
+    egress: Egress = field(default_factory=Egress)
+    """The ways that calls to webhooks take."""
     served: ServedVersions = field(default_factory=ServedVersions)
     metrics: AdmissionMetrics = field(default_factory=AdmissionMetrics)
     _objects: dict[tuple[str, str], Objects] = field(default_factory=dict)
@@ -36,6 +39,10 @@ class Environment:
         if found is None:
             found = self._objects[group, name] = Objects(self.storage.store(group, version, name))
         return found
+
+    def all_objects(self) -> tuple[Objects, ...]:
+        """All that anybody has asked for so far."""
+        return tuple(self._objects.values())
 
     def enabled(self, feature: str) -> bool:
         """Whether a feature gate is on."""

@@ -16,9 +16,9 @@ from pilothouse.machinery.metrics import Counter, Gauge, Histogram, Instrument, 
 ADMIT: Final = "admit"
 VALIDATE: Final = "validate"
 VALIDATING: Final = "validating"
-"""What the original calls the phase where webhooks are concerned."""
+"""What kube-apiserver calls the phase where webhooks are concerned."""
 CALL_FAILED: Final = "calling_webhook_error"
-OWN_FAULT: Final = "apiserver_internal_error"
+OWN_ERROR: Final = "apiserver_internal_error"
 NO_ERROR: Final = "no_error"
 _PREFIX: Final = "apiserver_admission"
 _PHASE: Final = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
@@ -66,7 +66,7 @@ class AdmissionMetrics:
 
 
 class _Summary:
-    """The sums and counts of a histogram once more, as a family of their own; the original keeps no quantiles."""
+    """The sums and counts of a histogram once more, as a family of their own; kube-apiserver keeps no quantiles."""
 
     def __init__(self, name: str, histogram: Histogram) -> None:
         self.name, self._source, self._histogram = f"{name}_summary", name, histogram
@@ -166,17 +166,17 @@ class ConditionMetrics:
 
     def __init__(self) -> None:
         prefix, labels = f"{_PREFIX}_match_condition", ("name", "kind", "type", "operation")
-        self._faults = Counter(f"{prefix}_evaluation_errors_total", "[ALPHA] Conditions that failed.", labels)
+        self._errors = Counter(f"{prefix}_evaluation_errors_total", "[ALPHA] Conditions that failed.", labels)
         self._exclusions = Counter(f"{prefix}_exclusions_total", "[ALPHA] Webhooks kept out by conditions.", labels)
         self._seconds = Histogram(
             f"{prefix}_evaluation_seconds", "[ALPHA] Seconds to evaluate conditions.", labels, _CONDITION
         )
 
-    def evaluated(self, name: str, kind: str, phase: str, operation: str, seconds: float, faults: int = 0) -> None:
+    def evaluated(self, name: str, kind: str, phase: str, operation: str, seconds: float, errs: int = 0) -> None:
         """All conditions of something were evaluated."""
         self._seconds.labelled(name, kind, phase, operation).observe(seconds)
-        if faults:
-            self._faults.labelled(name, kind, phase, operation).value += faults
+        if errs:
+            self._errors.labelled(name, kind, phase, operation).value += errs
 
     def excluded(self, name: str, kind: str, phase: str, operation: str) -> None:
         """Conditions kept something from being asked."""
@@ -184,7 +184,7 @@ class ConditionMetrics:
 
     def instruments(self) -> tuple[Instrument, ...]:
         """All of them."""
-        return self._faults, self._exclusions, self._seconds
+        return self._errors, self._exclusions, self._seconds
 
 
 class PolicyMetrics:

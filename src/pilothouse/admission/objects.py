@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
+from pilothouse.machinery.objects import Object
 from pilothouse.registry.store.store import Store
 from pilothouse.storage.cacher import Entry
 
-Object = dict[str, Any]
 T = TypeVar("T")
-_DECODED: Final = "admission"
 _MOST_FOUND: Final = 10_000
 
 
@@ -23,12 +22,21 @@ class Objects:
     """The objects of one resource."""
 
     __slots__ = (
-        "_cache", "_counted_at", "_decode", "_found", "_key", "_memo", "_none", "_prefix", "_revision", "store",
+        "_cache",
+        "_counted_at",
+        "_found",
+        "_key",
+        "_memo",
+        "_none",
+        "_prefix",
+        "_revision",
+        "_shared",
+        "store",
     )  # fmt: skip
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._cache, self._decode, self._key, self._prefix = store.cache, store.decode, store.key, store.prefix
+        self._cache, self._shared, self._key, self._prefix = store.cache, store.shared, store.key, store.prefix
         self._memo: dict[object, tuple[int, Any]] = {}
         self._found: dict[tuple[str, str], Object] = {}
         """What ``get`` has found at ``_revision``."""
@@ -95,7 +103,7 @@ class Objects:
 
     def decoded(self, entry: Entry) -> Object:
         """The object of an entry, shared."""
-        return self.derived(entry, _DECODED, self._decode)
+        return self._shared(entry)
 
     @staticmethod
     def derived(entry: Entry, name: object, make: Callable[[Entry], T]) -> T:

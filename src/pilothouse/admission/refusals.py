@@ -17,8 +17,8 @@ def unnameable(name: str) -> str:
     """Why nothing can be asked for by this name; empty where something can."""
     if not name:
         return "resource name may not be empty"
-    faults = check_path_segment_name(name)
-    return f"invalid resource name {quote(name)}: [{' '.join(faults)}]" if faults else ""
+    errs = check_path_segment_name(name)
+    return f"invalid resource name {quote(name)}: [{' '.join(errs)}]" if errs else ""
 
 
 def name_of(attributes: Attributes) -> str:

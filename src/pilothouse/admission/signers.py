@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pilothouse.admission.environment import Environment
-from pilothouse.authn.user import User
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Decision
+from pilothouse.machinery.user import User
 
 
 async def may_act_for_signer(environment: Environment, user: User, verb: str, signer: str) -> bool:

@@ -14,18 +14,17 @@ from typing import Any, Protocol
 import orjson
 
 from pilothouse.apis import types
-from pilothouse.apis.conversion import converters_for
+from pilothouse.apis.conversion import converters_for, own_defaults
 from pilothouse.apis.resources import Resource, table
 from pilothouse.apis.strategies import strategy_for
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.schema.emptied import without_notes
 from pilothouse.machinery.structured.shapes import Shape, shape_of
-
-Object = dict[str, Any]
 
 
 class Wanted(Protocol):
@@ -97,7 +96,7 @@ class ServedVersions:
     def __init__(self, enabled: Collection[GroupVersion] | None = None, definitions: Definitions | None = None) -> None:
         self.definitions = definitions
         if enabled is None:
-            enabled = {gv for gv, version in table().items() if version.priority is not None}
+            enabled = {gv for gv, version in table().items() if version.is_default}
         self._enabled = enabled
         self._known: dict[tuple[GroupVersionResource, str], tuple[Equivalent, ...]] = {}
 
@@ -168,8 +167,8 @@ class ServedVersions:
             return _require_object(value)
         obj = _decode_own(scope, value)
         if wanted.kind == attributes.kind:
-            scope.store.strategy.default(obj)
-        return obj
+            return scope.defaulted(obj, scope.store.strategy)
+        return scope.hub_object(obj)
 
     async def _convert(self, attributes: Attributes, kind: GroupVersionKind, obj: Object) -> Object:
         definition = self._definition(attributes.resource)
@@ -248,7 +247,7 @@ def _decode_own(scope: ResourceScope, value: Any) -> Object:
     for field in ("kind", "apiVersion"):
         if isinstance(value, dict) and field in value:
             obj.setdefault(field, value[field])
-    return scope.hub_object(obj)
+    return obj
 
 
 def _decode_other(wanted: Wanted, value: Any, gates: frozenset[str] | None) -> Object:
@@ -263,6 +262,8 @@ def _decode_other(wanted: Wanted, value: Any, gates: frozenset[str] | None) -> O
     obj.pop("apiVersion", None)
     if row is not None and row.gvk == wanted.kind:
         to_hub, _ = converters_for(row)
+        if (default := own_defaults(row)) is not None:
+            default(obj)
         obj = to_hub(obj) if to_hub is not None else obj
         strategy_for(row, gates).default(obj)
     return obj

@@ -7,6 +7,7 @@ agent and the addresses it came from.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -15,9 +16,9 @@ import orjson
 
 from pilothouse.audit.policy import LEVEL_NAMES, REQUEST, REQUEST_RESPONSE, RESPONSE_COMPLETE, Verdict
 from pilothouse.audit.sources import source_addresses
-from pilothouse.authn.user import User
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery.times import format_duration
+from pilothouse.machinery.user import User
 
 HEAD: Final = b'{"kind":"Event","apiVersion":"audit.k8s.io/v1",'
 _MAX_AGENT: Final = 1024
@@ -58,13 +59,14 @@ class Event:
     __slots__ = (
         "_agent", "_audit_id", "_constraint", "_impersonated", "_level", "_reference", "_request_object",
         "_response_object", "_sources", "_started", "_target", "_unseen", "_user", "_verb", "annotations",
-        "omits_managed_fields", "omitted", "status", "times",
+        "omits_managed_fields", "omitted", "static", "status", "times",
     )  # fmt: skip
 
     def __init__(self, request: APIRequest, verdict: Verdict, user: User | None) -> None:
         info = request.info
         self._level = verdict.level
         self.omitted = verdict.omitted
+        self.static = verdict.static
         self.omits_managed_fields = verdict.omit_managed_fields
         self._started = getattr(request, "received", 0.0) or time.time()
         self._audit_id = request.audit_id
@@ -104,6 +106,16 @@ class Event:
     def wants_response(self) -> bool:
         """Whether the answer's object is to be written down."""
         return self._level >= REQUEST_RESPONSE
+
+    def judged(self, verdict: Verdict) -> Event:
+        """The same event as a verdict that wants less has it."""
+        made = copy.copy(self)
+        made._level, made.omitted = verdict.level, verdict.omitted
+        if verdict.level < REQUEST:
+            made._request_object = None
+        if verdict.level < REQUEST_RESPONSE:
+            made._response_object = None
+        return made
 
     def annotate(self, key: str, value: str) -> None:
         """Add an annotation; the first value of a key stays."""

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from pilothouse.authn.user import User
 from pilothouse.endpoints.request_info import RequestInfo
 from pilothouse.machinery.field_errors import FieldError, Path, aggregate, invalid, not_supported, required
 from pilothouse.machinery.names import check_dns1123_subdomain
 from pilothouse.machinery.shapes import unknown_fields, without_nulls
+from pilothouse.machinery.user import User
 from pilothouse.machinery.yaml_codec import load
 
 logger = logging.getLogger(__name__)
@@ -60,6 +60,8 @@ class Verdict(NamedTuple):
     level: int
     omitted: frozenset[str] = frozenset()
     omit_managed_fields: bool = False
+    static: Verdict | None = None
+    """What the policy of the flags says, where registered sinks want more."""
 
 
 class _Resources(NamedTuple):
@@ -160,11 +162,11 @@ def parse_policy(data: bytes) -> Policy:
     document = without_nulls(document, _SHAPE)
     entries = document.get("rules") or ()
     stages = _texts(document, "omitStages")
-    faults = _stage_faults(stages, Path("omitStages"))
+    errs = _stage_errors(stages, Path("omitStages"))
     for number, entry in enumerate(entries):
-        faults += _rule_faults(entry, Path("rules").index(number))
-    if faults:
-        raise ValueError(aggregate(str(fault) for fault in faults))
+        errs += _rule_errors(entry, Path("rules").index(number))
+    if errs:
+        raise ValueError(aggregate(str(err) for err in errs))
     if not entries:
         raise ValueError("loaded illegal policy with 0 rules")
     default = Verdict(NONE, frozenset(stages), bool(document.get("omitManagedFields")))
@@ -200,13 +202,13 @@ def _texts(entry: Mapping[str, Any], name: str) -> list[str]:
     return values
 
 
-def _rule_faults(rule: Mapping[str, Any], path: Path) -> list[FieldError]:
+def _rule_errors(rule: Mapping[str, Any], path: Path) -> list[FieldError]:
     level = rule.get("level") or ""
-    faults: list[FieldError] = []
+    errs: list[FieldError] = []
     if not level:
-        faults.append(required(path.child("level"), ""))
+        errs.append(required(path.child("level"), ""))
     elif level not in LEVELS:
-        faults.append(not_supported(path.child("level"), level, LEVEL_NAMES))
+        errs.append(not_supported(path.child("level"), level, LEVEL_NAMES))
     paths, resources = _texts(rule, "nonResourceURLs"), rule.get("resources") or ()
     where = path.child("nonResourceURLs")
     for number, url in enumerate(paths):
@@ -214,31 +216,31 @@ def _rule_faults(rule: Mapping[str, Any], path: Path) -> list[FieldError]:
             continue
         if not url.startswith("/"):
             detail = "non-resource URL rules must begin with a '/' character"
-            faults.append(invalid(where.index(number), url, detail))
+            errs.append(invalid(where.index(number), url, detail))
         if "*" in url[:-1]:
             detail = "non-resource URL wildcards '*' must be the final character of the rule"
-            faults.append(invalid(where.index(number), url, detail))
+            errs.append(invalid(where.index(number), url, detail))
     for each in resources:
-        faults += _resource_faults(each, path.child("resources"))
-    faults += _stage_faults(_texts(rule, "omitStages"), path.child("omitStages"))
+        errs += _resource_errors(each, path.child("resources"))
+    errs += _stage_errors(_texts(rule, "omitStages"), path.child("omitStages"))
     if paths and (resources or _texts(rule, "namespaces")):
-        faults.append(invalid(where, paths, "rules cannot apply to both regular resources and non-resource URLs"))
-    return faults
+        errs.append(invalid(where, paths, "rules cannot apply to both regular resources and non-resource URLs"))
+    return errs
 
 
-def _resource_faults(entry: Mapping[str, Any], path: Path) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _resource_errors(entry: Mapping[str, Any], path: Path) -> list[FieldError]:
+    errs: list[FieldError] = []
     group = str(entry.get("group") or "")
     if group not in ("", "*"):
         wrong = check_dns1123_subdomain(group)
         if wrong:
-            faults.append(invalid(path.child("group"), group, ",".join(wrong)))
+            errs.append(invalid(path.child("group"), group, ",".join(wrong)))
     names = _texts(entry, "resourceNames")
     if names and not _texts(entry, "resources"):
-        faults.append(invalid(path.child("resourceNames"), names, "using resourceNames requires at least one resource"))
-    return faults
+        errs.append(invalid(path.child("resourceNames"), names, "using resourceNames requires at least one resource"))
+    return errs
 
 
-def _stage_faults(stages: Sequence[str], path: Path) -> list[FieldError]:
+def _stage_errors(stages: Sequence[str], path: Path) -> list[FieldError]:
     detail = f"allowed stages are {','.join(STAGES)}"
     return [invalid(path.index(number), stage, detail) for number, stage in enumerate(stages) if stage not in STAGES]

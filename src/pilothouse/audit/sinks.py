@@ -1,6 +1,6 @@
 """Where audit events go, and what stands in between: joining, truncating, batching, forgiving.
 
-A sink takes records and says whether they are safe. The order from outside in is the original's:
+A sink takes records and says whether they are safe. The order from outside in is kube-apiserver's:
 
     joined → truncating → batching, or forgiving, or neither → log file or webhook
 """
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pilothouse.audit.events import Record
+from pilothouse.machinery.supervision import Supervised, Supervisor
 
 logger = logging.getLogger(__name__)
 
@@ -139,13 +140,15 @@ class Batching:
         *,
         concurrent: bool = False,
         lose: Lose = lose_silently,
+        supervisor: Supervisor | None = None,
     ) -> None:
+        self._supervisor = supervisor or Supervisor("audit")
         self._inner, self._buffer_size, self._max_size, self._max_wait = inner, buffer_size, max_size, max_wait
         self._throttle, self._concurrent = throttle, concurrent
         self._buffer: deque[Record] = deque()
-        self._filled, self._full = asyncio.Event(), asyncio.Event()
+        self._filled, self._full, self._done = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._closing = False
-        self._worker: asyncio.Task[None] | None = None
+        self._worker: Supervised | None = None
         self._sending: set[asyncio.Task[bool]] = set()
         self._lose = lose
         self.lost = 0
@@ -153,7 +156,7 @@ class Batching:
     async def process(self, records: Sequence[Record]) -> bool:
         """Take them; never fails."""
         if self._worker is None and not self._closing:
-            self._worker = asyncio.get_running_loop().create_task(self._work())
+            self._worker = self._supervisor.run("audit buffer", self._work)
         for number, record in enumerate(records):
             if len(self._buffer) >= self._buffer_size or self._closing:
                 self.lost += len(records) - number
@@ -167,6 +170,7 @@ class Batching:
         return True
 
     async def _work(self) -> None:
+        """Send batches until nothing is left when closing has begun; then wait to be stopped."""
         while self._buffer or not self._closing:
             if not self._buffer:
                 self._filled.clear()
@@ -176,6 +180,8 @@ class Batching:
                 self._full.clear()
                 await self._wait_full()
             await self._send([self._buffer.popleft() for _ in range(min(len(self._buffer), self._max_size))])
+        self._done.set()
+        await asyncio.Event().wait()
 
     async def _wait_full(self) -> None:
         try:
@@ -188,11 +194,19 @@ class Batching:
         if self._throttle is not None and not self._closing:
             await asyncio.sleep(self._throttle.wait_seconds())
         if not self._concurrent:
-            await self._inner.process(batch)
+            try:
+                await self._inner.process(batch)
+            except BaseException:
+                self._lost(batch)
+                raise
             return
-        task = asyncio.get_running_loop().create_task(self._inner.process(batch))
+        task = self._supervisor.spawn("audit batch", self._inner.process(batch), lambda error: self._lost(batch))
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
+
+    def _lost(self, batch: list[Record]) -> None:
+        self.lost += len(batch)
+        self._lose("buffered", len(batch))
 
     async def close(self) -> None:
         """Send what is left, then close the sink."""
@@ -200,6 +214,7 @@ class Batching:
         self._filled.set()
         self._full.set()
         if self._worker is not None:
-            await self._worker
+            await self._done.wait()
+            await self._worker.stop()
         await asyncio.gather(*self._sending, return_exceptions=True)
         await self._inner.close()

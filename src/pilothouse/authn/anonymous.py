@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pilothouse.authn.authenticator import Authenticated
-from pilothouse.authn.user import ALL_UNAUTHENTICATED, ANONYMOUS, User
+from pilothouse.machinery.user import ALL_UNAUTHENTICATED, ANONYMOUS, User
 from pilothouse.net.messages import Request
 
 

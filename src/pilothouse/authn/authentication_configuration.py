@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from pilothouse.apis.validating import repeats
+from pilothouse.apis.validation import repeats
 from pilothouse.authn.certificate_chain import parse_authorities
 from pilothouse.authn.claim_expressions import (
     BadExpression,
@@ -18,7 +18,7 @@ from pilothouse.authn.claim_expressions import (
     compile_user,
     uses_claim,
 )
-from pilothouse.authn.configuration_file import load_configuration, raise_faults
+from pilothouse.authn.configuration_file import load_configuration, raise_errors
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, invalid, required, too_many
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.names import check_domain_prefixed_path
@@ -113,10 +113,10 @@ def issuer_from_flags(
 
 
 def parse_configuration(data: bytes, service_account_issuers: Sequence[str] = ()) -> AuthenticationConfiguration:
-    """Read and validate the file. Raises ``ValueError`` with every fault."""
+    """Read and validate the file. Raises ``ValueError`` with every error."""
     document = load_configuration(data, "AuthenticationConfiguration", ("v1", "v1beta1", "v1alpha1"), _SHAPE)
     entries = document.get("jwt") or []
-    raise_faults(_faults(entries, document.get("anonymous"), service_account_issuers))
+    raise_errors(_errors(entries, document.get("anonymous"), service_account_issuers))
     anonymous = document.get("anonymous")
     return AuthenticationConfiguration(
         tuple(_issuer(entry) for entry in entries),
@@ -174,62 +174,62 @@ def _expressions(entry: Mapping[str, Any]) -> ClaimExpressions | None:
     return None if made == ClaimExpressions() else made
 
 
-def _faults(
+def _errors(
     entries: Sequence[Mapping[str, Any]], anonymous: Mapping[str, Any] | None, disallowed: Sequence[str]
 ) -> list[FieldError]:
     root = Path("jwt")
     if len(entries) > _MAX_ISSUERS:
         return [too_many(root, len(entries), _MAX_ISSUERS)]
-    faults: list[FieldError] = []
+    errs: list[FieldError] = []
     seen: set[tuple[str, str]] = set()
     for index, entry in enumerate(entries):
         path = root.index(index)
-        faults += _entry_faults(entry, path, disallowed)
+        errs += _entry_errors(entry, path, disallowed)
         for name in ("url", "discoveryURL"):
             value = (entry.get("issuer") or {}).get(name, "")
             if (value or name == "url") and (name, value) in seen:
-                faults.append(duplicate(path.child("issuer").child(name), value))
+                errs.append(duplicate(path.child("issuer").child(name), value))
             seen.add((name, value))
     if anonymous is not None and not anonymous.get("enabled") and anonymous.get("conditions"):
         detail = "enabled should be set to true when conditions are defined"
-        faults.append(invalid(Path("anonymous", "conditions"), anonymous["conditions"], detail))
-    return faults
+        errs.append(invalid(Path("anonymous", "conditions"), anonymous["conditions"], detail))
+    return errs
 
 
-def _entry_faults(entry: Mapping[str, Any], path: Path, disallowed: Sequence[str]) -> list[FieldError]:
+def _entry_errors(entry: Mapping[str, Any], path: Path, disallowed: Sequence[str]) -> list[FieldError]:
     issuer = entry.get("issuer") or {}
-    faults = _issuer_faults(issuer, path.child("issuer"), disallowed)
-    faults += _rule_faults(entry.get("claimValidationRules") or (), path.child("claimValidationRules"))
-    faults += _mapping_faults(entry.get("claimMappings") or {}, path.child("claimMappings"))
-    faults += _email_faults(entry, path.child("claimMappings", "username", "expression"))
-    faults += _user_rule_faults(entry.get("userValidationRules") or (), path.child("userValidationRules"))
-    return faults
+    errs = _issuer_errors(issuer, path.child("issuer"), disallowed)
+    errs += _rule_errors(entry.get("claimValidationRules") or (), path.child("claimValidationRules"))
+    errs += _mapping_errors(entry.get("claimMappings") or {}, path.child("claimMappings"))
+    errs += _email_errors(entry, path.child("claimMappings", "username", "expression"))
+    errs += _user_rule_errors(entry.get("userValidationRules") or (), path.child("userValidationRules"))
+    return errs
 
 
-def _user_rule_faults(rules: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _user_rule_errors(rules: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
+    errs: list[FieldError] = []
     seen: set[str] = set()
     for index, rule in enumerate(rules):
         where, text = path.index(index).child("expression"), rule.get("expression") or ""
         if not text:
-            faults.append(required(where, ""))
+            errs.append(required(where, ""))
         elif text in seen:
-            faults.append(duplicate(where, text))
+            errs.append(duplicate(where, text))
         else:
-            faults += _compiling_faults(lambda text=text: compile_user(text), where, text)  # type: ignore[misc]
+            errs += _compiling_errors(lambda text=text: compile_user(text), where, text)  # type: ignore[misc]
         seen.add(text)
-    return faults
+    return errs
 
 
-def _compiling_faults(compile: Callable[[], object], path: Path, text: str) -> list[FieldError]:
+def _compiling_errors(compile: Callable[[], object], path: Path, text: str) -> list[FieldError]:
     try:
         compile()
-    except BadExpression as fault:
-        return [invalid(path, text, str(fault))]
+    except BadExpression as error:
+        return [invalid(path, text, str(error))]
     return []
 
 
-def _email_faults(entry: Mapping[str, Any], path: Path) -> list[FieldError]:
+def _email_errors(entry: Mapping[str, Any], path: Path) -> list[FieldError]:
     """An e-mail address is nobody's name before somebody looked whether it was verified."""
     mappings = entry.get("claimMappings") or {}
     username = mappings.get("username") or {}
@@ -250,149 +250,149 @@ def _uses(text: str | None, claim: str) -> bool:
         return False
 
 
-def _issuer_faults(issuer: Mapping[str, Any], path: Path, disallowed: Sequence[str]) -> list[FieldError]:
+def _issuer_errors(issuer: Mapping[str, Any], path: Path, disallowed: Sequence[str]) -> list[FieldError]:
     url, discovery = issuer.get("url", ""), issuer.get("discoveryURL", "")
-    faults = _url_faults(url, path.child("url"), disallowed) if url else [required(path.child("url"), "")]
+    errs = _url_errors(url, path.child("url"), disallowed) if url else [required(path.child("url"), "")]
     if discovery:
         if url and url.rstrip("/") == discovery.rstrip("/"):
             detail = "discoveryURL must be different from URL"
-            faults.append(invalid(path.child("discoveryURL"), discovery, detail))
-        faults += _url_faults(discovery, path.child("discoveryURL"), ())
-    faults += _audience_faults(issuer, path)
+            errs.append(invalid(path.child("discoveryURL"), discovery, detail))
+        errs += _url_errors(discovery, path.child("discoveryURL"), ())
+    errs += _audience_errors(issuer, path)
     if issuer.get("certificateAuthority"):
         try:
             parse_authorities(issuer["certificateAuthority"].encode())
         except ValueError as error:
-            faults.append(invalid(path.child("certificateAuthority"), "<omitted>", str(error)))
+            errs.append(invalid(path.child("certificateAuthority"), "<omitted>", str(error)))
     egress = issuer.get("egressSelectorType")
     if egress and egress not in ("controlplane", "cluster"):
         detail = "egress selector must be either controlplane or cluster"
-        faults.append(invalid(path.child("egressSelectorType"), egress, detail))
-    return faults
+        errs.append(invalid(path.child("egressSelectorType"), egress, detail))
+    return errs
 
 
-def _url_faults(url: str, path: Path, disallowed: Sequence[str]) -> list[FieldError]:
+def _url_errors(url: str, path: Path, disallowed: Sequence[str]) -> list[FieldError]:
     from pilothouse.cel.library.urls import UrlError, parse_url
 
-    faults: list[FieldError] = []
+    errs: list[FieldError] = []
     if url in disallowed:
         listed = " ".join(sorted(set(disallowed)))
-        faults.append(invalid(path, url, f"URL must not overlap with disallowed issuers: [{listed}]"))
+        errs.append(invalid(path, url, f"URL must not overlap with disallowed issuers: [{listed}]"))
     try:
         parts = parse_url(url)
     except UrlError as error:
-        return [*faults, invalid(path, url, str(error))]
+        return [*errs, invalid(path, url, str(error))]
     if parts.scheme != "https":
-        faults.append(invalid(path, url, "URL scheme must be https"))
+        errs.append(invalid(path, url, "URL scheme must be https"))
     if "@" in url.partition("://")[2].partition("/")[0]:
-        faults.append(invalid(path, url, "URL must not contain a username or password"))
+        errs.append(invalid(path, url, "URL must not contain a username or password"))
     if parts.query:
-        faults.append(invalid(path, url, "URL must not contain a query"))
+        errs.append(invalid(path, url, "URL must not contain a query"))
     if parts.fragment:
-        faults.append(invalid(path, url, "URL must not contain a fragment"))
-    return faults
+        errs.append(invalid(path, url, "URL must not contain a fragment"))
+    return errs
 
 
-def _audience_faults(issuer: Mapping[str, Any], path: Path) -> list[FieldError]:
+def _audience_errors(issuer: Mapping[str, Any], path: Path) -> list[FieldError]:
     audiences, policy = issuer.get("audiences") or [], issuer.get("audienceMatchPolicy", "")
     where = path.child("audiences")
     if not audiences:
         return [required(where, f"at least one {where} is required")]
-    faults: list[FieldError] = []
+    errs: list[FieldError] = []
     twice = repeats(audiences)
     for index, audience in enumerate(audiences):
         if not audience:
-            faults.append(required(where.index(index), ""))
+            errs.append(required(where.index(index), ""))
         if index in twice:
-            faults.append(duplicate(where.index(index), audience))
+            errs.append(duplicate(where.index(index), audience))
     if len(audiences) > 1 and policy != "MatchAny":
         detail = "audienceMatchPolicy must be MatchAny for multiple audiences"
-        faults.append(invalid(path.child("audienceMatchPolicy"), policy, detail))
+        errs.append(invalid(path.child("audienceMatchPolicy"), policy, detail))
     if len(audiences) == 1 and policy not in ("", "MatchAny"):
         detail = "audienceMatchPolicy must be empty or MatchAny for single audience"
-        faults.append(invalid(path.child("audienceMatchPolicy"), policy, detail))
-    return faults
+        errs.append(invalid(path.child("audienceMatchPolicy"), policy, detail))
+    return errs
 
 
-def _rule_faults(rules: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _rule_errors(rules: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
+    errs: list[FieldError] = []
     seen: set[str] = set()
     for index, rule in enumerate(rules):
         where, claim = path.index(index), rule.get("claim", "")
         if claim and rule.get("expression"):
-            faults.append(invalid(where, claim, "claim and expression can't both be set"))
+            errs.append(invalid(where, claim, "claim and expression can't both be set"))
         elif rule.get("expression"):
-            faults += _rule_expression_faults(rule, rules[:index], where)
+            errs += _rule_expression_errors(rule, rules[:index], where)
         elif not claim:
-            faults.append(required(where, "claim or expression is required"))
+            errs.append(required(where, "claim or expression is required"))
         else:
             if rule.get("message"):
                 detail = "may not be specified when claim is set"
-                faults.append(invalid(where.child("message"), rule["message"], detail))
+                errs.append(invalid(where.child("message"), rule["message"], detail))
             if claim in seen:
-                faults.append(duplicate(where.child("claim"), claim))
+                errs.append(duplicate(where.child("claim"), claim))
             seen.add(claim)
-    return faults
+    return errs
 
 
-def _rule_expression_faults(
+def _rule_expression_errors(
     rule: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], path: Path
 ) -> list[FieldError]:
-    text, faults = rule["expression"], []
+    text, errs = rule["expression"], []
     if rule.get("requiredValue"):
         detail = "may not be specified when expression is set"
-        faults.append(invalid(path.child("requiredValue"), rule["requiredValue"], detail))
+        errs.append(invalid(path.child("requiredValue"), rule["requiredValue"], detail))
     if any(other.get("expression") == text for other in earlier):
-        return [*faults, duplicate(path.child("expression"), text)]
-    return faults + _compiling_faults(lambda: compile_claims(text, condition=True), path.child("expression"), text)
+        return [*errs, duplicate(path.child("expression"), text)]
+    return errs + _compiling_errors(lambda: compile_claims(text, condition=True), path.child("expression"), text)
 
 
-def _mapping_faults(mappings: Mapping[str, Any], path: Path) -> list[FieldError]:
-    faults = _prefixed_faults(mappings.get("username") or {}, path.child("username"), needed=True)
-    faults += _prefixed_faults(mappings.get("groups") or {}, path.child("groups"), needed=False)
+def _mapping_errors(mappings: Mapping[str, Any], path: Path) -> list[FieldError]:
+    errs = _prefixed_errors(mappings.get("username") or {}, path.child("username"), needed=True)
+    errs += _prefixed_errors(mappings.get("groups") or {}, path.child("groups"), needed=False)
     uid = mappings.get("uid") or {}
     if uid.get("claim") and uid.get("expression"):
-        faults.append(invalid(path.child("uid"), "", "claim and expression can't both be set"))
+        errs.append(invalid(path.child("uid"), "", "claim and expression can't both be set"))
     elif uid.get("expression"):
         text = uid["expression"]
-        faults += _compiling_faults(lambda: compile_claims(text), path.child("uid", "expression"), text)
-    return faults + _extra_faults(mappings.get("extra") or (), path.child("extra"))
+        errs += _compiling_errors(lambda: compile_claims(text), path.child("uid", "expression"), text)
+    return errs + _extra_errors(mappings.get("extra") or (), path.child("extra"))
 
 
-def _extra_faults(mappings: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _extra_errors(mappings: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
+    errs: list[FieldError] = []
     seen: set[str] = set()
     for index, mapping in enumerate(mappings):
         where, key = path.index(index), mapping.get("key") or ""
-        faults += check_domain_prefixed_path(where.child("key"), key)
+        errs += check_domain_prefixed_path(where.child("key"), key)
         if key != key.lower():
-            faults.append(invalid(where.child("key"), key, "must be lowercase"))
+            errs.append(invalid(where.child("key"), key, "must be lowercase"))
         domain = key.partition("/")[0] if "/" in key else ""
         if any(domain == name or domain.endswith(f".{name}") for name in _RESERVED):
             detail = "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use"
-            faults.append(invalid(where.child("key"), key, detail))
+            errs.append(invalid(where.child("key"), key, detail))
         if key in seen:
-            faults.append(duplicate(where.child("key"), key))
+            errs.append(duplicate(where.child("key"), key))
             continue
         seen.add(key)
         text, place = mapping.get("valueExpression") or "", where.child("valueExpression")
         if not text:
-            faults.append(required(place, ""))
+            errs.append(required(place, ""))
         else:
-            faults += _compiling_faults(lambda text=text: compile_claims(text), place, text)  # type: ignore[misc]
-    return faults
+            errs += _compiling_errors(lambda text=text: compile_claims(text), place, text)  # type: ignore[misc]
+    return errs
 
 
-def _prefixed_faults(mapping: Mapping[str, Any], path: Path, *, needed: bool) -> list[FieldError]:
+def _prefixed_errors(mapping: Mapping[str, Any], path: Path, *, needed: bool) -> list[FieldError]:
     claim, expression = mapping.get("claim"), mapping.get("expression")
     if claim and expression:
         return [invalid(path, "", "claim and expression can't both be set")]
     if expression:
-        faults = _compiling_faults(lambda: compile_claims(expression), path.child("expression"), expression)
+        errs = _compiling_errors(lambda: compile_claims(expression), path.child("expression"), expression)
         if mapping.get("prefix") is not None:
             detail = "may not be specified when expression is set"
-            return [invalid(path.child("prefix"), mapping["prefix"], detail), *faults]
-        return faults
+            return [invalid(path.child("prefix"), mapping["prefix"], detail), *errs]
+        return errs
     if not claim:
         return [required(path, "claim or expression is required")] if needed else []
     if mapping.get("prefix") is None:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from pilothouse.authn.user import ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, User
 from pilothouse.machinery.field_errors import aggregate
+from pilothouse.machinery.user import ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, User
 from pilothouse.net.messages import Request
 
 _STANDARD_PROXY_HEADERS = (b"x-remote-user", b"x-remote-uid", b"x-remote-group")

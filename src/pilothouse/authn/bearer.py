@@ -88,7 +88,7 @@ class Bearer:
         try:
             found, until = await self._tokens.lookup(token, audiences)
         except InvalidCredentials as refusal:
-            # The original first asks an authenticator that knows only its own loopback token.
+            # kube-apiserver first asks an authenticator that knows only its own loopback token.
             raise InvalidCredentials(_INVALID, *refusal.messages, annotations=refusal.annotations) from None
         if found is None:
             raise InvalidCredentials(_INVALID)

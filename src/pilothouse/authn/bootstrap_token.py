@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pilothouse.authn.authenticator import Authenticated
 from pilothouse.authn.service_account import ObjectGetter
-from pilothouse.authn.user import User
+from pilothouse.machinery.user import User
 
 SECRET_TYPE: Final = "bootstrap.kubernetes.io/token"
 NAMESPACE: Final = "kube-system"

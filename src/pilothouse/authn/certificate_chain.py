@@ -88,12 +88,12 @@ class _Search:
         self._roots = roots
         self._now = now
         self._signatures = MAX_SIGNATURES
-        self._first_fault: InvalidCertificate | None = None
+        self._first_error: InvalidCertificate | None = None
 
     def extend(self, chain: list[x509.Certificate]) -> list[x509.Certificate] | None:
         found = self._step(chain)
-        if found is None and self._first_fault is not None:
-            raise self._first_fault
+        if found is None and self._first_error is not None:
+            raise self._first_error
         return found
 
     def _step(self, chain: list[x509.Certificate]) -> list[x509.Certificate] | None:
@@ -119,8 +119,8 @@ class _Search:
             _check_validity(issuer, self._now)
             _check_critical_extensions(issuer)
             _check_authority(chain, issuer)
-        except InvalidCertificate as fault:
-            self._first_fault = self._first_fault or fault
+        except InvalidCertificate as error:
+            self._first_error = self._first_error or error
             return False
         return True
 

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pilothouse.authn.authenticator import InvalidCredentials
-from pilothouse.authn.user import User
+from pilothouse.machinery.user import User
 
 if TYPE_CHECKING:
     from pilothouse.cel.environment import Environment, Program

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
 from pilothouse.authn.certificate_chain import Authorities, InvalidCertificate, verify_chain
-from pilothouse.authn.user import CREDENTIAL_ID, User
-from pilothouse.authn.watched_file import WatchedFile
+from pilothouse.machinery.user import CREDENTIAL_ID, User
+from pilothouse.machinery.watched_file import WatchedFile
 from pilothouse.net.messages import Connection, Request
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ class VerifiedCertificates:
         moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
         try:
             chain = verify_chain(leaf, between, self.authorities.value, moment)
-        except InvalidCertificate as fault:
+        except InvalidCertificate as error:
             # A certificate may become valid later; everything else stays as it is, but asking again is cheap enough.
-            return now + 1.0, None, f"verifying certificate {identify(leaf)} failed: {fault}"
+            return now + 1.0, None, f"verifying certificate {identify(leaf)} failed: {error}"
         return min(c.not_valid_after_utc.timestamp() for c in chain), leaf, None
 
 

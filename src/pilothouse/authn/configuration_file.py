@@ -37,7 +37,7 @@ def load_configuration(data: bytes, kind: str, versions: Iterable[str], shape: S
     return settled
 
 
-def raise_faults(faults: list[FieldError]) -> None:
-    """Raise ``ValueError`` for the faults of a file, if there are any."""
-    if faults:
-        raise ValueError(aggregate(str(fault) for fault in faults))
+def raise_errors(errs: list[FieldError]) -> None:
+    """Raise ``ValueError`` for the errors of a file, if there are any."""
+    if errs:
+        raise ValueError(aggregate(str(error) for error in errs))

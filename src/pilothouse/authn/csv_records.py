@@ -77,7 +77,7 @@ def _extraneous(text: str, quote: int, start_line: int, line: int) -> str:
 
 
 def _unterminated(text: str, position: int, start_line: int, line: int) -> str:
-    # The fault is reported behind the last line that holds anything, its line end included.
+    # The error is reported behind the last line that holds anything, its line end included.
     body = text[position:]
     last = line + body[:-1].count("\n") if body else line
     begin = text.rfind("\n", 0, len(text) - 1) + 1

@@ -19,6 +19,7 @@ from pilothouse.authn.jose import VerificationKey, decode_base64url, encode_base
 from pilothouse.authn.metrics import SignerMetrics
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.protobuf import plain_messages as messages
+from pilothouse.machinery.single_flight import SingleFlight
 from pilothouse.net.unary_calls import CallFailed
 
 logger = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ class ExternalSigner:
         self._keys: list[VerificationKey] = []
         self._hidden: frozenset[str] = frozenset()
         self._refresh_at = 0.0
-        self._refreshing: asyncio.Task[None] | None = None
+        self._refreshing: SingleFlight[str, None] = SingleFlight("keys of the external signer")
 
     def known_keys(self) -> Sequence[VerificationKey]:
         """The keys that tokens are verified with."""
@@ -74,15 +75,7 @@ class ExternalSigner:
 
     async def refresh(self) -> None:
         """Ask for the keys; many who ask at once share one answer. Raises SigningFailed."""
-        if self._refreshing is None:
-            self._refreshing = asyncio.ensure_future(self._fetch())
-            self._refreshing.add_done_callback(self._refreshed)
-        await asyncio.shield(self._refreshing)
-
-    def _refreshed(self, task: asyncio.Task[None]) -> None:
-        self._refreshing = None
-        if not task.cancelled():
-            task.exception()
+        await self._refreshing.get("keys", self._fetch)
 
     async def find_key(self) -> None:
         """A token names an unknown key: ask, and let it stay unknown when there is no answer."""

@@ -1,7 +1,7 @@
 """Signed tokens (JWS in compact form) and public keys (JWK), the small part of JOSE that an API server needs.
 
 RSA and elliptic curves only. A key is used only with algorithms of its own type, so a token cannot choose how it is
-checked; `none` and shared-secret algorithms do not exist here. Errors carry the texts of the original's library.
+checked; `none` and shared-secret algorithms do not exist here. Errors carry the texts of kube-apiserver's library.
 """
 
 from __future__ import annotations

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from typing import Final
 
-from pilothouse.machinery.metrics import Counter, Gauge, Histogram, Instrument, Value, doubling_buckets
+from pilothouse.machinery.metrics import (
+    Counter,
+    Gauge,
+    Histogram,
+    Instrument,
+    Refreshed,
+    Value,
+    counted_durations,
+    doubling_buckets,
+)
+from pilothouse.machinery.reload_metrics import ReloadMetrics, hashed
 
 ATTEMPT_BUCKETS: Final = doubling_buckets(0.001, 15)
 _TOKEN_BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -16,57 +25,22 @@ _SHOWN_NAMES: Final = frozenset(
 _KEPT_NAMES: Final = 4096
 
 
-def hashed(text: str) -> str:
-    """How a name that need not be shown stands in a label."""
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}" if text else ""
-
-
-class ReloadMetrics:
-    """How often a configuration file was read again, and what is in force."""
-
-    def __init__(self, subject: str, words: str, server: str = "") -> None:
-        prefix, self._server = f"apiserver_{subject}_config_controller", hashed(server)
-        labels = ("status", "apiserver_id_hash")
-        self._count = Counter(f"{prefix}_automatic_reloads_total", f"[BETA] Reloads of the {words}.", labels)
-        self._last = Gauge(
-            f"{prefix}_automatic_reload_last_timestamp_seconds", f"[BETA] Last reload of the {words}.", labels
-        )
-        self._config = Gauge(
-            f"{prefix}_last_config_info", f"[ALPHA] The {words} in force.", ("apiserver_id_hash", "hash")
-        )
-
-    def in_force(self, content: bytes) -> None:
-        """This content is used from now on."""
-        self._config.forget()
-        self._config.labelled(self._server, f"sha256:{hashlib.sha256(content).hexdigest()}").value = 1
-
-    def note(self, status: str) -> None:
-        """A reload was a ``success`` or a ``failure``."""
-        self._count.labelled(status, self._server).value += 1
-        self._last.labelled(status, self._server).value = time.time()
-
-    def instruments(self) -> tuple[Instrument, ...]:
-        """All of them."""
-        return self._count, self._last, self._config
-
-
 class AuthenticationMetrics:
     """The instruments of one server."""
 
     def __init__(self, server: str = "") -> None:
         self._users = Counter("authenticated_user_requests", "[ALPHA] Authenticated requests by user.", ("username",))
-        self._attempts = Counter("authentication_attempts", "[ALPHA] Attempts to authenticate.", ("result",))
         seconds = self._seconds = Histogram(
             "authentication_duration_seconds", "[ALPHA] Seconds to authenticate.", ("result",), ATTEMPT_BUCKETS
         )
-        self._results = {
-            result: (self._attempts.labelled(result), seconds.labelled(result))
-            for result in ("success", "failure", "error")
-        }
+        self.results = {result: seconds.labelled(result) for result in ("success", "failure", "error")}
+        """To be told how long an attempt took: ``failure`` where nothing was offered, ``error`` where it was wrong."""
+        self._attempts = counted_durations(
+            "authentication_attempts", "[ALPHA] Attempts to authenticate.", ("result",), seconds
+        )
         self._by_name: dict[str, Value] = {}
         self.cache = TokenCacheMetrics()
         self.tokens = TokenMetrics()
-        self.signer: SignerMetrics | None = None
         self.reloads = ReloadMetrics("authentication", "authentication configuration", server)
         self._server = hashed(server)
         self._fetches = Gauge(
@@ -86,12 +60,6 @@ class AuthenticationMetrics:
             ("result", "jwt_issuer_hash"),
             _TOKEN_BUCKETS,
         )
-
-    def note(self, result: str, seconds: float) -> None:
-        """An attempt ended in ``success``, ``failure`` (nothing was offered) or ``error`` (it was wrong)."""
-        attempts, durations = self._results[result]
-        attempts.value += 1
-        durations.observe(seconds)
 
     def note_user(self, name: str) -> None:
         """A request of this user; few are told apart by name."""
@@ -120,9 +88,8 @@ class AuthenticationMetrics:
     def instruments(self) -> list[Instrument]:
         """All of them."""
         own = (self._users, self._attempts, self._seconds, self._issuers, self._fetches, self._key_sets)
-        signer = () if self.signer is None else self.signer.instruments()
         parts = (self.cache, self.tokens, self.reloads)
-        return [*own, *signer, *(each for part in parts for each in part.instruments())]
+        return [*own, *(each for part in parts for each in part.instruments())]
 
 
 class SignerMetrics:
@@ -183,12 +150,16 @@ class TokenCacheMetrics:
     def hit(self) -> None:
         """A token was known."""
         self._hits.value += 1
-        self._hit_seconds.observe(0.0)
+
+    def _fold(self) -> None:
+        """Hits take no time: their durations are made of their number."""
+        known = self._hit_seconds
+        known.observe_many(0.0, int(self._hits.value) - known.count)
 
     def missed(self, seconds: float) -> None:
         """A token was not known, and it took this long to learn about it."""
         self._misses.value += 1
-        # The original counts whole milliseconds.
+        # kube-apiserver counts whole milliseconds.
         self._miss_seconds.observe(int(seconds * 1000) / 1000)
 
     def fetched(self, *, ok: bool) -> None:
@@ -197,7 +168,7 @@ class TokenCacheMetrics:
 
     def instruments(self) -> tuple[Instrument, ...]:
         """All of them."""
-        return self._requests, self._seconds, self._fetches, self._active
+        return self._requests, Refreshed(self._seconds, self._fold), self._fetches, self._active
 
 
 class TokenMetrics:

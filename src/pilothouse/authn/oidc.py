@@ -28,10 +28,11 @@ from pilothouse.authn.jose import (
     parse_token,
     verify,
 )
-from pilothouse.authn.metrics import AuthenticationMetrics, hashed
-from pilothouse.authn.user import CREDENTIAL_ID, User
+from pilothouse.authn.metrics import AuthenticationMetrics
 from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.reload_metrics import hashed
+from pilothouse.machinery.user import CREDENTIAL_ID, User
 
 ALGORITHMS: Final = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
 _WELL_KNOWN: Final = "/.well-known/openid-configuration"
@@ -300,8 +301,8 @@ def _string(claims: Mapping[str, Any], claim: str, message: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        fault = f"json: cannot unmarshal {json_type(value)} into Go value of type string"
-        raise InvalidCredentials(message.format(quote(claim), fault))
+        error = f"json: cannot unmarshal {json_type(value)} into Go value of type string"
+        raise InvalidCredentials(message.format(quote(claim), error))
     return value
 
 

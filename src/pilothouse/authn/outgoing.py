@@ -15,6 +15,7 @@ import orjson
 from pilothouse.authn.oidc import Fetch, FetchFailed
 from pilothouse.authn.webhook_calls import Post, WebhookFailed
 from pilothouse.authn.webhook_kubeconfig import WebhookEndpoint
+from pilothouse.net.dialing import Dialer
 from pilothouse.net.outgoing import OutgoingClient, OutgoingError, Tls
 
 _MAX_ANSWER: Final = 4 * 1024 * 1024
@@ -29,8 +30,8 @@ Send = Callable[[bytes], Awaitable[bytes]]
 class OutgoingCalls:
     """Makes the callables. ``close`` ends their connections."""
 
-    def __init__(self) -> None:
-        self._client = OutgoingClient(agent="kube-apiserver")
+    def __init__(self, dialer: Dialer | None = None) -> None:
+        self._client = OutgoingClient(agent="kube-apiserver", dialer=dialer)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -71,7 +72,7 @@ class OutgoingCalls:
             if not 200 <= answer.status <= 299:
                 raise WebhookFailed(
                     _describe_refusal(answer.status, answer.body),
-                    retry=answer.status in _RETRIED or (answer.status >= 500 and "Retry-After" in answer.headers),
+                    retry=answer.status in _RETRIED or (answer.status >= 500 and "retry-after" in answer.headers),
                     timed_out=answer.status == 504,
                 )
             return answer.body

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
 from pilothouse.authn.client_certificate import VerifiedCertificates, common_name
-from pilothouse.authn.user import User
+from pilothouse.machinery.user import User
 from pilothouse.net.messages import Request
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from pilothouse.authn import user as names
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
 from pilothouse.authn.jose import InvalidToken, SignedToken, VerificationKey, claims_of, parse_token, verify
 from pilothouse.authn.metrics import TokenMetrics
-from pilothouse.authn.user import User, service_account_groups, service_account_name, split_service_account
+from pilothouse.machinery import user as names
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.user import User, service_account_groups, service_account_name, split_service_account
 
 LEGACY_ISSUER: Final = "kubernetes/serviceaccount"
 INVALID_SINCE_LABEL: Final = "kubernetes.io/legacy-token-invalid-since"
@@ -104,13 +104,13 @@ class Verifier(ABC):
             keys = [key for key in self._keys() if not wanted or key.id == wanted]
         if not keys:
             raise InvalidCredentials("invalid signature, no keys found")
-        faults: list[str] = []
+        errs: list[str] = []
         for key in keys:
             try:
                 return verify(signed, key.key)
-            except InvalidToken as fault:
-                faults.append(str(fault))
-        raise InvalidCredentials(*faults)
+            except InvalidToken as error:
+                errs.append(str(error))
+        raise InvalidCredentials(*errs)
 
     @abstractmethod
     async def _validate(self, token: str, claims: Mapping[str, Any], findings: Findings) -> User:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials, TokenAuthenticator
 from pilothouse.authn.metrics import TokenCacheMetrics
+from pilothouse.machinery.single_flight import SingleFlight
 
 MAX_ENTRIES = 32 * 1024
 LOOKUP_TIMEOUT = 30.0
@@ -52,7 +53,8 @@ class TokenCache:
         self.metrics = metrics or TokenCacheMetrics()
         self._secret = os.urandom(32)
         self._records: dict[bytes, _Record] = {}
-        self._lookups: dict[bytes, asyncio.Task[_Record]] = {}
+        self._lookups: SingleFlight[tuple[int, bytes], _Record] = SingleFlight("token lookup")
+        """By epoch, too: what was asked before everything was forgotten is not for those who ask after."""
         self.epoch = 0
 
     async def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> Authenticated | None:
@@ -74,7 +76,6 @@ class TokenCache:
     def forget_all(self) -> None:
         """Drop every remembered answer, here and on connections that remember by themselves."""
         self._records.clear()
-        self._lookups.clear()
         self.epoch += 1
 
     async def _miss(self, key: bytes, token: str, audiences: tuple[str, ...]) -> _Record:
@@ -87,18 +88,8 @@ class TokenCache:
             self.metrics.missed(self._clock() - started)
 
     async def _look_up(self, key: bytes, token: str, audiences: tuple[str, ...]) -> _Record:
-        task = self._lookups.get(key)
-        if task is None:
-            task = asyncio.ensure_future(self._fetch(key, token, audiences, self.epoch))
-            self._lookups[key] = task
-            task.add_done_callback(lambda done: self._finish(key, done))
-        return await asyncio.shield(task)
-
-    def _finish(self, key: bytes, task: asyncio.Task[_Record]) -> None:
-        if self._lookups.get(key) is task:
-            del self._lookups[key]
-        if not task.cancelled():
-            task.exception()
+        epoch = self.epoch
+        return await self._lookups.get((epoch, key), lambda: self._fetch(key, token, audiences, epoch))
 
     async def _fetch(self, key: bytes, token: str, audiences: tuple[str, ...], epoch: int) -> _Record:
         found: Authenticated | None = None

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from pilothouse.authn.authenticator import Authenticated
 from pilothouse.authn.csv_records import read_records
-from pilothouse.authn.user import User
-from pilothouse.authn.watched_file import WatchedFile
+from pilothouse.machinery.user import User
+from pilothouse.machinery.watched_file import WatchedFile
 
 _NONE = "token file '{}' must have at least 3 columns (token, user name, user uid), found {}"
 

@@ -13,13 +13,14 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from pilothouse.authn.external_signer import SigningFailed
 from pilothouse.authn.service_account import ObjectGetter
-from pilothouse.authn.user import service_account_name
 from pilothouse.machinery import errors
 from pilothouse.machinery.addressing import check_looked_up
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupKind, GroupResource, GroupVersionKind, parse_group_version
 from pilothouse.machinery.names import check_dns1123_subdomain
+from pilothouse.machinery.times import format_duration
+from pilothouse.machinery.user import service_account_name
 
 KIND: Final = GroupKind("authentication.k8s.io", "TokenRequest")
 MIN_SECONDS: Final = 10 * 60
@@ -50,7 +51,7 @@ class ClaimSigner(Protocol):
 
 
 class TokenRequests:
-    """Issues tokens in the name of one issuer. The limits of lifetimes may be narrowed once the signer told its own."""
+    """Issues tokens in the name of one issuer."""
 
     def __init__(
         self,
@@ -69,10 +70,26 @@ class TokenRequests:
         self._api_audiences = tuple(api_audiences)
         self._objects = objects
         self._clock = clock
-        self.max_seconds = max_seconds
-        self.extended_seconds = EXTENDED_SECONDS
+        self._max_seconds = max_seconds
+        self._extended_seconds = EXTENDED_SECONDS
         self._extend = extend
         self._new_id = new_id
+
+    def narrow(self, longest: int) -> None:
+        """Let no token live longer than the signer allows. Raises ValueError if that is less than was promised."""
+        if longest < MIN_SECONDS:
+            raise ValueError(
+                f"max token life supported by external-jwt-signer ({longest}s) is less than acceptable "
+                f"(min {MIN_SECONDS}s)"
+            )
+        if self._max_seconds > longest:
+            raise ValueError(
+                "service-account-max-token-expiration cannot be set longer than the token expiration supported by "
+                f"service-account-signing-endpoint: {format_duration(self._max_seconds * 10**9)} > "
+                f"{format_duration(longest * 10**9)}"
+            )
+        self._max_seconds = self._max_seconds or longest
+        self._extended_seconds = min(longest, self._extended_seconds)
 
     def complete(self, request: dict[str, Any], account: Mapping[str, Any], name: str) -> None:
         """Fill in what the request leaves out and validate it. Raises StatusError."""
@@ -94,9 +111,9 @@ class TokenRequests:
         if spec.get("expirationSeconds") is None:
             spec["expirationSeconds"] = 3600
         request["status"] = {"token": "", "expirationTimestamp": None}
-        faults = validate(request)
-        if faults:
-            raise errors.invalid(KIND, "", faults)
+        errs = validate(request)
+        if errs:
+            raise errors.invalid(KIND, "", errs)
 
     async def issue(self, request: dict[str, Any], account: Mapping[str, Any]) -> Issued:
         """Sign the token. Raises StatusError."""
@@ -104,13 +121,13 @@ class TokenRequests:
         bound, bound_to_pod = await self._bind(spec.get("boundObjectRef"), name, account["metadata"]["namespace"])
         warnings: list[str] = []
         seconds = spec["expirationSeconds"]
-        if 0 < self.max_seconds < seconds:
-            warnings.append(f"requested expiration of {seconds} seconds shortened to {self.max_seconds} seconds")
-            seconds = spec["expirationSeconds"] = self.max_seconds
+        if 0 < self._max_seconds < seconds:
+            warnings.append(f"requested expiration of {seconds} seconds shortened to {self._max_seconds} seconds")
+            seconds = spec["expirationSeconds"] = self._max_seconds
         now = self._clock()
         lifetime, warn_after = seconds, 0
         if self._extend and bound_to_pod and seconds == WARN_ONLY_SECONDS and self._for_the_api(spec["audiences"]):
-            lifetime, warn_after = self.extended_seconds, seconds
+            lifetime, warn_after = self._extended_seconds, seconds
         claims = self._claims(account, bound, spec["audiences"], int(now), lifetime, warn_after)
         try:
             token = await self._signer.sign_claims(claims)
@@ -200,33 +217,33 @@ def check_names(metadata: Mapping[str, Any], name: str, namespace: str) -> None:
         ("namespace", metadata.get("namespace", ""), namespace, "namespace"),
     ):
         if given and given != wanted:
-            fault = invalid(Path("metadata").child(field), given, f"must match the service account {word} if specified")
-            raise errors.invalid(KIND, name, [fault])
+            error = invalid(Path("metadata").child(field), given, f"must match the service account {word} if specified")
+            raise errors.invalid(KIND, name, [error])
 
 
 def validate(request: Mapping[str, Any]) -> list[FieldError]:
-    """The faults of a completed request."""
+    """The errors of a completed request."""
     spec, path = request["spec"], Path("spec")
     seconds = spec["expirationSeconds"]
-    faults: list[FieldError] = []
+    errs: list[FieldError] = []
     if seconds < MIN_SECONDS:
-        faults.append(
+        errs.append(
             invalid(path.child("expirationSeconds"), seconds, "may not specify a duration less than 10 minutes")
         )
     if seconds > MAX_SECONDS:
-        faults.append(
+        errs.append(
             invalid(path.child("expirationSeconds"), seconds, "may not specify a duration larger than 2^32 seconds")
         )
     reference, attestations = spec.get("boundObjectRef") or {}, spec.get("attestations") or {}
     if reference.get("kind") in _WEBHOOK_CONFIGURATIONS and reference.get("apiVersion") == _WEBHOOK_VERSION:
         if len(spec["audiences"]) != 1:
             detail = "must be length 1 when bound to a webhook config"
-            faults.append(invalid(path.child("audiences"), spec["audiences"], detail))
-        return faults + _validate_attestations(attestations, path.child("attestations"))
+            errs.append(invalid(path.child("audiences"), spec["audiences"], detail))
+        return errs + _validate_attestations(attestations, path.child("attestations"))
     if attestations:
         detail = "attestations may only be specified with a webhook bound object reference"
         return [invalid(path.child("attestations"), attestations, detail)]
-    return faults
+    return errs
 
 
 def _validate_attestations(attestations: Mapping[str, Any], path: Path) -> list[FieldError]:
@@ -241,8 +258,8 @@ def _validate_attestations(attestations: Mapping[str, Any], path: Path) -> list[
     where, group = path.key(key).index(0), values[0]
     if not group:
         return [invalid(where, "", "may not be an empty string")]
-    faults = [] if group == "*" else check_dns1123_subdomain(group)
-    return [invalid(where, group, f"must specify a valid API Group: {fault}") for fault in faults]
+    errs = [] if group == "*" else check_dns1123_subdomain(group)
+    return [invalid(where, group, f"must specify a valid API Group: {error}") for error in errs]
 
 
 def _kind_of(reference: Mapping[str, Any]) -> GroupVersionKind:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
-from pilothouse.authn.user import User
 from pilothouse.authn.webhook_calls import Post, Sleep, WebhookFailed, call
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.user import User
 
 VERSIONS = ("v1", "v1beta1")
 

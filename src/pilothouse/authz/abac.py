@@ -6,10 +6,10 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from pilothouse.authn.user import ALL_AUTHENTICATED, User
-from pilothouse.authn.watched_file import WatchedFile
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import Decision, PathRule, ResourceRule, Rules
+from pilothouse.machinery.user import ALL_AUTHENTICATED, User
+from pilothouse.machinery.watched_file import WatchedFile
 
 _VERSION: Final = "abac.authorization.kubernetes.io/v1beta1"
 

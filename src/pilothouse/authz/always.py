@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from pilothouse.authn.user import SYSTEM_MASTERS, User
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import Decision, PathRule, ResourceRule, Rules
+from pilothouse.machinery.user import SYSTEM_MASTERS, User
 
 # The name that stands for the superusers' authorizer at the head of every union.
 SUPERUSERS: Final = "kubernetes.io/system-privileged-group"

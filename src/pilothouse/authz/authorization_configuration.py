@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pilothouse.authn.configuration_file import load_configuration, raise_faults
+from pilothouse.authn.configuration_file import load_configuration, raise_errors
 from pilothouse.authz.match_conditions import MatchConditions, compile_conditions
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, invalid, not_supported, required
 from pilothouse.machinery.names import check_dns1123_subdomain
@@ -75,7 +75,7 @@ def parse_configuration(data: bytes, required_types: Sequence[str] = ()) -> tupl
     except ValueError as error:
         raise ValueError(f"failed to load AuthorizationConfiguration from file: {error}") from None
     entries = document.get("authorizers") or []
-    raise_faults(_faults(entries))
+    raise_errors(_errors(entries))
     chain = tuple(_authorizer(entry) for entry in entries)
     problems = [
         f"expected name {entry.type.lower()} for authorizer {entry.type} instead of {entry.name}"
@@ -113,46 +113,46 @@ def _authorizer(entry: Mapping[str, Any]) -> ConfiguredAuthorizer:
     return ConfiguredAuthorizer(entry["type"], entry["name"], settings)
 
 
-def _faults(entries: Sequence[Mapping[str, Any]]) -> list[FieldError]:
+def _errors(entries: Sequence[Mapping[str, Any]]) -> list[FieldError]:
     root = Path("authorizers")
     if not entries:
         return [required(root, "at least one authorization mode must be defined")]
-    faults: list[FieldError] = []
+    errs: list[FieldError] = []
     types: set[str] = set()
     names: set[str] = set()
     for index, entry in enumerate(entries):
         path, kind = root.index(index), entry.get("type") or ""
         if not kind:
-            faults.append(required(path.child("type"), ""))
+            errs.append(required(path.child("type"), ""))
         elif kind not in TYPES:
-            faults.append(not_supported(path.child("type"), kind, TYPES))
+            errs.append(not_supported(path.child("type"), kind, TYPES))
         elif kind in types and kind != "Webhook":
-            faults.append(duplicate(path.child("type"), kind))
+            errs.append(duplicate(path.child("type"), kind))
         else:
             types.add(kind)
-            faults += _name_faults(entry.get("name") or "", names, path.child("name"))
-            faults += _webhook_entry_faults(kind, entry.get("webhook"), path)
-    return faults
+            errs += _name_errors(entry.get("name") or "", names, path.child("name"))
+            errs += _webhook_entry_errors(kind, entry.get("webhook"), path)
+    return errs
 
 
-def _name_faults(name: str, names: set[str], path: Path) -> list[FieldError]:
+def _name_errors(name: str, names: set[str], path: Path) -> list[FieldError]:
     if not name:
         return [required(path, "")]
     if name in names:
         return [duplicate(path, name)]
     names.add(name)
-    faults = check_dns1123_subdomain(name)
-    return [invalid(path, name, f"authorizer name is invalid: {', '.join(faults)}")] if faults else []
+    errs = check_dns1123_subdomain(name)
+    return [invalid(path, name, f"authorizer name is invalid: {', '.join(errs)}")] if errs else []
 
 
-def _webhook_entry_faults(kind: str, webhook: Mapping[str, Any] | None, path: Path) -> list[FieldError]:
+def _webhook_entry_errors(kind: str, webhook: Mapping[str, Any] | None, path: Path) -> list[FieldError]:
     if kind != "Webhook":
         if webhook is None:
             return []
         return [invalid(path.child("webhook"), "non-null", "may only be specified when type=Webhook")]
     if webhook is None:
         return [required(path.child("webhook"), "required when type=Webhook")]
-    faults = _time_faults(webhook, path)
+    errs = _time_errors(webhook, path)
     version, needed = "matchConditionSubjectAccessReviewVersion", bool(_expressions(webhook))
     for name, known, detail in (
         ("subjectAccessReviewVersion", ("v1", "v1beta1"), ""),
@@ -161,36 +161,36 @@ def _webhook_entry_faults(kind: str, webhook: Mapping[str, Any] | None, path: Pa
     ):
         value = webhook.get(name) or ""
         if value and value not in known:
-            faults.append(not_supported(path.child(name), value, known))
+            errs.append(not_supported(path.child(name), value, known))
         elif not value and (needed or name != version):
-            faults.append(required(path.child(name), detail))
-    faults += _connection_faults(webhook.get("connectionInfo") or {}, path.child("connectionInfo"))
-    return faults + compile_conditions(_expressions(webhook), path.child("matchConditions"))[1]
+            errs.append(required(path.child(name), detail))
+    errs += _connection_errors(webhook.get("connectionInfo") or {}, path.child("connectionInfo"))
+    return errs + compile_conditions(_expressions(webhook), path.child("matchConditions"))[1]
 
 
 def _expressions(webhook: Mapping[str, Any]) -> list[str]:
     return [str(each.get("expression") or "") for each in webhook.get("matchConditions") or ()]
 
 
-def _time_faults(webhook: Mapping[str, Any], path: Path) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _time_errors(webhook: Mapping[str, Any], path: Path) -> list[FieldError]:
+    errs: list[FieldError] = []
     times = (("timeout", "", 30 * _SECOND), ("authorizedTTL", "5m", 0), ("unauthorizedTTL", "30s", 0))
     for name, default, most in times:
         text = webhook.get(name) or default
         try:
             nanos = _nanos(text) if text else 0
         except TimeError as error:
-            faults.append(invalid(path.child(name), text, str(error)))
+            errs.append(invalid(path.child(name), text, str(error)))
             continue
         if not nanos and not default:
-            faults.append(required(path.child(name), ""))
+            errs.append(required(path.child(name), ""))
         elif nanos < 0 or (most and nanos > most):
             detail = "must be > 0s and <= 30s" if most else "must be > 0s"
-            faults.append(invalid(path.child(name), format_duration(nanos), detail))
-    return faults
+            errs.append(invalid(path.child(name), format_duration(nanos), detail))
+    return errs
 
 
-def _connection_faults(connection: Mapping[str, Any], path: Path) -> list[FieldError]:
+def _connection_errors(connection: Mapping[str, Any], path: Path) -> list[FieldError]:
     kind, file = connection.get("type") or "", connection.get("kubeConfigFile")
     where = path.child("kubeConfigFile")
     if not kind:

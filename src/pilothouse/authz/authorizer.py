@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from pilothouse.authn.user import User
 from pilothouse.authz.attributes import Attributes
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.metrics import Value
+from pilothouse.machinery.user import User
 
 
 class Decision(Enum):

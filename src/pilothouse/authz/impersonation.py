@@ -19,7 +19,14 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from pilothouse.authn.request_header import unescape_key
-from pilothouse.authn.user import (
+from pilothouse.authz.attributes import Attributes
+from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision, forbidden
+from pilothouse.authz.metrics import ImpersonationMetrics
+from pilothouse.machinery import errors
+from pilothouse.machinery.field_errors import Path, aggregate
+from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.names import check_dns1123_subdomain, check_domain_prefixed_path
+from pilothouse.machinery.user import (
     ALL_AUTHENTICATED,
     ALL_UNAUTHENTICATED,
     ANONYMOUS,
@@ -31,13 +38,6 @@ from pilothouse.authn.user import (
     service_account_groups,
     split_service_account,
 )
-from pilothouse.authz.attributes import Attributes
-from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision, forbidden
-from pilothouse.authz.metrics import ImpersonationMetrics
-from pilothouse.machinery import errors
-from pilothouse.machinery.field_errors import Path, aggregate
-from pilothouse.machinery.go_quote import quote
-from pilothouse.machinery.names import check_dns1123_subdomain, check_domain_prefixed_path
 from pilothouse.net.messages import Request
 
 _GROUP: Final = "authentication.k8s.io"
@@ -163,9 +163,9 @@ class Impersonation:
 
     async def _require_extra(self, check: _Check, extra: Mapping[str, tuple[str, ...]]) -> None:
         if check.constrained:
-            fault = describe_bad_extra(extra)
-            if fault:
-                raise forbidden(check.question(_GROUP, "userextras", ""), fault)
+            error = describe_bad_extra(extra)
+            if error:
+                raise forbidden(check.question(_GROUP, "userextras", ""), error)
             many = len(extra) >= _MANY or sum(len(values) for values in extra.values()) >= _MANY
             if many and await self._allows(check.question(_GROUP, "userextras", "*", "*")):
                 return
@@ -262,9 +262,9 @@ def describe_bad_extra(extra: Mapping[str, tuple[str, ...]]) -> str:
     for key, values in extra.items():
         if not key:
             return "impersonating the empty string key in extra is not allowed"
-        faults = check_domain_prefixed_path(Path("extra", "key"), key)
-        if faults:
-            listed = aggregate(str(fault) for fault in faults)
+        errs = check_domain_prefixed_path(Path("extra", "key"), key)
+        if errs:
+            listed = aggregate(str(error) for error in errs)
             return f"impersonating an invalid key in extra is not allowed: {listed}"
         if key != key.lower():
             return f"impersonating a non-lowercase key in extra is not allowed: {quote(key)}"

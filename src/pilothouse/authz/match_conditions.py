@@ -50,18 +50,18 @@ def compile_conditions(expressions: Sequence[str], path: Path) -> tuple[MatchCon
     """The conditions, None without any, and what is wrong with them."""
     if len(expressions) > _MOST:
         return None, [too_many(path, len(expressions), _MOST)]
-    faults: list[FieldError] = []
+    errs: list[FieldError] = []
     programs: list[Program] = []
     for index, text in enumerate(expressions):
         where = path.index(index).child("expression")
         if not text.strip():
-            faults.append(required(where, ""))
+            errs.append(required(where, ""))
         elif text in expressions[:index]:
-            faults.append(duplicate(where, text))
+            errs.append(duplicate(where, text))
         else:
-            fault = _compile(text, where, programs)
-            faults += [] if fault is None else [fault]
-    return (MatchConditions(programs) if programs else None), faults
+            error = _compile(text, where, programs)
+            errs += [] if error is None else [error]
+    return (MatchConditions(programs) if programs else None), errs
 
 
 def _compile(text: str, path: Path, programs: list[Program]) -> FieldError | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pilothouse.authn.metrics import ATTEMPT_BUCKETS, ReloadMetrics
-from pilothouse.machinery.metrics import Counter, Histogram, Instrument, Observations, Value
+from pilothouse.authn.metrics import ATTEMPT_BUCKETS
+from pilothouse.machinery.metrics import Counter, Histogram, Instrument, Value, counted_durations
+from pilothouse.machinery.reload_metrics import ReloadMetrics
 
 _PREFIX = "apiserver_authorization"
 _CONDITION_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25)
@@ -13,25 +14,20 @@ class AuthorizationMetrics:
     """The instruments of one server."""
 
     def __init__(self, server: str = "") -> None:
-        self._attempts = Counter("authorization_attempts_total", "[ALPHA] Attempts to authorize.", ("result",))
-        self._seconds = Histogram(
+        seconds = self._seconds = Histogram(
             "authorization_duration_seconds", "[ALPHA] Seconds to authorize.", ("result",), ATTEMPT_BUCKETS
         )
-        self._results: dict[str, tuple[Value, Observations]] = {}
+        self.results = {result: seconds.labelled(result) for result in ("allowed", "denied", "no-opinion", "error")}
+        """To be told how long an attempt took."""
+        self._attempts = counted_durations(
+            "authorization_attempts_total", "[ALPHA] Attempts to authorize.", ("result",), seconds
+        )
         self._decisions = Counter(
             f"{_PREFIX}_decisions_total", "[ALPHA] Decisions by authorizer.", ("type", "name", "decision")
         )
         self.webhooks = WebhookMetrics()
         self.impersonation = ImpersonationMetrics()
         self.reloads = ReloadMetrics("authorization", "authorization configuration", server)
-
-    def note(self, result: str, seconds: float) -> None:
-        """An attempt ended ``allowed``, ``denied``, with ``no-opinion`` or in an ``error``."""
-        known = self._results.get(result)
-        if known is None:
-            known = self._results[result] = (self._attempts.labelled(result), self._seconds.labelled(result))
-        known[0].value += 1
-        known[1].observe(seconds)
 
     def decisions_of(self, kind: str, name: str, decision: str) -> Value:
         """To be counted up with every such decision of an authorizer."""

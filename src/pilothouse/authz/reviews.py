@@ -1,22 +1,22 @@
-"""The review kinds: they store nothing, a create asks a question and answers it.
+"""The kinds that ask who may do what: they store nothing, a create asks a question and answers it.
 
 Pure functions of the posted object; the caller has decoded it, runs admission and encodes the answer. Validation
-errors are raised as StatusError. The kind is missing in their text because the original loses it while decoding.
+errors are raised as StatusError. The kind is missing in their text because kube-apiserver loses it while decoding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from pilothouse.authn.authenticator import Authenticated, InvalidCredentials, add_authenticated_group
-from pilothouse.authn.user import ALL_UNAUTHENTICATED, ANONYMOUS, User
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision, RuleResolver
 from pilothouse.machinery import errors, fields, labels
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.names import check_label_key, check_label_value
+from pilothouse.machinery.objects import Object
+from pilothouse.machinery.user import User
 
 _KIND: Final = GroupKind("authorization.k8s.io", "")
 _ONE_OF: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
@@ -27,43 +27,32 @@ _LABEL_OPERATORS: Final = {
     "DoesNotExist": labels.DOES_NOT_EXIST,
 }
 
-Object = dict[str, Any]
 Spec = Mapping[str, Any]
-
-
-class HeaderAuthenticator(Protocol):
-    """Authenticates the value of an Authorization header for given audiences (``authn.bearer.Bearer`` does)."""
-
-    async def authenticate_header(
-        self, header: bytes, audiences: tuple[str, ...]
-    ) -> tuple[Authenticated | None, float]:
-        """The identity, None without a token; raises InvalidCredentials."""
-        ...
 
 
 def validate_subject_access_review(review: Object) -> None:
     """Raise StatusError 422 for a wrong SubjectAccessReview."""
-    _raise(_spec_faults(review.get("spec") or {}, with_subject=True) + _metadata_faults(review, ()))
+    _raise(_spec_errors(review.get("spec") or {}, with_subject=True) + _metadata_errors(review, ()))
 
 
 def validate_self_subject_access_review(review: Object) -> None:
     """Raise StatusError 422 for a wrong SelfSubjectAccessReview."""
-    _raise(_spec_faults(review.get("spec") or {}, with_subject=False) + _metadata_faults(review, ()))
+    _raise(_spec_errors(review.get("spec") or {}, with_subject=False) + _metadata_errors(review, ()))
 
 
 def validate_local_subject_access_review(review: Object, namespace: str) -> None:
     """Raise StatusError for a wrong LocalSubjectAccessReview posted to the namespace."""
     spec = review.get("spec") or {}
-    faults = _spec_faults(spec, with_subject=True) + _metadata_faults(review, ("namespace",))
+    errs = _spec_errors(spec, with_subject=True) + _metadata_errors(review, ("namespace",))
     own = (review.get("metadata") or {}).get("namespace", "")
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and resource.get("namespace", "") != own:
         where = Path("spec.resourceAttributes.namespace")
-        faults.append(invalid(where, resource.get("namespace", ""), "must match metadata.namespace"))
+        errs.append(invalid(where, resource.get("namespace", ""), "must match metadata.namespace"))
     if path is not None:
         where = Path("spec.nonResourceAttributes")
-        faults.append(invalid(where, _go_names(path), "disallowed on this kind of request"))
-    _raise(faults)
+        errs.append(invalid(where, _go_names(path), "disallowed on this kind of request"))
+    _raise(errs)
     if namespace != own:
         raise errors.bad_request(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
 
@@ -107,65 +96,30 @@ def review_rules(review: Object, resolver: RuleResolver, user: User) -> Object:
     return {**_head(review), "metadata": {}, "spec": {}, "status": status}
 
 
-def review_self(review: Object, user: User, now: str) -> Object:
-    """Answer a SelfSubjectReview; ``now`` is the time in RFC 3339."""
-    return {**_head(review), "metadata": {"creationTimestamp": now}, "status": {"userInfo": user.as_info()}}
+def _raise(errs: list[FieldError]) -> None:
+    if errs:
+        raise errors.invalid(_KIND, "", errs)
 
 
-def validate_token_review(review: Object) -> None:
-    """Raise StatusError 400 for a TokenReview without a token."""
-    if not (review.get("spec") or {}).get("token"):
-        raise errors.bad_request("token is required for TokenReview in authentication")
-
-
-async def review_token(
-    review: Object, tokens: HeaderAuthenticator, api_audiences: tuple[str, ...], *, anonymous: bool
-) -> Object:
-    """Answer a validated TokenReview; ``anonymous`` says whether requests without a token are let in."""
-    spec = review["spec"]
-    audiences = tuple(spec.get("audiences") or ()) or api_audiences
-    try:
-        found, _ = await tokens.authenticate_header(f"Bearer {spec['token']}".encode(), audiences)
-    except InvalidCredentials as refusal:
-        return {**review, "status": {"user": {}, "error": str(refusal)}}
-    if found is None and anonymous:
-        # A "token" of white space is no token.
-        found = Authenticated(User(ANONYMOUS, groups=(ALL_UNAUTHENTICATED,)), audiences)
-    if found is None:
-        return {**review, "status": {"user": {}}}
-    found = add_authenticated_group(found)
-    if audiences and not set(audiences) & set(found.audiences):
-        raise errors.internal_error("error validating audiences")
-    status: Object = {"authenticated": True, "user": found.user.as_info()}
-    if found.audiences:
-        status["audiences"] = list(found.audiences)
-    return {**review, "status": status}
-
-
-def _raise(faults: list[FieldError]) -> None:
-    if faults:
-        raise errors.invalid(_KIND, "", faults)
-
-
-def _spec_faults(spec: Spec, *, with_subject: bool) -> list[FieldError]:
+def _spec_errors(spec: Spec, *, with_subject: bool) -> list[FieldError]:
     path = Path("spec")
     resource, url = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    faults: list[FieldError] = []
+    errs: list[FieldError] = []
     if (resource is None) == (url is None):
-        faults.append(invalid(path, None if url is None else _go_names(url), _ONE_OF))
+        errs.append(invalid(path, None if url is None else _go_names(url), _ONE_OF))
     if with_subject and not spec.get("user") and not spec.get("groups"):
-        faults.append(invalid(path.child("user"), "", "at least one of user or group must be specified"))
+        errs.append(invalid(path.child("user"), "", "at least one of user or group must be specified"))
     if resource is not None:
         where = Path("spec.resourceAttributes")
-        for name, check in (("fieldSelector", _field_faults), ("labelSelector", _label_faults)):
+        for name, check in (("fieldSelector", _field_errors), ("labelSelector", _label_errors)):
             if resource.get(name) is not None:
-                faults += _selector_faults(resource[name], where.child(name))
+                errs += _selector_errors(resource[name], where.child(name))
                 for index, requirement in enumerate(resource[name].get("requirements") or ()):
-                    faults += check(requirement, where.child(name, "requirements").index(index))
-    return faults
+                    errs += check(requirement, where.child(name, "requirements").index(index))
+    return errs
 
 
-def _selector_faults(selector: Spec, path: Path) -> list[FieldError]:
+def _selector_errors(selector: Spec, path: Path) -> list[FieldError]:
     raw, requirements = selector.get("rawSelector"), selector.get("requirements")
     if raw and requirements:
         return [invalid(path.child("rawSelector"), raw, "may not specified at the same time as requirements")]
@@ -175,22 +129,22 @@ def _selector_faults(selector: Spec, path: Path) -> list[FieldError]:
     return []
 
 
-def _field_faults(requirement: Spec, path: Path) -> list[FieldError]:
-    faults = [] if requirement.get("key") else [required(path.child("key"), "must be specified")]
-    return faults + _operator_faults(requirement, path)
+def _field_errors(requirement: Spec, path: Path) -> list[FieldError]:
+    errs = [] if requirement.get("key") else [required(path.child("key"), "must be specified")]
+    return errs + _operator_errors(requirement, path)
 
 
-def _label_faults(requirement: Spec, path: Path) -> list[FieldError]:
+def _label_errors(requirement: Spec, path: Path) -> list[FieldError]:
     key = requirement.get("key") or ""
-    faults = _operator_faults(requirement, path)
-    faults += [invalid(path.child("key"), key, message) for message in check_label_key(key)]
+    errs = _operator_errors(requirement, path)
+    errs += [invalid(path.child("key"), key, message) for message in check_label_key(key)]
     for index, value in enumerate(requirement.get("values") or ()):
         where = path.child("values").index(index)
-        faults += [invalid(where, value, message) for message in check_label_value(value)]
-    return faults
+        errs += [invalid(where, value, message) for message in check_label_value(value)]
+    return errs
 
 
-def _operator_faults(requirement: Spec, path: Path) -> list[FieldError]:
+def _operator_errors(requirement: Spec, path: Path) -> list[FieldError]:
     operator, values = requirement.get("operator"), requirement.get("values")
     if operator in ("In", "NotIn") and not values:
         return [required(path.child("values"), "must be specified when `operator` is 'In' or 'NotIn'")]
@@ -200,7 +154,7 @@ def _operator_faults(requirement: Spec, path: Path) -> list[FieldError]:
     return []
 
 
-def _metadata_faults(review: Object, allowed: tuple[str, ...]) -> list[FieldError]:
+def _metadata_errors(review: Object, allowed: tuple[str, ...]) -> list[FieldError]:
     metadata = review.get("metadata") or {}
     if any(value for key, value in metadata.items() if key not in (*allowed, "managedFields")):
         detail = "must be empty except for namespace" if allowed else "must be empty"
@@ -264,9 +218,9 @@ def _read_label_selector(selector: Spec, attributes: Attributes) -> None:
         if operator is None:
             attributes.label_selector_error = "a requirement is not supported"
             continue
-        parsed, faults = labels.new_requirement(requirement.get("key", ""), operator, requirement.get("values") or ())
-        if faults:
-            attributes.label_selector_error = str(faults[0])
+        parsed, errs = labels.new_requirement(requirement.get("key", ""), operator, requirement.get("values") or ())
+        if errs:
+            attributes.label_selector_error = str(errs[0])
         else:
             understood.append(parsed)
     attributes.label_selector = tuple(understood) or attributes.label_selector
@@ -289,7 +243,7 @@ def _head(review: Object) -> Object:
 
 
 def _go_names(url: Spec) -> Object:
-    """Attributes of a path as the original's internal type shows them in messages."""
+    """Attributes of a path as kube-apiserver's internal type shows them in messages."""
     return {"Path": url.get("path", ""), "Verb": url.get("verb", "")}
 
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import orjson
 
-from pilothouse.authn.user import User
 from pilothouse.authn.webhook_calls import Post, Sleep, WebhookFailed, call
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Decision, Rules
@@ -21,6 +20,8 @@ from pilothouse.authz.match_conditions import ConditionFailed, MatchConditions
 from pilothouse.authz.metrics import WebhookMetrics
 from pilothouse.machinery import fields, labels
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.user import User
+from pilothouse.machinery.workers import weighed
 
 VERSIONS: Final = ("v1", "v1beta1")
 MAX_ENTRIES: Final = 8192
@@ -69,6 +70,8 @@ class WebhookAuthorizer:
 
     async def authorize(self, attributes: Attributes) -> tuple[Decision, str]:
         """The webhook's decision, from memory if it is fresh; raises AuthorizationFailed."""
+        if length := attributes.selectors_length:
+            await weighed(length, attributes.read_selectors)
         if self._conditions is not None and not self._is_meant(attributes, self._conditions):
             return Decision.NO_OPINION, ""
         spec = self._spec(attributes)

@@ -10,11 +10,11 @@ import pytest
 
 from pilothouse.admission.environment import Environment
 from pilothouse.apis.strategy import Context
-from pilothouse.authn.user import User
 from pilothouse.authz.authorizer import Decision
 from pilothouse.endpoints.admission import CREATE, Attributes
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.gvk import GroupVersionKind, GroupVersionResource
+from pilothouse.machinery.user import User
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.storage.cacher import Entry
 

@@ -73,7 +73,7 @@ def test_own_plugins_from_entry_points(monkeypatch: pytest.MonkeyPatch, own_modu
     assert "Wanted" in load_catalogue().loaders
 
 
-def test_a_module_that_cannot_be_imported_is_a_clear_fault() -> None:
+def test_a_module_that_cannot_be_imported_is_a_clear_error() -> None:
     with pytest.raises(ConfigurationError, match="--admission-plugin-module: cannot import no_such_module_at_all"):
         load_catalogue(["no_such_module_at_all"])
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.admission.chain import Chain
+from pilothouse.admission.chain import AdmissionChain
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.refusals import forbidden, name_of
@@ -32,8 +32,8 @@ def recorder(label: str, log: list[str], **declared: Any) -> type[Plugin]:
     return Recorder
 
 
-def make(environment: Environment, *plugins: type[Plugin]) -> Chain:
-    return Chain([plugin(environment) for plugin in plugins])
+def make(environment: Environment, *plugins: type[Plugin]) -> AdmissionChain:
+    return AdmissionChain([plugin(environment) for plugin in plugins])
 
 
 async def test_plugins_run_in_order_and_phases_apart(environment: Environment, make_request: Any) -> None:

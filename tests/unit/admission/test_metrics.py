@@ -1,10 +1,10 @@
-"""What admission counts, with the labels of the original."""
+"""What admission counts, with the labels of kube-apiserver."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pilothouse.admission.chain import Chain
+from pilothouse.admission.chain import AdmissionChain
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.metrics import AdmissionMetrics, error_type
 from pilothouse.admission.plugin import Plugin
@@ -52,7 +52,7 @@ class Refusing(Plugin):
 
 
 async def test_plugins_and_phases(environment: Environment, make_request: Any, refused: Any) -> None:
-    chain = Chain([Changing(environment), Refusing(environment)])
+    chain = AdmissionChain([Changing(environment), Refusing(environment)])
     for _ in range(2):
         await chain.admit(make_request("/v1/configmaps", {"metadata": {"name": "good"}}))
     await refused(chain.admit(make_request("/v1/configmaps", {"metadata": {"name": "bad"}})))

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from pilothouse.authn.user import User
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request_info import resolve
+from pilothouse.machinery.user import User
 
 
 @pytest.fixture

@@ -4,17 +4,17 @@ from pilothouse.audit.events import Event, Record
 from pilothouse.audit.log import LogSink
 from pilothouse.audit.policy import METADATA, Verdict
 from pilothouse.audit.webhook import SendFailed, WebhookSink
-from pilothouse.authn.user import User
+from pilothouse.machinery.user import User
 
 
 class Lines:
-    def __init__(self, fault=None):
+    def __init__(self, error=None):
         self.written = []
-        self.fault = fault
+        self.error = error
 
     def write(self, data):
-        if self.fault:
-            raise self.fault
+        if self.error:
+            raise self.error
         self.written.append(data)
 
     def close(self):

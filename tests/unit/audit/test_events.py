@@ -5,7 +5,7 @@ import pytest
 
 from pilothouse.audit.events import Event, micro_time, without_managed_fields
 from pilothouse.audit.policy import METADATA, REQUEST, REQUEST_RESPONSE, Verdict
-from pilothouse.authn.user import User
+from pilothouse.machinery.user import User
 
 
 def decoded(event, stage="ResponseComplete"):

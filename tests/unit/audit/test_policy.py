@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilothouse.audit.policy import METADATA, NONE, REQUEST, REQUEST_RESPONSE, parse_policy, path_matches
-from pilothouse.authn.user import User
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request_info import resolve
+from pilothouse.machinery.user import User
 
 HEAD = "apiVersion: audit.k8s.io/v1\nkind: Policy\n"
 JANE = User("jane", groups=("devs", "system:authenticated"))
@@ -86,7 +86,7 @@ def test_nobody_matches_rules_for_somebody():
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "error"),
     [
         ("", "failed decoding"),
         ("kind: Policy\napiVersion: audit.k8s.io/v1beta1\nrules: [{level: None}]", "unknown group version field"),
@@ -106,10 +106,10 @@ def test_nobody_matches_rules_for_somebody():
         (HEAD + "rules: x", "cannot unmarshal string into Go struct field rules of type []"),
     ],
 )
-def test_wrong_policies(text, fault):
+def test_wrong_policies(text, error):
     with pytest.raises(ValueError) as caught:
         parse_policy(text.encode())
-    assert fault in str(caught.value)
+    assert error in str(caught.value)
 
 
 @given(st.text("/ab*", max_size=6), st.text("/ab", max_size=6))

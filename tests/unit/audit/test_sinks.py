@@ -4,6 +4,7 @@ import pytest
 
 from pilothouse.audit.events import Record
 from pilothouse.audit.sinks import Batching, Forgiving, Joined, Throttle, Truncating
+from pilothouse.machinery.supervision import RestartPolicy, Supervisor
 
 
 class Kept:
@@ -109,3 +110,36 @@ def test_throttle(moments, waits):
         now[0] = float(moment)
         found.append(throttle.wait_seconds())
     assert found == list(waits)
+
+
+async def test_a_buffer_whose_task_is_killed_goes_on() -> None:
+    kept = Kept()
+    supervisor = Supervisor("test", policy=RestartPolicy(first_seconds=0.001))
+    sink = Batching(kept, 10, 1, 3600.0, supervisor=supervisor)
+    await sink.process([record("{a}")])
+    await asyncio.sleep(0)
+    for task in asyncio.all_tasks():
+        if task.get_name() == "audit buffer":
+            task.cancel()
+    await asyncio.sleep(0)
+    await sink.process([record("{b}")])
+    await sink.close()
+    assert kept.batches == [[b"{a}"], [b"{b}"]]
+    await supervisor.close()
+
+
+async def test_a_batch_that_fails_is_lost_and_the_next_is_not() -> None:
+    class Failing(Kept):
+        async def process(self, records):
+            if records[0].body == b"{bad}":
+                raise RuntimeError("no")
+            return await super().process(records)
+
+    kept, lost = Failing(), []
+    supervisor = Supervisor("test", policy=RestartPolicy(first_seconds=0.001))
+    sink = Batching(kept, 10, 1, 3600.0, supervisor=supervisor, lose=lambda why, count: lost.append(count))
+    await sink.process([record("{bad}"), record("{good}")])
+    await sink.close()
+    assert kept.batches == [[b"{good}"]]
+    assert lost == [1]
+    await supervisor.close()

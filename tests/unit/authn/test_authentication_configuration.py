@@ -143,7 +143,7 @@ PREFIX = "prefix is required when claim is set. It can be set to an empty string
         ),
     ],
 )
-def test_faults(text, error):
+def test_errors(text, error):
     with pytest.raises(ValueError) as caught:
         parse_configuration((HEAD + text).encode(), ["https://sa"])
     assert str(caught.value) == error

@@ -9,7 +9,7 @@ from pilothouse.authn.authenticator import (
     TokenUnion,
     Union,
 )
-from pilothouse.authn.user import User
+from pilothouse.machinery.user import User
 
 
 class Fixed:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
 from pilothouse.authn.bearer import Bearer, WebSocketBearer, bearer_token
 from pilothouse.authn.metrics import TokenCacheMetrics
-from pilothouse.authn.user import User
+from pilothouse.machinery.user import User
 
 
 class Tokens:

@@ -3,7 +3,7 @@ import base64
 import pytest
 
 from pilothouse.authn.bootstrap_token import BootstrapTokens
-from pilothouse.authn.user import User
+from pilothouse.machinery.user import User
 
 NOW = 1_800_000_000
 TOKEN = "abcdef.0123456789abcdef"

@@ -11,7 +11,7 @@ from pilothouse.authn.claim_expressions import (
     compile_user,
     uses_claim,
 )
-from pilothouse.authn.user import User
+from pilothouse.machinery.user import User
 
 CLAIMS = claims_value(
     {"sub": "jane", "roles": ["a", "", "b"], "level": 3, "deep": {"x": [1]}, "email": "j@x", "email_verified": True}
@@ -27,15 +27,15 @@ def test_usernames(text, name):
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "error"),
     [
         ("claims.level", "username claim expression must return a string"),
         ("''", "empty username via CEL expression is not allowed"),
         ("claims.none", "expression 'claims.none' resulted in error: no such key: none"),
     ],
 )
-def test_usernames_that_are_none(text, fault):
-    with pytest.raises(InvalidCredentials, match=fault):
+def test_usernames_that_are_none(text, error):
+    with pytest.raises(InvalidCredentials, match=error):
         ClaimExpressions(username=compile_claims(text)).read_username(CLAIMS)
 
 
@@ -82,7 +82,7 @@ def test_rules():
 
 
 @pytest.mark.parametrize(
-    ("compiling", "fault"),
+    ("compiling", "error"),
     [
         (lambda: compile_claims("claims.sub +"), "compilation failed: ERROR"),
         (lambda: compile_claims("user.username"), "undeclared reference to 'user'"),
@@ -90,8 +90,8 @@ def test_rules():
         (lambda: compile_user("user.password == ''"), "undefined field 'password'"),
     ],
 )
-def test_what_does_not_compile(compiling, fault):
-    with pytest.raises(BadExpression, match=fault):
+def test_what_does_not_compile(compiling, error):
+    with pytest.raises(BadExpression, match=error):
         compiling()
 
 
@@ -130,7 +130,7 @@ def test_the_file_is_compiled():
 
 
 @pytest.mark.parametrize(
-    ("more", "fault"),
+    ("more", "error"),
     [
         (', extra: [{key: x, valueExpression: "claims.sub"}]', "must be a domain-prefixed path"),
         (', extra: [{key: "a.k8s.io/x", valueExpression: "claims.sub"}]', "reserved for Kubernetes use"),
@@ -140,10 +140,10 @@ def test_the_file_is_compiled():
         (', groups: {expression: "claims.x", claim: x}', "claim and expression can't both be set"),
     ],
 )
-def test_faults_of_the_file(more, fault):
+def test_errors_of_the_file(more, error):
     with pytest.raises(ValueError) as caught:
         configuration("claims.sub", more)
-    assert fault in str(caught.value)
+    assert error in str(caught.value)
 
 
 def test_unverified_addresses_are_nobodys_names():

@@ -8,8 +8,8 @@ from pilothouse.authn.authenticator import InvalidCredentials
 from pilothouse.authn.certificate_chain import InvalidCertificate, parse_authorities, verify_chain
 from pilothouse.authn.client_certificate import ClientCertificate, VerifiedCertificates
 from pilothouse.authn.request_header import RequestHeader, unescape_key
-from pilothouse.authn.user import User
-from pilothouse.authn.watched_file import WatchedFile
+from pilothouse.machinery.user import User
+from pilothouse.machinery.watched_file import WatchedFile
 from pilothouse.net.messages import Connection
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)

@@ -5,8 +5,8 @@ import asyncio
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
 from pilothouse.authn.metrics import AuthenticationMetrics, ReloadMetrics
 from pilothouse.authn.token_cache import TokenCache
-from pilothouse.authn.user import User
 from pilothouse.machinery.metrics import render
+from pilothouse.machinery.user import User
 
 
 def shown(metrics):

@@ -8,8 +8,8 @@ from pilothouse.authn.authentication_configuration import TrustedIssuer
 from pilothouse.authn.authenticator import InvalidCredentials
 from pilothouse.authn.metrics import AuthenticationMetrics, hashed
 from pilothouse.authn.oidc import FetchFailed, OIDCAuthenticator
-from pilothouse.authn.user import User
 from pilothouse.machinery.metrics import render
+from pilothouse.machinery.user import User
 
 NOW = 1_800_000_000
 URL = "https://issuer.example"

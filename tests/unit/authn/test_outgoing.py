@@ -40,7 +40,7 @@ def answer(status, body=b"{}", **headers):
         (answer(500), True, False),
         (answer(502), False, False),
         (answer(503), False, False),
-        (answer(503, **{"Retry-After": "1"}), True, False),
+        (answer(503, **{"retry-after": "1"}), True, False),
         (answer(504), True, True),
     ],
 )

@@ -476,7 +476,7 @@ def test_issuers_without_discovery(issuer, error):
 
 
 @pytest.mark.parametrize(
-    ("attestations", "fault"),
+    ("attestations", "error"),
     [
         ({"admissionReviewAPIGroups": ["*"]}, ""),
         ({"admissionReviewAPIGroups": ["apps"]}, ""),
@@ -488,8 +488,8 @@ def test_issuers_without_discovery(issuer, error):
         ({"admissionReviewAPIGroups": ["A_b"]}, "must specify a valid API Group: a lowercase RFC 1123 subdomain"),
     ],
 )
-def test_attestations_of_webhook_tokens(attestations, fault):
+def test_attestations_of_webhook_tokens(attestations, error):
     bound = {"kind": "MutatingWebhookConfiguration", "apiVersion": "admissionregistration.k8s.io/v1", "name": "w"}
     spec = {"expirationSeconds": 600, "audiences": ["a"], "boundObjectRef": bound, "attestations": attestations}
-    faults = [str(each) for each in validate({"spec": spec})]
-    assert (not faults) if not fault else fault in faults[0]
+    errs = [str(each) for each in validate({"spec": spec})]
+    assert (not errs) if not error else error in errs[0]

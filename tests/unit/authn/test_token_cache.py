@@ -4,7 +4,7 @@ import pytest
 
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
 from pilothouse.authn.token_cache import TokenCache
-from pilothouse.authn.user import User
+from pilothouse.machinery.user import User
 
 
 class Backend:

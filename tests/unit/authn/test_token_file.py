@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pilothouse.authn.csv_records import read_records
 from pilothouse.authn.token_file import TokenFile, parse_token_file
-from pilothouse.authn.user import User
+from pilothouse.machinery.user import User
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 import pytest
 
 from pilothouse.authn.authenticator import InvalidCredentials
-from pilothouse.authn.user import User
 from pilothouse.authn.webhook import TokenWebhook
 from pilothouse.authn.webhook_calls import WebhookFailed, call
+from pilothouse.machinery.user import User
 
 
 class Service:

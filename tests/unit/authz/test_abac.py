@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from pilothouse.authn.user import User
 from pilothouse.authz.abac import ABACAuthorizer, Policy, parse_policies
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import Decision
+from pilothouse.machinery.user import User
 
 HEAD = {"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy"}
 

@@ -1,13 +1,13 @@
 import pytest
 
-from pilothouse.authn.user import User
 from pilothouse.authz.always import AlwaysDeny
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorization_configuration import authorizers_from_modes, parse_configuration
 from pilothouse.authz.authorizer import Decision
-from pilothouse.authz.building import build
 from pilothouse.authz.node.graph import Graph
 from pilothouse.authz.rbac.index import Index
+from pilothouse.authz.union import build
+from pilothouse.machinery.user import User
 
 HEAD = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n"
 
@@ -73,7 +73,7 @@ def test_good_file(webhook):
         ),
     ],
 )
-def test_faults(text, error):
+def test_errors(text, error):
     with pytest.raises(ValueError) as caught:
         parse_configuration((HEAD + text).encode())
     assert str(caught.value) == error

@@ -1,9 +1,9 @@
 import pytest
 
-from pilothouse.authn.user import User
 from pilothouse.authz.always import AlwaysAllow, AlwaysDeny, PrivilegedGroups
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Decision, Union, forbidden
+from pilothouse.machinery.user import User
 
 ALICE = User("alice")
 

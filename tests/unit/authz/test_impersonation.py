@@ -1,10 +1,10 @@
 import pytest
 
-from pilothouse.authn.user import User
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Decision
 from pilothouse.authz.impersonation import Impersonation, read_headers
 from pilothouse.machinery.errors import StatusError
+from pilothouse.machinery.user import User
 
 
 class Rights:

@@ -1,9 +1,9 @@
 import pytest
 
-from pilothouse.authn.user import User
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.match_conditions import ConditionFailed, compile_conditions
 from pilothouse.machinery.field_errors import Path
+from pilothouse.machinery.user import User
 
 JANE = User("jane", "7", ("devs",), {"scopes": ("a",)})
 PODS = Attributes(JANE, "list", namespace="n", version="v1", resource="pods")
@@ -12,8 +12,8 @@ SELECTORS = {"fieldSelector": {"requirements": [{"key": "a", "operator": "In", "
 
 
 def compiled(*expressions):
-    made, faults = compile_conditions(expressions, Path("matchConditions"))
-    assert faults == []
+    made, errs = compile_conditions(expressions, Path("matchConditions"))
+    assert errs == []
     return made
 
 
@@ -42,7 +42,7 @@ def test_a_condition_that_fails():
 
 
 @pytest.mark.parametrize(
-    ("expressions", "fault"),
+    ("expressions", "error"),
     [
         ([" "], "matchConditions[0].expression: Required value"),
         (["true", "true"], 'matchConditions[1].expression: Duplicate value: "true"'),
@@ -51,9 +51,9 @@ def test_a_condition_that_fails():
         (["true"] * 65, "matchConditions: Too many: 65: must have at most 64 items"),
     ],
 )
-def test_faults(expressions, fault):
-    _, faults = compile_conditions(expressions, Path("matchConditions"))
-    assert fault in str(faults[0])
+def test_errors(expressions, error):
+    _, errs = compile_conditions(expressions, Path("matchConditions"))
+    assert error in str(errs[0])
 
 
 def test_none():

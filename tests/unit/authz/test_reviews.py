@@ -1,10 +1,9 @@
 import pytest
 
-from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
-from pilothouse.authn.user import User
 from pilothouse.authz import reviews
 from pilothouse.authz.authorizer import AuthorizationFailed, Decision, PathRule, ResourceRule, Rules
 from pilothouse.machinery.errors import StatusError
+from pilothouse.machinery.user import User
 
 
 class Asked:
@@ -65,7 +64,7 @@ ONE_OF = "exactly one of nonResourceAttributes or resourceAttributes must be spe
         ),
     ],
 )  # fmt: skip
-def test_subject_access_review_faults(spec, message):
+def test_subject_access_review_errors(spec, message):
     error = error_of(reviews.validate_subject_access_review, {"spec": spec})
     assert (error.code, error.message) == (422, f'.authorization.k8s.io "" is invalid: {message}')
     assert "kind" not in error.details
@@ -101,7 +100,7 @@ def test_metadata_must_be_empty():
         ),
     ],
 )
-def test_local_subject_access_review_faults(namespace, spec, message):
+def test_local_subject_access_review_errors(namespace, spec, message):
     review = {"metadata": {"namespace": "ns"}, "spec": spec}
     assert error_of(reviews.validate_local_subject_access_review, review, namespace).message == message
 
@@ -186,56 +185,3 @@ def test_rules_review():
     }
     error = error_of(reviews.review_rules, {"spec": {}}, Resolver(), User("x"))
     assert (error.code, error.message) == (400, "no namespace on request")
-
-
-def test_self_subject_review():
-    review = {"kind": "SelfSubjectReview", "apiVersion": "v1", "status": {"userInfo": {"username": "root"}}}
-    user = User("a", "1", ("g",), {"k": ("v",)})
-    assert reviews.review_self(review, user, "T") == {
-        "kind": "SelfSubjectReview",
-        "apiVersion": "v1",
-        "metadata": {"creationTimestamp": "T"},
-        "status": {"userInfo": {"username": "a", "uid": "1", "groups": ["g"], "extra": {"k": ["v"]}}},
-    }
-
-
-ALICE = {"username": "alice", "groups": ["system:authenticated"]}
-
-
-class Tokens:
-    async def authenticate_header(self, header, audiences):
-        if header.strip() == b"Bearer":
-            return None, 0.0
-        if header != b"Bearer good":
-            raise InvalidCredentials("invalid bearer token", "because")
-        return Authenticated(User("alice"), audiences[:1]), 1.0
-
-
-@pytest.mark.parametrize(
-    ("spec", "status"),
-    [
-        (
-            {"token": "good"},
-            {"authenticated": True, "user": ALICE, "audiences": ["api"]},
-        ),
-        (
-            {"token": "good", "audiences": ["x", "y"]},
-            {"authenticated": True, "user": ALICE, "audiences": ["x"]},
-        ),
-        ({"token": "bad"}, {"user": {}, "error": "[invalid bearer token, because]"}),
-        (
-            {"token": " "},
-            {"authenticated": True, "user": {"username": "system:anonymous", "groups": ["system:unauthenticated"]},
-             "audiences": ["api"]},
-        ),
-    ],
-)  # fmt: skip
-async def test_token_review(spec, status):
-    answer = await reviews.review_token({"spec": spec}, Tokens(), ("api",), anonymous=True)
-    assert answer == {"spec": spec, "status": status}
-
-
-@pytest.mark.parametrize("review", [{}, {"spec": {}}, {"spec": {"token": ""}}])
-def test_token_review_needs_a_token(review):
-    error = error_of(reviews.validate_token_review, review)
-    assert (error.code, error.message) == (400, "token is required for TokenReview in authentication")

@@ -2,7 +2,6 @@ import contextlib
 
 import pytest
 
-from pilothouse.authn.user import User
 from pilothouse.authn.webhook_calls import WebhookFailed
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Decision
@@ -10,6 +9,7 @@ from pilothouse.authz.metrics import WebhookMetrics
 from pilothouse.authz.webhook import WebhookAuthorizer
 from pilothouse.machinery import fields, labels
 from pilothouse.machinery.metrics import render
+from pilothouse.machinery.user import User
 
 ALICE = User("alice", "1", ("a",), {"k": ("v",)})
 

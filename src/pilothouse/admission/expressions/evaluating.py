@@ -1,6 +1,6 @@
 """Expressions of policies and match conditions: compiled once, evaluated within a budget.
 
-Variables are computed when first read, and charged to the expression that reads them first. Faults of an expression are
+Variables are computed when first read, and charged to the expression that reads them first. Errors of an expression are
 its alone; running out of budget ends all of a run.
 """
 
@@ -26,7 +26,7 @@ Compiled = Program | str
 """A program, or why there is none."""
 
 
-class Fault(Exception):
+class ExpressionError(Exception):
     """An expression that could not be evaluated."""
 
 
@@ -96,24 +96,24 @@ class Run:
         """What the last expression took."""
 
     def evaluate(self, compiled: Compiled) -> Any:
-        """The value; raises Fault or OutOfBudget."""
+        """The value; raises ExpressionError or OutOfBudget."""
         if isinstance(compiled, str):
             self.seconds = 0.0
-            raise Fault(f"compilation error: {compiled}")
+            raise ExpressionError(f"compilation error: {compiled}")
         tracker = Tracker(PER_CALL_LIMIT)
-        fault, value = "", None
+        err, value = "", None
         started = time.perf_counter()
         try:
             value = compiled.run(self._bindings, tracker)
         except EvaluationError as error:
-            fault = f"expression '{compiled.text}' resulted in error: {error}"
+            err = f"expression '{compiled.text}' resulted in error: {error}"
         self.seconds = time.perf_counter() - started
         self.budget -= self._lazily_spent + tracker.cost
         self._lazily_spent = 0
         if self.budget < 0:
             raise OutOfBudget
-        if fault:
-            raise Fault(fault)
+        if err:
+            raise ExpressionError(err)
         return value
 
     def _computation(self, name: str, compiled: Compiled) -> Callable[[], Any]:
@@ -137,7 +137,7 @@ class Meeting:
 
     met: bool
     error: str = ""
-    faults: int = 0
+    errs: int = 0
     """How many conditions could not be evaluated."""
     seconds: float = 0.0
 
@@ -157,14 +157,14 @@ class Conditions:
         """Evaluate all of them."""
         started = time.perf_counter()
         run = Run(bindings, self._variables, CONDITIONS_BUDGET)
-        faults: list[str] = []
+        errs: list[str] = []
         met = True
         for condition in self._compiled:
             try:
                 met = run.evaluate(condition) is not False and met
-            except Fault as fault:
-                faults.append(str(fault))
+            except ExpressionError as err:
+                errs.append(str(err))
             except OutOfBudget as spent:
                 return Meeting(False, str(spent), 0, time.perf_counter() - started)
-        error = aggregate(faults) if met and faults else ""
-        return Meeting(met and not faults, error, len(faults), time.perf_counter() - started)
+        error = aggregate(errs) if met and errs else ""
+        return Meeting(met and not errs, error, len(errs), time.perf_counter() - started)

@@ -20,10 +20,10 @@ from pilothouse.machinery import yaml_codec
 from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.schema.unknown import unknown_fields
 
-Object = dict[str, Any]
 SUFFIX: Final = ".static.k8s.io"
 _VERSION: Final = GroupVersion("admissionregistration.k8s.io", "v1")
 
@@ -95,10 +95,10 @@ class _Loader:
             raise ManifestError(str(error)) from None
         strategy = strategy_for(row)
         strategy.default(obj)
-        faults = strategy.faults(obj, None)  # type: ignore[attr-defined]
-        if faults:
+        errs = strategy.errors(obj, None)  # type: ignore[attr-defined]
+        if errs:
             name = quote((obj.get("metadata") or {}).get("name", ""))
-            raise ManifestError(f"{kind} {name}: {aggregate(str(fault) for fault in faults)}")
+            raise ManifestError(f"{kind} {name}: {aggregate(str(err) for err in errs)}")
         return obj
 
     def _check(self, kind: str, obj: Object, path: str) -> None:

@@ -1,6 +1,6 @@
 """The manifests of one plug-in that are in force.
 
-A fault at the start ends the start; a fault later is logged and counted, and what was in force stays so.
+An error at the start ends the start; an error later is logged and counted, and what was in force stays so.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The plug-ins of the original, one a file or a folder. ``catalogue`` says which file has which."""
+"""The plug-ins of kube-apiserver, one a file or a folder. ``catalogue`` says which file has which."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.refusals import forbidden
-from pilothouse.apis.core.pod_spec.walking import containers_at, containers_of
+from pilothouse.apis.core.pod_spec.traversal import containers_at, containers_of
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import Path, aggregate, not_supported
@@ -34,13 +34,13 @@ class AlwaysPullImages(Plugin):
         """Refuse other policies, which only somebody after us can have set."""
         if _has_no_new_image(attributes):
             return
-        faults = [
+        errs = [
             forbidden(attributes, str(not_supported(path.child(field), holder.get(field, ""), [_ALWAYS])))
             for path, holder, field in _policies((attributes.object or {}).get("spec") or {})
             if holder.get(field) != _ALWAYS
         ]
-        if faults:
-            raise errors.generic(aggregate(fault.message for fault in faults))
+        if errs:
+            raise errors.generic(aggregate(error.message for error in errs))
 
 
 def _policies(spec: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any], str]]:

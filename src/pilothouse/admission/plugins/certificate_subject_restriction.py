@@ -10,9 +10,9 @@ from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.refusals import forbidden
 from pilothouse.apis.certificates.pem import blocks
 from pilothouse.apis.certificates.x509 import check_request, read_request
-from pilothouse.authn.user import SYSTEM_MASTERS
 from pilothouse.endpoints.admission import CREATE, Attributes
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.user import SYSTEM_MASTERS
 
 _SIGNER: Final = "kubernetes.io/kube-apiserver-client"
 
@@ -31,8 +31,8 @@ class CertificateSubjectRestriction(Plugin):
             return
         try:
             organizations = subject_values(spec.get("request", ""), "O")
-        except ValueError as fault:
-            raise forbidden(attributes, f"failed to parse CSR: {fault}") from None
+        except ValueError as error:
+            raise forbidden(attributes, f"failed to parse CSR: {error}") from None
         if SYSTEM_MASTERS in organizations:
             raise forbidden(attributes, f"use of {_SIGNER} signer with {SYSTEM_MASTERS} group is not allowed")
 

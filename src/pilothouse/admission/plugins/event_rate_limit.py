@@ -76,9 +76,9 @@ class EventRateLimit(Plugin):
         """Count the event against every limit."""
         if attributes.dry_run:
             return
-        faults = [why for limit in self._limits if (why := limit.refuse(attributes))]
-        if faults:
-            raise errors.StatusError(429, "TooManyRequests", f"Too many requests: {aggregate(faults)}")
+        errs = [why for limit in self._limits if (why := limit.refuse(attributes))]
+        if errs:
+            raise errors.StatusError(429, "TooManyRequests", f"Too many requests: {aggregate(errs)}")
 
 
 def _source_and_object(attributes: Attributes) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from pilothouse.admission.annotating import annotate
+from pilothouse.admission.annotations import annotate
 from pilothouse.admission.configuration import ConfigurationError
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pilothouse.admission.metrics import NO_ERROR, VALIDATE, error_type
 from pilothouse.admission.policies.criteria import Match
 from pilothouse.admission.policies.definitions import Binding, Definition, Policy
-from pilothouse.admission.policies.faults import MutationFault
+from pilothouse.admission.policies.errors import MutationError
 from pilothouse.admission.policies.inputs import Inputs, describe_request, find_namespace
 from pilothouse.admission.policies.params import Misconfigured
 from pilothouse.admission.policies.plugin import PolicyPlugin
@@ -27,7 +27,7 @@ from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.schema.unknown import unknown_fields
 
 if TYPE_CHECKING:
-    from pilothouse.admission.expressions.deciding import AccessChecks
+    from pilothouse.admission.expressions.access_checks import AccessChecks
     from pilothouse.admission.policies.mutations import Mutation, Mutator
 
 _Key = tuple[str, str, str, str]
@@ -49,7 +49,7 @@ class _Invocation:
 
 
 @dataclass(slots=True)
-class _Faults:
+class _Errors:
     """Why a request has to be refused."""
 
     found: list[tuple[str, str]] = field(default_factory=list)
@@ -98,20 +98,20 @@ class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
         policies = await self.policies_for(attributes)
         if not policies:
             return
-        faults = _Faults()
+        errs = _Errors()
         invocations: list[_Invocation] = []
         for policy in policies:
-            invocations += await self._select(policy, attributes, faults)
+            invocations += await self._select(policy, attributes, errs)
         if invocations:
-            await self._apply_all(invocations, attributes, faults)
-        faults.finish(attributes)
+            await self._apply_all(invocations, attributes, errs)
+        errs.finish(attributes)
 
-    async def _select(self, policy: Policy[Mutator], attributes: Attributes, faults: _Faults) -> list[_Invocation]:
+    async def _select(self, policy: Policy[Mutator], attributes: Attributes, errs: _Errors) -> list[_Invocation]:
         definition = policy.definition
         try:
             concerned = await self.match(definition, attributes)
         except Misconfigured as error:
-            faults.add(definition, None, f"failed to configure policy: {error}")
+            errs.add(definition, None, f"failed to configure policy: {error}")
             return []
         if concerned is None:
             return []
@@ -121,13 +121,13 @@ class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
             try:
                 found = await self.collect(binding, source, attributes)
             except Misconfigured as error:
-                faults.add(definition, binding, f"failed to configure binding: {error}")
+                errs.add(definition, binding, f"failed to configure binding: {error}")
             else:
                 invocations += [_Invocation(definition, binding, match, params) for params in found]
         return invocations
 
-    async def _apply_all(self, invocations: list[_Invocation], attributes: Attributes, faults: _Faults) -> None:
-        from pilothouse.admission.expressions.deciding import AccessChecks
+    async def _apply_all(self, invocations: list[_Invocation], attributes: Attributes, errs: _Errors) -> None:
+        from pilothouse.admission.expressions.access_checks import AccessChecks
 
         this_round: Round[_Key] = begin_round(attributes, self.name)
         namespace = await find_namespace(attributes, self.namespaces)
@@ -135,12 +135,12 @@ class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
         mutated = False
         for invocation in invocations:
             inputs = await self._inputs(invocation, attributes, namespace, checks)
-            if not await self._meets(invocation, inputs, attributes, checks, faults):
+            if not await self._meets(invocation, inputs, attributes, checks, errs):
                 continue
             if this_round.skips(invocation.key):
                 continue
             before = attributes.object
-            mutated |= await self._apply(invocation, inputs, attributes, checks, faults)
+            mutated |= await self._apply(invocation, inputs, attributes, checks, errs)
             if attributes.object != before:
                 this_round.changed()
             if invocation.definition.reinvoked:
@@ -160,7 +160,7 @@ class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
         return Inputs(obj, old, request, namespace, invocation.params, access)
 
     async def _meets(
-        self, invocation: _Invocation, inputs: Inputs, attributes: Attributes, checks: AccessChecks, faults: _Faults
+        self, invocation: _Invocation, inputs: Inputs, attributes: Attributes, checks: AccessChecks, errs: _Errors
     ) -> bool:
         """Whether a policy's conditions are met; what cannot be told is noted."""
         definition = invocation.definition
@@ -168,13 +168,13 @@ class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
         if meeting is None:
             return True
         metrics, seconds = self.environment.metrics.conditions, meeting.seconds
-        metrics.evaluated(definition.name, "policy", VALIDATE, attributes.operation, seconds, meeting.faults)
+        metrics.evaluated(definition.name, "policy", VALIDATE, attributes.operation, seconds, meeting.errs)
         if meeting.error:
-            faults.add(definition, invocation.binding, meeting.error, "Invalid")
+            errs.add(definition, invocation.binding, meeting.error, "Invalid")
         return meeting.met
 
     async def _apply(
-        self, invocation: _Invocation, inputs: Inputs, attributes: Attributes, checks: AccessChecks, faults: _Faults
+        self, invocation: _Invocation, inputs: Inputs, attributes: Attributes, checks: AccessChecks, errs: _Errors
     ) -> bool:
         """Apply all mutations of a policy; tell whether any could be applied."""
         applied = False
@@ -186,9 +186,9 @@ class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
             try:
                 await self._mutate(invocation, mutation, inputs, attributes, checks)
                 applied = True
-            except MutationFault as error:
+            except MutationError as error:
                 why = error_type(str(error))
-                faults.add(invocation.definition, invocation.binding, str(error), "Invalid")
+                errs.add(invocation.definition, invocation.binding, str(error), "Invalid")
             except errors.StatusError:
                 why = error_type("")
                 raise

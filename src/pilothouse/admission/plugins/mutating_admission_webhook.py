@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from pilothouse.admission.annotating import annotate
+from pilothouse.admission.annotations import annotate
 from pilothouse.admission.metrics import ADMIT
 from pilothouse.admission.reinvocation import Round, begin_round
 from pilothouse.admission.webhooks.accounting import CallAccount

@@ -41,7 +41,7 @@ class NodeDeclaredFeatureValidator(Plugin):
             await self._validate_pod(attributes)
         else:
             await self._nodes.ready()
-            for why in self._slice_faults((attributes.object or {}).get("spec") or {}):
+            for why in self._slice_errors((attributes.object or {}).get("spec") or {}):
                 raise forbidden(attributes, why)
 
     async def _validate_pod(self, attributes: Attributes) -> None:
@@ -64,7 +64,7 @@ class NodeDeclaredFeatureValidator(Plugin):
                 attributes, f"pod update requires features {what} which are not available on node {quote(name)}"
             )
 
-    def _slice_faults(self, spec: Spec) -> Iterator[str]:
+    def _slice_errors(self, spec: Spec) -> Iterator[str]:
         for device in spec.get("devices") or ():
             if not device.get("nodeAllocatableResources"):
                 continue

@@ -69,13 +69,13 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         await self._definitions.ready()
         try:
             found = list(self._resources(parse_group_version(version), kind))
-            fault = "" if found else f"no matches for kind {quote(kind)} in version {quote(version)}"
+            err = "" if found else f"no matches for kind {quote(kind)} in version {quote(version)}"
         except ValueError as error:
-            found, fault = [], str(error)
-        if fault:
+            found, err = [], str(error)
+        if err:
             why = (
                 "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion "
-                f"{version} Kind {kind}: {fault}"
+                f"{version} Kind {kind}: {err}"
             )
             raise forbidden(attributes, why)
         for group, name, namespaced in found:

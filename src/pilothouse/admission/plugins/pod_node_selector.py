@@ -71,13 +71,13 @@ def _refusal(attributes: Attributes, why: str) -> errors.StatusError:
     return errors.forbidden(attributes.resource.group_resource, name, why)
 
 
-def _require(path: Path | None, value: str, faults: list[str]) -> None:
-    if faults:
-        raise errors.generic(str(invalid(path, value, "; ".join(faults))))
+def _require(path: Path | None, value: str, errs: list[str]) -> None:
+    if errs:
+        raise errors.generic(str(invalid(path, value, "; ".join(errs))))
 
 
 def parse_labels(text: str) -> dict[str, str]:
-    """Read ``a=b,c=d``; anything else is a 500, as in the original."""
+    """Read ``a=b,c=d``; anything else is a 500, as in kube-apiserver."""
     labels = {}
     for part in text.split(",") if text else ():
         steps = part.split("=")

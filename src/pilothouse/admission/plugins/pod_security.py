@@ -172,17 +172,17 @@ class PodSecurity(Plugin):
         if enforce:
             notes[PREFIX + "enforce-policy"] = str(policy.enforce)
             found = judge(policy.enforce)
-            count(attributes, policy.enforce, ENFORCE, NEWEST, allowed=not found.faults)
-            if found.faults:
+            count(attributes, policy.enforce, ENFORCE, NEWEST, allowed=not found.errs)
+            if found.errs:
                 why = f'violates PodSecurity "{policy.enforce}": {found.detail}'
                 refusal = errors.forbidden(attributes.resource.group_resource, attributes.name, why)
-        if judge(policy.audit).faults:
+        if judge(policy.audit).errs:
             would = f'would violate PodSecurity "{policy.audit}": {judge(policy.audit).detail}'
             notes[PREFIX + "audit-violations"] = would
             count(attributes, policy.audit, AUDIT, NEWEST, allowed=False)
         if refusal is not None:
             raise refusal
-        if judge(policy.warn).faults:
+        if judge(policy.warn).errs:
             attributes.warnings.append(f'would violate PodSecurity "{policy.warn}": {judge(policy.warn).detail}')
             count(attributes, policy.warn, WARN, NEWEST, allowed=False)
 

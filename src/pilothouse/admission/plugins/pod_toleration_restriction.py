@@ -10,7 +10,7 @@ from pilothouse.admission.configuration import require_kind
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.tolerations import Toleration, merge_tolerations, within
-from pilothouse.apis.core.pods.quality import BEST_EFFORT, quality_of
+from pilothouse.apis.core.pod.qos import BEST_EFFORT, qos_of
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery import errors, go_json
 from pilothouse.machinery.gvk import GroupResource
@@ -44,14 +44,14 @@ class PodTolerationRestriction(Plugin):
         if attributes.operation == CREATE:
             own = await self._read(attributes, _DEFAULTS)
             extra = list(self._defaults if own is None else own)
-        if quality_of(pod) != BEST_EFFORT:
+        if qos_of(pod) != BEST_EFFORT:
             extra.append(dict(_PRESSURE))
         if extra:
             spec["tolerations"] = merge_tolerations(spec.get("tolerations") or [], extra)
         await self.validate(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
-        """Refuse tolerations that are not allowed; the original answers 500 here."""
+        """Refuse tolerations that are not allowed; kube-apiserver answers 500 here."""
         given = ((attributes.object or {}).get("spec") or {}).get("tolerations") or []
         if not given:
             return

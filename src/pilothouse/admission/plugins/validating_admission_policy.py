@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from pilothouse.admission.annotating import annotate
+from pilothouse.admission.annotations import annotate
 from pilothouse.admission.metrics import VALIDATE, AdmissionMetrics, error_type
 from pilothouse.admission.policies.criteria import Match
 from pilothouse.admission.policies.definitions import Binding, Definition, Policy
@@ -23,8 +23,8 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.go_json import escape_html
 
 if TYPE_CHECKING:
-    from pilothouse.admission.expressions.deciding import AccessChecks
-    from pilothouse.admission.policies.judging import Denial, Judge, Verdict
+    from pilothouse.admission.expressions.access_checks import AccessChecks
+    from pilothouse.admission.policies.validations import Denial, Judge, Verdict
 
 _FAILURES: Final = "validation.policy.admission.k8s.io/validation_failure"
 _MOST_FAILURES: Final = 50
@@ -62,9 +62,9 @@ class _Outcome:
     def take(self, definition: Definition[Judge], binding: Binding, verdict: Verdict, notes: dict[str, Any]) -> None:
         """Do what the binding wants done with what its policy says."""
         if verdict.meeting is not None:
-            seconds, faults = verdict.meeting.seconds, verdict.meeting.faults
+            seconds, errs = verdict.meeting.seconds, verdict.meeting.errs
             operation = self.attributes.operation
-            self.metrics.conditions.evaluated(definition.name, "policy", VALIDATE, operation, seconds, faults)
+            self.metrics.conditions.evaluated(definition.name, "policy", VALIDATE, operation, seconds, errs)
         for ignored in verdict.ignored:
             self._count(definition, binding, ignored, "allow")
         for denial in verdict.denials:
@@ -72,8 +72,8 @@ class _Outcome:
                 self._act(definition, binding, denial, action)
         for key, value in verdict.annotations:
             notes.setdefault(key, {})[value.encode()[:_LONGEST_VALUE].decode(errors="ignore")] = None
-        for fault in verdict.annotation_faults:
-            self._act(definition, binding, fault, "Deny")
+        for error in verdict.annotation_errors:
+            self._act(definition, binding, error, "Deny")
 
     def _act(self, definition: Definition[Judge], binding: Binding, denial: Denial, action: str) -> None:
         if action == "Deny":
@@ -121,7 +121,7 @@ class ValidatingAdmissionPolicy(PolicyPlugin["Judge"]):
 
     def compile_policy(self, spec: dict[str, Any]) -> Judge:
         # Brings the whole expression language along, which few servers need.
-        from pilothouse.admission.policies.judging import Judge
+        from pilothouse.admission.policies.validations import Judge
 
         return Judge(spec)
 
@@ -132,7 +132,7 @@ class ValidatingAdmissionPolicy(PolicyPlugin["Judge"]):
         policies = await self.policies_for(attributes)
         if not policies:
             return
-        from pilothouse.admission.expressions.deciding import AccessChecks
+        from pilothouse.admission.expressions.access_checks import AccessChecks
 
         environment = self.environment
         outcome = _Outcome(attributes, AccessChecks(environment.authorizer, attributes.user), environment.metrics)

@@ -49,22 +49,19 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
 
     async def _ask_all(self, concerned: list[tuple[Invocation, _Versioned]], attributes: Attributes) -> None:
         await ensure_task()
-        calls = [
-            asyncio.create_task(self._ask(position, invocation, versioned, attributes))
-            for position, (invocation, versioned) in enumerate(concerned)
-        ]
-        first: BaseException | None = None
-        try:
-            for finished in asyncio.as_completed(calls):
-                try:
-                    await finished
-                except errors.StatusError as refusal:
-                    first = first or refusal
-        finally:
-            for call in calls:
-                call.cancel()
-        if first is not None:
-            raise first
+        refusals: list[errors.StatusError] = []
+
+        async def ask(position: int, invocation: Invocation, versioned: _Versioned) -> None:
+            try:
+                await self._ask(position, invocation, versioned, attributes)
+            except errors.StatusError as refusal:
+                refusals.append(refusal)
+
+        async with asyncio.TaskGroup() as group:
+            for position, (invocation, versioned) in enumerate(concerned):
+                group.create_task(ask(position, invocation, versioned))
+        if refusals:
+            raise refusals[0]
 
     async def _ask(self, position: int, invocation: Invocation, versioned: _Versioned, attributes: Attributes) -> None:
         hook = invocation.hook

@@ -76,9 +76,9 @@ def _read_names(
     names: set[str] = set()
     for position, name in enumerate(exemptions.get(kind) or ()):
         path = Path("exemptions", kind).index(position)
-        faults = check(name)
-        if faults:
-            errs.append(invalid(path, name, ", ".join(faults)))
+        messages = check(name)
+        if messages:
+            errs.append(invalid(path, name, ", ".join(messages)))
         elif name in names:
             errs.append(duplicate(path, name))
         names.add(name)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from pilothouse.admission.pod_security.checks import host, kernel, restricted
 from pilothouse.admission.pod_security.checks.kernel import Check
-from pilothouse.admission.pod_security.checks.wording import Fault
+from pilothouse.admission.pod_security.checks.wording import Violation
 from pilothouse.admission.pod_security.policies import BASELINE, LATEST, PRIVILEGED, RESTRICTED, LevelVersion
 
 NEWEST: Final = 37
@@ -70,17 +70,17 @@ _RESTRICTED: Final = (
 class Evaluation(NamedTuple):
     """What was found; nothing means the pod may pass."""
 
-    faults: tuple[Fault, ...]
+    errs: tuple[Violation, ...]
 
     @property
     def reason(self) -> str:
         """The reasons alone."""
-        return ", ".join(reason for reason, _ in self.faults)
+        return ", ".join(reason for reason, _ in self.errs)
 
     @property
     def detail(self) -> str:
         """Reasons with their details."""
-        return ", ".join(f"{reason} ({detail})" if detail else reason for reason, detail in self.faults)
+        return ", ".join(f"{reason} ({detail})" if detail else reason for reason, detail in self.errs)
 
 
 def evaluate(wanted: LevelVersion, metadata: dict[str, Any], spec: dict[str, Any], newest: int = NEWEST) -> Evaluation:
@@ -89,7 +89,7 @@ def evaluate(wanted: LevelVersion, metadata: dict[str, Any], spec: dict[str, Any
         return Evaluation(())
     minor = newest if wanted.minor == LATEST else min(wanted.minor, newest)
     found = (check(metadata, spec) for check in _checks(wanted.level, minor))
-    return Evaluation(tuple(fault for fault in found if fault is not None))
+    return Evaluation(tuple(error for error in found if error is not None))
 
 
 @cache

@@ -82,7 +82,7 @@ async def describe_pods(
     names: dict[str, list[str]] = {}
     for pod in ordered[:_MAX_PODS]:
         found = evaluate(enforce, pod["metadata"], pod.get("spec") or {})
-        if found.faults:
+        if found.errs:
             names.setdefault(found.reason, []).append(pod["metadata"]["name"])
         checked += 1
         if checked % _SLICE == 0:

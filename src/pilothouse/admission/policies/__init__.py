@@ -6,5 +6,5 @@ params         the objects that a binding hands to its policy
 inputs         what expressions see of one request
 judging        validating policies
 mutations      mutating policies
-faults         how mutations fail
+errors         how mutations fail
 """

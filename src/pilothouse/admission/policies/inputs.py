@@ -11,8 +11,8 @@ from pilothouse.admission.webhooks.reviews import make_request
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupResource, GroupVersionKind
+from pilothouse.machinery.objects import Object
 
-Object = dict[str, Any]
 _NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 _HIDDEN: Final = frozenset({"managedFields", "ownerReferences", "selfLink"})
 

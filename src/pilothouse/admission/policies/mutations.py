@@ -13,22 +13,22 @@ from pilothouse.admission.expressions.evaluating import (
     BUDGET,
     Compiled,
     Compiler,
-    Fault,
+    ExpressionError,
     Meeting,
     OutOfBudget,
     Run,
 )
-from pilothouse.admission.policies.faults import MutationFault
+from pilothouse.admission.policies.errors import MutationError
 from pilothouse.admission.policies.inputs import Inputs
 from pilothouse.cel.library.patches import JSON_PATCH_TYPE, OBJECT_TYPE, misnamed, to_json
 from pilothouse.cel.types import list_of
 from pilothouse.cel.values import EvaluationError, Message
 from pilothouse.machinery import json_patch
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.structured.merging import merge
 from pilothouse.machinery.structured.shapes import Shape
-from pilothouse.machinery.structured.validating import SchemaMismatch, validate
+from pilothouse.machinery.structured.validation import SchemaMismatch, validate
 
-Object = dict[str, Any]
 _APPLY: Final = "ApplyConfiguration"
 _TEST_FAILED: Final = ": test failed"
 
@@ -47,13 +47,13 @@ class Mutator:
         return self._conditions.evaluate(inputs.bindings(namespace=False)) if self._conditions else None
 
     def evaluate(self, mutation: Mutation, inputs: Inputs) -> Any:
-        """The value of a mutation's expression; raises MutationFault."""
+        """The value of a mutation's expression; raises MutationError."""
         if isinstance(mutation.program, str):
-            raise MutationFault(mutation.program)
+            raise MutationError(mutation.program)
         try:
             return Run(inputs.bindings(), self._variables, BUDGET).evaluate(mutation.program)
-        except (Fault, OutOfBudget) as fault:
-            raise MutationFault(str(fault)) from None
+        except (ExpressionError, OutOfBudget) as error:
+            raise MutationError(str(error)) from None
 
 
 class Mutation:
@@ -68,11 +68,11 @@ class Mutation:
         self.program: Compiled = compiler.compile(part.get("expression", ""), wanted, patches=True)
 
     def change(self, obj: Object, value: Any, shape: Shape) -> Object:
-        """The changed object; the one given stays as it is. Raises MutationFault."""
+        """The changed object; the one given stays as it is. Raises MutationError."""
         try:
             return _apply_configuration(shape, obj, value) if self.applies else _apply_patch(obj, value)
         except EvaluationError as error:
-            raise MutationFault(
+            raise MutationError(
                 f"JSONPath valueExpression evaluated to a type that could not marshal to JSON: {error}"
             ) from None
 
@@ -84,16 +84,16 @@ def _apply_configuration(shape: Shape, obj: Object, value: Any) -> Object:
         validate(shape, applied)
     except SchemaMismatch as error:
         why = f"error applying patch: failed to convert patch object to typed object: {error}"
-        raise MutationFault(why) from None
+        raise MutationError(why) from None
     atomic = _find_atomics(shape, applied, "")
     if atomic:
         why = f"may not mutate atomic arrays, maps or structs: {', '.join(atomic)}"
-        raise MutationFault(f"error applying patch: invalid ApplyConfiguration: {why}")
+        raise MutationError(f"error applying patch: invalid ApplyConfiguration: {why}")
     try:
         validate(shape, obj, allow_duplicates=True)
     except SchemaMismatch as error:
         why = f"error applying patch: failed to convert original object to typed object: {error}"
-        raise MutationFault(why) from None
+        raise MutationError(why) from None
     merged: Object = merge(shape, obj, applied)
     return merged
 
@@ -123,7 +123,7 @@ def _apply_patch(obj: Object, value: Any) -> Object:
     except json_patch.JsonPatchError as error:
         if str(error).endswith(_TEST_FAILED):
             return obj
-        raise MutationFault(f"JSON Patch: {error}") from None
+        raise MutationError(f"JSON Patch: {error}") from None
     return patched
 
 
@@ -140,6 +140,6 @@ def _read_operation(patch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_names(value: Any, path: tuple[str, ...]) -> None:
-    faults = misnamed(value, path)
-    if faults:
-        raise MutationFault("type mismatch: " + "\n".join(faults))
+    errs = misnamed(value, path)
+    if errs:
+        raise MutationError("type mismatch: " + "\n".join(errs))

@@ -15,9 +15,8 @@ from pilothouse.apis.resources import Resource, table
 from pilothouse.machinery import labels
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind
 from pilothouse.machinery.labels import SelectorError
+from pilothouse.machinery.objects import Object
 from pilothouse.storage.cacher import Entry
-
-Object = dict[str, Any]
 
 
 class Misconfigured(Exception):

@@ -16,10 +16,10 @@ from pilothouse.cel.policies import typed_environment
 from pilothouse.cel.schema_types import Declarations
 from pilothouse.cel.types import DYN, Type
 from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.machinery.objects import Object
 from pilothouse.openapi import schemas
 from pilothouse.openapi.naming import model_name
 
-Object = dict[str, Any]
 Warnings = list[dict[str, str]]
 _MOST_TYPES: Final = 10
 _OBJECT_META: Final = "meta.v1.ObjectMeta"

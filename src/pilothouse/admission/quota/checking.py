@@ -12,13 +12,14 @@ from typing import Any
 
 from pilothouse.admission.quota.amounts import increase, nonzero, only, plus, show
 from pilothouse.admission.quota.configuration import Limited
-from pilothouse.admission.quota.evaluators import Evaluator, Object, Scope
+from pilothouse.admission.quota.evaluators import Evaluator, Scope
 from pilothouse.admission.quota.scopes import scopes_of
 from pilothouse.admission.refusals import forbidden
 from pilothouse.apis.core.pod_spec.amounts import Amounts, read_amounts
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery import errors
 from pilothouse.machinery.go_quote import show as show_value
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.quantity import ZERO
 
 

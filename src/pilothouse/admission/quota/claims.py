@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol, TypeVar
 
-from pilothouse.admission.objects import Objects
 from pilothouse.admission.quota.amounts import ONE, count
-from pilothouse.admission.quota.evaluators import Evaluator, Object, Scope
+from pilothouse.admission.quota.evaluators import Evaluator, Scope
 from pilothouse.admission.quota.pods import PodEvaluator, is_extended_in_quota
 from pilothouse.admission.quota.scopes import claim_in_scope
 from pilothouse.apis.core.pod_spec.amounts import Amounts, read_amounts
 from pilothouse.endpoints.admission import CREATE, UPDATE
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.quantity import ZERO
 
+T = TypeVar("T")
 _CLAIMS: Final = "persistentvolumeclaims"
 _STORAGE: Final = "requests.storage"
 _BY_CLASS: Final = ".storageclass.storage.k8s.io/"
@@ -23,6 +24,16 @@ _IMPLICIT: Final = "requests.deviceclass.resource.kubernetes.io/"
 _COUNT: Final = "count/resourceclaims.resource.k8s.io"
 _EXTENDED: Final = "resource.kubernetes.io/extended-resource-claim"
 _ALL_DEVICES: Final = 32
+
+
+class OtherObjects(Protocol):
+    """Objects of another kind, which decide with; admission and controllers read them in their own ways."""
+
+    def get(self, namespace: str, name: str) -> Object | None: ...
+
+    def list(self, namespace: str = "") -> list[Object]: ...
+
+    def remembered(self, name: object, make: Callable[[], T]) -> T: ...
 
 
 class VolumeClaimEvaluator(Evaluator):
@@ -72,7 +83,7 @@ def storage_class(claim: Object) -> str:
 class ResourceClaimEvaluator(Evaluator):
     """Resource claims. Devices that a pod got through an extended resource are charged to the pod, not twice."""
 
-    def __init__(self, classes: Objects, pods: Objects, claims: Objects) -> None:
+    def __init__(self, classes: OtherObjects, pods: OtherObjects, claims: OtherObjects) -> None:
         self._classes, self._pods, self._claims = classes, pods, claims
         self._pod_usage = PodEvaluator().usage
 

@@ -9,8 +9,8 @@ from pilothouse.admission.quota.amounts import ONE, count
 from pilothouse.apis.core.pod_spec.amounts import Amounts
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.objects import Object
 
-Object = dict[str, Any]
 Scope = dict[str, Any]
 """``scopeName``, ``operator`` and ``values``."""
 _ALIASES: Final = {"configmaps", "resourcequotas", "replicationcontrollers", "secrets"}

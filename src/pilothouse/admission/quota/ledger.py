@@ -19,11 +19,13 @@ from pilothouse.admission.objects import Objects
 from pilothouse.admission.quota.amounts import same
 from pilothouse.admission.quota.checking import Quota, check_request
 from pilothouse.admission.quota.configuration import Limited
-from pilothouse.admission.quota.evaluators import Evaluator, Object
+from pilothouse.admission.quota.evaluators import Evaluator
 from pilothouse.apis.strategy import Context
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.endpoints.installer import make_field_manager
 from pilothouse.machinery import errors
+from pilothouse.machinery.objects import Object
+from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.times import now
 from pilothouse.storage.cacher import Entry
 
@@ -56,13 +58,19 @@ class _Waiter:
             self.answer.set_exception(refusal)
 
 
+def _settle_all(waiters: Sequence[_Waiter], error: Exception) -> None:
+    for waiter in waiters:
+        waiter.settle(error)
+
+
 class Ledger:
     """The quotas of all namespaces."""
 
     def __init__(self, quotas: Objects, limited: Sequence[Limited]) -> None:
         self._quotas, self._limited = quotas, limited
         self._waiting: dict[str, list[_Waiter]] = {}
-        self._workers: dict[str, asyncio.Task[None]] = {}
+        self._supervisor = Supervisor("resource quota")
+        self._working: set[str] = set()
         store = quotas.store
         self._strategy = store.strategy.subresource("status")
         self._fields = make_field_manager(store.resource, "status", self._strategy)
@@ -76,8 +84,9 @@ class Ledger:
         loop = asyncio.get_running_loop()
         waiter = _Waiter(attributes, evaluator, loop.create_future())
         self._waiting.setdefault(namespace, []).append(waiter)
-        if namespace not in self._workers:
-            self._workers[namespace] = loop.create_task(self._work(namespace))
+        if namespace not in self._working:
+            self._working.add(namespace)
+            self._supervisor.spawn("charging of quotas", self._work(namespace))
         timer = loop.call_later(_SECONDS, waiter.settle, errors.internal_error("resource quota evaluation timed out"))
         try:
             await waiter.answer
@@ -86,9 +95,7 @@ class Ledger:
 
     async def close(self) -> None:
         """Stop working."""
-        for task in list(self._workers.values()):
-            task.cancel()
-        await asyncio.gather(*self._workers.values(), return_exceptions=True)
+        await self._supervisor.close()
 
     async def _work(self, namespace: str) -> None:
         try:
@@ -96,10 +103,12 @@ class Ledger:
                 try:
                     await self._settle(namespace, batch)
                 except Exception as error:
-                    for waiter in batch:
-                        waiter.settle(error)
+                    _settle_all(batch, error)
+                except BaseException:
+                    _settle_all(batch, errors.internal_error("resource quota evaluation was broken off"))
+                    raise
         finally:
-            del self._workers[namespace]
+            self._working.discard(namespace)
 
     async def _settle(self, namespace: str, waiters: list[_Waiter]) -> None:
         await self._quotas.refresh()

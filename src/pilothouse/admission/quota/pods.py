@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from pilothouse.admission.quota.amounts import ONE, plus
-from pilothouse.admission.quota.evaluators import Evaluator, Object, Scope
+from pilothouse.admission.quota.evaluators import Evaluator, Scope
 from pilothouse.admission.quota.scopes import is_terminating, pod_in_scope
 from pilothouse.apis.core.pod_spec.amounts import Amounts, add, combine, raise_to, read_amounts
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery.names import check_qualified_name
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.quantity import Quantity
 from pilothouse.machinery.times import TimeError, parse_time
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from pilothouse.apis.core.pods.quality import BEST_EFFORT, quality_of
+from pilothouse.apis.core.pod.qos import BEST_EFFORT, qos_of
+from pilothouse.machinery.objects import Object
 
-Object = dict[str, Any]
 Scope = dict[str, Any]
 _TERMS: Final = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
 
@@ -44,7 +44,7 @@ def pod_in_scope(scope: Scope, pod: Object) -> bool:
     if name in ("Terminating", "NotTerminating"):
         return is_terminating(pod) is (name == "Terminating")
     if name in ("BestEffort", "NotBestEffort"):
-        best_effort: bool = quality_of(pod) == BEST_EFFORT
+        best_effort: bool = qos_of(pod) == BEST_EFFORT
         return best_effort is (name == "BestEffort")
     if name == "PriorityClass":
         own = (pod.get("spec") or {}).get("priorityClassName")

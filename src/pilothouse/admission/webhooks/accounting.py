@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from pilothouse.admission.metrics import CALL_FAILED, NO_ERROR, OWN_FAULT, VALIDATING, WebhookMetrics
+from pilothouse.admission.metrics import CALL_FAILED, NO_ERROR, OWN_ERROR, VALIDATING, WebhookMetrics
 from pilothouse.admission.webhooks.failures import CallFailed, Rejection
 from pilothouse.admission.webhooks.hooks import Hook
 from pilothouse.machinery import errors
@@ -31,7 +31,7 @@ class CallAccount:
         """The webhook said no, or something of ours went wrong."""
         own = not isinstance(refusal, Rejection)
         code = 0 if own else refusal.code
-        self._metrics.refused(*self._labels, OWN_FAULT if own else NO_ERROR, code)
+        self._metrics.refused(*self._labels, OWN_ERROR if own else NO_ERROR, code)
         self._end(code, rejected=True)
 
     def failed(self, failure: CallFailed) -> None:

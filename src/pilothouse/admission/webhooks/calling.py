@@ -21,11 +21,11 @@ from pilothouse.admission.webhooks.reviews import (
     make_review,
     read_verdict,
 )
-from pilothouse.admission.webhooks.services import ServiceResolver
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import go_json
 from pilothouse.machinery.go_quote import quote
 from pilothouse.net.outgoing import Answer, OutgoingClient, OutgoingError, Tls
+from pilothouse.registry.service_routing import ServiceResolver
 
 _AGENT: Final = "kube-apiserver-admission"
 _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json, */*"}
@@ -48,10 +48,10 @@ class HookCaller:
     """Calls webhooks over pools that all of them share."""
 
     def __init__(self, environment: Environment, configuration: Any = None) -> None:
-        resolver = ServiceResolver(environment, by_endpoints=environment.routes_services)
+        resolver = ServiceResolver(environment.storage, by_endpoints=environment.routes_services)
         self._credentials = CredentialBook.configured(configuration)
-        self._to_services = OutgoingClient(resolver.dial, agent=_AGENT)
-        self._to_urls = OutgoingClient(agent=_AGENT)
+        self._to_services = OutgoingClient(resolver.dial, agent=_AGENT, dialer=environment.egress.cluster)
+        self._to_urls = OutgoingClient(agent=_AGENT, dialer=environment.egress.control_plane)
 
     async def ask(
         self, invocation: Invocation, attributes: Attributes, obj: Any, old: Any, *, mutating: bool
@@ -138,7 +138,7 @@ def _server_message(answer: Answer) -> str:
     known = _SERVER_MESSAGES.get(answer.status)
     if known is not None:
         return known
-    is_text = answer.headers.get("Content-Type", "").startswith("text/")
+    is_text = answer.headers.get("content-type", "").startswith("text/")
     text = answer.body[:_SHOWN].decode("utf-8", "replace").strip() if is_text else "unknown"
     if answer.status in (403, 406, 415):
         return text

@@ -19,10 +19,10 @@ async def meets_conditions(
     if hook.conditions is None:
         return True
     found = await hook.conditions.evaluate(make_request("", attributes, invocation, obj, old), attributes)
-    metrics.evaluated(hook.name, "webhook", phase, operation, found.seconds, found.faults)
+    metrics.evaluated(hook.name, "webhook", phase, operation, found.seconds, found.errs)
     if found.error and not hook.ignores_failure:
         raise errors.forbidden(attributes.resource.group_resource, attributes.name, found.error)
     if not found.met:
-        # The original names the phase differently where it counts these.
+        # kube-apiserver names the phase differently where it counts these.
         metrics.excluded(hook.name, "webhook", ADMIT if phase == ADMIT else VALIDATE, operation)
     return found.met

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pilothouse.admission.expressions.deciding import AccessChecks
+from pilothouse.admission.expressions.access_checks import AccessChecks
 from pilothouse.admission.expressions.evaluating import Compiler, Meeting
 from pilothouse.authz.authorizer import Authorizer
 from pilothouse.endpoints.admission import Attributes

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from pilothouse.admission.annotating import annotate
+from pilothouse.admission.annotations import annotate
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.manifests.source import find_source
 from pilothouse.admission.plugin import Plugin

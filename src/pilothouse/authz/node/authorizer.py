@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from pilothouse.authn.user import NODE_PREFIX, NODES_GROUP, User
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import Decision, Rules
 from pilothouse.authz.node.graph import ATTACHMENT, CERTIFICATE_REQUEST, POD, SLICE, VOLUME, Graph
@@ -18,6 +17,7 @@ from pilothouse.authz.node.references import CLAIM, CONFIG_MAP, RESOURCE_CLAIM, 
 from pilothouse.authz.rbac import bootstrap_policy
 from pilothouse.authz.rbac.rules import CompiledRules
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.user import NODE_PREFIX, NODES_GROUP, User
 
 Answer = tuple[Decision, str]
 _ALLOW: Final[Answer] = (Decision.ALLOW, "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from pilothouse.apis.core.pod_spec.walking import containers_of
+from pilothouse.apis.core.pod_spec.traversal import containers_of
 
 CONFIG_MAP: Final = "configmaps"
 SECRET: Final = "secrets"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pilothouse.authn.user import User
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import Decision, PathRule, ResourceRule, Rules
 from pilothouse.authz.rbac.index import Grants, Index
 from pilothouse.machinery.field_errors import aggregate
+from pilothouse.machinery.user import User
 
 
 class RBACAuthorizer:

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import orjson
 
 from pilothouse.authz.rbac.rules import Rule, rules_covered
+from pilothouse.machinery.objects import Object
 
 AUTO_UPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
 RESOURCES: Final = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
-
-Object = dict[str, Any]
 
 
 class Change(NamedTuple):

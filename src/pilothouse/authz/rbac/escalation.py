@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from pilothouse.authn.user import SYSTEM_MASTERS, User
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision
 from pilothouse.authz.rbac.index import Index
@@ -19,6 +18,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.user import SYSTEM_MASTERS, User
 
 GROUP: Final = "rbac.authorization.k8s.io"
 _FULL_AUTHORITY: Final[list[Rule]] = [
@@ -93,7 +93,7 @@ async def check_binding(
     except LookupError as error:
         if kind not in ("ClusterRole", "Role"):
             raise errors.generic(str(error.args[0])) from None
-        # The original looks the role up in the name of the binding's resource.
+        # kube-apiserver looks the role up in the name of the binding's resource.
         raise errors.not_found(GroupResource(GROUP, resource), role_name) from None
     refusal = describe_escalation(user, index, rules, resource, namespace)
     if refusal:

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pilothouse.authn.user import User, service_account_name
 from pilothouse.authz.rbac.rules import CompiledRules, Names
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.user import User, service_account_name
 
 CLUSTER_ROLE: Final = "ClusterRole"
 ROLE: Final = "Role"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.admission.expressions.evaluating import Compiler, Fault, OutOfBudget, Run
+from pilothouse.admission.expressions.evaluating import Compiler, ExpressionError, OutOfBudget, Run
 from pilothouse.cel.types import BOOL
 
 
@@ -36,9 +36,9 @@ def test_variables_are_charged_once_to_who_reads_them_first() -> None:
     assert 1000 - run.budget - first < first
 
 
-def test_variables_with_faults() -> None:
+def test_variables_with_errors() -> None:
     compiler, program = compiled("variables.v == 1", ("v", "oops"))
-    with pytest.raises(Fault, match='composited variable "v" fails to compile: compilation failed: ERROR'):
+    with pytest.raises(ExpressionError, match='composited variable "v" fails to compile: compilation failed: ERROR'):
         Run({}, compiler.variables, 1000).evaluate(program)
 
 
@@ -61,7 +61,7 @@ def test_conditions(conditions: list[str], expected: bool | str) -> None:
     if isinstance(expected, bool):
         assert (found.met, found.error) == (expected, "")
         return
-    assert (found.met, found.faults) == (False, 2)
+    assert (found.met, found.errs) == (False, 2)
     assert found.error.startswith(expected)
 
 
@@ -70,5 +70,5 @@ def test_a_false_condition_does_not_save_the_budget() -> None:
     expressions = ["false", *["object.text.contains(object.text)"] * 4]
     compiled = Compiler({}).conditions({"matchConditions": [{"expression": each} for each in expressions]})
     found = compiled.evaluate({"object": {"text": "x" * 9000}})
-    assert (found.met, found.faults) == (False, 0)
+    assert (found.met, found.errs) == (False, 0)
     assert "running out of cost budget" in found.error

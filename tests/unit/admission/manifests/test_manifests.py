@@ -15,7 +15,10 @@ from pilothouse.admission.manifests.loading import load_manifests
 from pilothouse.admission.plugins.mutating_admission_policy import MutatingAdmissionPolicy
 from pilothouse.admission.plugins.validating_admission_policy import ValidatingAdmissionPolicy
 from pilothouse.admission.plugins.validating_admission_webhook import ValidatingAdmissionWebhook
+from pilothouse.apis.gates import default_gates
 from pilothouse.machinery.gvk import GroupResource, GroupVersionKind
+from pilothouse.registry.storage import StorageFactory
+from pilothouse.storage.cacher import Cacher
 
 Object = dict[str, Any]
 VERSION = "admissionregistration.k8s.io/v1"
@@ -139,10 +142,10 @@ def test_folders_that_cannot_be_used(environment: Environment, folder: str, why:
     assert why in str(caught.value)
 
 
-def test_the_gate_and_the_kind(environment: Environment, tmp_path: Path) -> None:
+def test_the_gate_and_the_kind(environment: Environment, cacher: Cacher, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no kind"):
         MutatingAdmissionPolicy(environment, configured(tmp_path))
-    environment.storage.gates -= {"ManifestBasedAdmissionControlConfig"}
+    environment = Environment(StorageFactory(cacher, gates=default_gates() - {"ManifestBasedAdmissionControlConfig"}))
     with pytest.raises(ConfigurationError, match="staticManifestsDir: Forbidden: staticManifestsDir requires the"):
         ValidatingAdmissionPolicy(environment, configured(tmp_path))
 

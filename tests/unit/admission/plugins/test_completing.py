@@ -20,6 +20,7 @@ from pilothouse.apis.gates import default_gates
 from pilothouse.endpoints.admission import CREATE, DELETE, UPDATE
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.registry.storage import StorageFactory
+from pilothouse.storage.cacher import Cacher
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 PODS = "/v1/pods"
@@ -157,8 +158,8 @@ async def test_only_one_default_class(environment: Environment, make_request: An
     await Priority(environment).validate(make_request(CLASSES, first, first, operation=UPDATE))
 
 
-async def test_pod_groups_get_priority_and_finalizer(storage: StorageFactory, make_request: Any) -> None:
-    storage.gates = default_gates() | {"GenericWorkload"}
+async def test_pod_groups_get_priority_and_finalizer(cacher: Cacher, make_request: Any) -> None:
+    storage = StorageFactory(cacher, gates=default_gates() | {"GenericWorkload"})
     environment = Environment(storage)
     group: dict[str, Any] = {"metadata": {"name": "g"}, "spec": {}}
     attributes = make_request("scheduling.k8s.io/v1alpha2/podgroups", group)

@@ -8,8 +8,8 @@ import pytest
 
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugins.node_restriction import NodeRestriction
-from pilothouse.authn.user import User
 from pilothouse.endpoints.admission import CREATE, DELETE, UPDATE
+from pilothouse.machinery.user import User
 
 NODE = User("system:node:n1", groups=("system:nodes",))
 PODS, NODES = "/v1/pods", "/v1/nodes"

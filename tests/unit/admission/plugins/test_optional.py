@@ -27,6 +27,7 @@ from pilothouse.admission.tolerations import covers, merge_tolerations
 from pilothouse.apis.gates import default_gates
 from pilothouse.endpoints.admission import UPDATE
 from pilothouse.registry.storage import StorageFactory
+from pilothouse.storage.cacher import Cacher
 
 PODS, NAMESPACES, NODES = "/v1/pods", "/v1/namespaces", "/v1/nodes"
 
@@ -436,7 +437,7 @@ async def test_topology_labels(storage: StorageFactory, make_request: Any, make_
     assert binding["metadata"]["labels"] == {"topology.kubernetes.io/zone": "a"}
 
 
-def test_topology_labels_are_behind_a_gate(storage: StorageFactory) -> None:
-    storage.gates = default_gates() - {"PodTopologyLabelsAdmission"}
+def test_topology_labels_are_behind_a_gate(cacher: Cacher) -> None:
+    storage = StorageFactory(cacher, gates=default_gates() - {"PodTopologyLabelsAdmission"})
     environment = Environment(storage)
     assert not PodTopologyLabels(environment).concerns("CREATE", next(iter(PodTopologyLabels.resources or ())), "")

@@ -8,9 +8,9 @@ import pytest
 
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugins.pod_security import PodSecurity
-from pilothouse.authn.user import User
 from pilothouse.endpoints.admission import CREATE, UPDATE
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.user import User
 
 P = "pod-security.kubernetes.io/"
 PODS, NAMESPACES = "/v1/pods", "/v1/namespaces"

@@ -1,4 +1,4 @@
-"""The checks of all levels and versions, with the words of the original."""
+"""The checks of all levels and versions, with the words of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -188,14 +188,14 @@ def test_volumes(volume: dict[str, Any], expected: str) -> None:
     ],
 )
 def test_versions(level: str, minor: int, pod: dict[str, Any], allowed: bool) -> None:
-    assert (not evaluate(LevelVersion(level, minor), {}, pod).faults) is allowed
+    assert (not evaluate(LevelVersion(level, minor), {}, pod).errs) is allowed
 
 
 def test_restricted_checks_replace_those_of_the_baseline() -> None:
     pod = spec(
         {**GOOD, "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]}}, volumes=[{"name": "v", "hostPath": {}}]
     )
-    assert [reason for reason, _ in evaluate(LevelVersion("restricted", LATEST), {}, pod).faults] == [
+    assert [reason for reason, _ in evaluate(LevelVersion("restricted", LATEST), {}, pod).errs] == [
         "unrestricted capabilities",
         "restricted volume types",
     ]

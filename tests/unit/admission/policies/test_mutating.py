@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
-from pilothouse.admission.chain import Chain
+from pilothouse.admission.chain import AdmissionChain
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.plugins.mutating_admission_policy import MutatingAdmissionPolicy
+from pilothouse.apis.gates import default_gates
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.registry.storage import StorageFactory
+from pilothouse.storage.cacher import Cacher
 
 POLICIES = "admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
 BINDINGS = "admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings"
@@ -176,7 +179,7 @@ async def test_a_second_run(world: World, again: str, count: str) -> None:
     await world.policy(applying(LABEL % ("later", "'x'")), name="q", reinvocationPolicy="Never")
     attributes = world.request()
     plugins: list[Plugin] = [world.plugin]
-    await Chain(plugins).admit(attributes)
+    await AdmissionChain(plugins).admit(attributes)
     assert attributes.object is not None
     assert attributes.object["metadata"]["labels"] == {"n": count, "later": "x"}
 
@@ -187,17 +190,17 @@ async def test_a_policy_is_due_again_after_its_own_change(world: World, again: s
     await world.policy(applying(LABEL % ("n", counted)), reinvocationPolicy=again)
     attributes = world.request()
     plugins: list[Plugin] = [world.plugin]
-    await Chain(plugins).admit(attributes)
+    await AdmissionChain(plugins).admit(attributes)
     assert attributes.object is not None
     assert attributes.object["metadata"]["labels"] == {"n": count}
 
 
-async def test_nothing_to_change(world: World, environment: Environment) -> None:
+async def test_nothing_to_change(world: World, cacher: Cacher) -> None:
     await world.policy(applying(LABEL % ("a", "'b'")))
     attributes = world.request(operation="DELETE")
     attributes.old_object, attributes.object = attributes.object, None
     await world.plugin.admit(attributes)
     assert attributes.object is None
-    environment.storage.gates -= {"MutatingAdmissionPolicy"}
+    environment = Environment(StorageFactory(cacher, gates=default_gates() - {"MutatingAdmissionPolicy"}))
     off = MutatingAdmissionPolicy(environment)
     assert not off.concerns("CREATE", attributes.resource.group_resource, "")

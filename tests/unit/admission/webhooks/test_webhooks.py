@@ -11,7 +11,7 @@ import orjson
 import pytest
 from aiohttp import web
 
-from pilothouse.admission.chain import Chain
+from pilothouse.admission.chain import AdmissionChain
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.plugins.mutating_admission_webhook import MutatingAdmissionWebhook
@@ -462,7 +462,7 @@ async def test_reinvocation(
     ]
     await put(MUTATING, "c", webhooks=hooks)
     server.answers["/b"] = lambda review: setting("b", "1")
-    chain = Chain([Labelling(environment), mutating])
+    chain = AdmissionChain([Labelling(environment), mutating])
     attributes = ask("/v1/configmaps", config_map())
     await chain.admit(attributes)
     assert [review["path"].partition("?")[0] for review in server.reviews] == rounds
@@ -474,7 +474,7 @@ async def test_nothing_changed_is_nothing_again(
 ) -> None:
     await put(MUTATING, "c", webhooks=[hook(server, reinvocationPolicy="IfNeeded")])
     attributes = ask("/v1/configmaps", config_map())
-    await Chain([Labelling(environment), mutating]).admit(attributes)
+    await AdmissionChain([Labelling(environment), mutating]).admit(attributes)
     assert len(server.reviews) == 1
     assert attributes.object["data"]["rounds"] == "1"
 

@@ -2,13 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.authn.user import User
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import Decision
 from pilothouse.authz.node.authorizer import NodeAuthorizer
 from pilothouse.authz.node.graph import Graph
 from pilothouse.authz.node.references import references_of_pod, secrets_of_volume
 from pilothouse.machinery import fields
+from pilothouse.machinery.user import User
 
 NODE = User("system:node:n1", groups=("system:nodes",))
 

@@ -2,13 +2,13 @@ import copy
 
 import pytest
 
-from pilothouse.authn.user import User
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import Decision
 from pilothouse.authz.rbac import bootstrap_policy
 from pilothouse.authz.rbac.authorizer import RBACAuthorizer
 from pilothouse.authz.rbac.bootstrap_policy import reconcile
 from pilothouse.authz.rbac.index import Index
+from pilothouse.machinery.user import User
 
 KINDS = {
     "clusterroles": "ClusterRole",

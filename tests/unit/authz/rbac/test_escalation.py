@@ -1,10 +1,10 @@
 import pytest
 
-from pilothouse.authn.user import User
 from pilothouse.authz.rbac.authorizer import RBACAuthorizer
 from pilothouse.authz.rbac.escalation import check_binding, check_role
 from pilothouse.authz.rbac.index import Index
 from pilothouse.machinery.errors import StatusError
+from pilothouse.machinery.user import User
 
 GROUP = "rbac.authorization.k8s.io"
 MANAGER = User("mgr", groups=("team", "system:authenticated"))

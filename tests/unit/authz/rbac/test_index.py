@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilothouse.authn.user import User
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import Decision
 from pilothouse.authz.rbac.authorizer import RBACAuthorizer
 from pilothouse.authz.rbac.index import Index
+from pilothouse.machinery.user import User
 
 GROUP = "rbac.authorization.k8s.io"
 

@@ -51,11 +51,11 @@ class LimitRanger(Plugin):
             return
         for each in await self._applicable(attributes):
             if attributes.resource.resource == "pods":
-                faults = check_pod(each, obj.get("spec") or {}, self._pod_level)
+                errs = check_pod(each, obj.get("spec") or {}, self._pod_level)
             else:
-                faults = check_claim(each, obj.get("spec") or {})
-            if faults:
-                raise forbidden(attributes, aggregate(faults))
+                errs = check_claim(each, obj.get("spec") or {})
+            if errs:
+                raise forbidden(attributes, aggregate(errs))
 
     async def _applicable(self, attributes: Attributes) -> list[CompiledRange]:
         old = attributes.old_object

@@ -1,4 +1,4 @@
-"""Comparing what is asked for with what a LimitRange allows, in the original's words."""
+"""Comparing what is asked for with what a LimitRange allows, in kube-apiserver's words."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pilothouse.machinery.quantity import MAX_MILLI_VALUE, ZERO, Quantity
 
 def check_pod(limits: CompiledRange, spec: Mapping[str, Any], pod_level: bool) -> list[str]:
     """What is wrong with a pod's resources."""
-    faults: list[str] = []
+    errs: list[str] = []
     for limit in limits.limits:
         if limit.type == "Container":
             for kind in ("containers", "initContainers"):
                 for container in spec.get(kind) or ():
                     resources = container.get("resources") or {}
                     requests, bounds = read_amounts(resources.get("requests")), read_amounts(resources.get("limits"))
-                    faults += _check(limit, requests, bounds)
+                    errs += _check(limit, requests, bounds)
         elif limit.type == "Pod":
             supported = POD_LEVEL.__contains__ if pod_level else _unsupported
             requests = pod_amounts(spec, "requests", supported)
-            faults += _check(limit, requests, pod_amounts(spec, "limits", supported))
-    return faults
+            errs += _check(limit, requests, pod_amounts(spec, "limits", supported))
+    return errs
 
 
 def _unsupported(name: str) -> bool:
@@ -33,15 +33,15 @@ def _unsupported(name: str) -> bool:
 
 def check_claim(limits: CompiledRange, spec: Mapping[str, Any]) -> list[str]:
     """What is wrong with the size a claim requests."""
-    faults: list[str] = []
+    errs: list[str] = []
     requests = read_amounts((spec.get("resources") or {}).get("requests"))
     for limit in limits.limits:
         if limit.type == "PersistentVolumeClaim":
             for name, least in limit.minimum.items():
-                faults += _check_minimum(limit.type, name, least, requests, {})
+                errs += _check_minimum(limit.type, name, least, requests, {})
             for name, most in limit.maximum.items():
-                faults += _check_requested_maximum(limit.type, name, most, requests)
-    return faults
+                errs += _check_requested_maximum(limit.type, name, most, requests)
+    return errs
 
 
 def _check(limit: Limit, requests: Amounts, limits: Amounts) -> Iterator[str]:

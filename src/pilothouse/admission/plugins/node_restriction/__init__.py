@@ -215,8 +215,8 @@ class NodeRestriction(Plugin):
             return
         try:
             names = subject_values(spec.get("request", ""), "CN")
-        except ValueError as fault:
-            raise forbidden(attributes, f"unable to parse csr: {fault}") from None
+        except ValueError as error:
+            raise forbidden(attributes, f"unable to parse csr: {error}") from None
         if names[-1:] != [f"system:node:{node}"]:
             raise forbidden(attributes, f"can only create a node CSR with CN=system:node:{node}")
 

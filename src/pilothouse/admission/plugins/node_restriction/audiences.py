@@ -41,12 +41,12 @@ class AudienceCheck:
         audience = audiences[0] if audiences else ""
         for objects in (self._claims, self._volumes, self._drivers):
             await objects.ready()
-        faults: list[str] = []
+        errs: list[str] = []
         volumes = (pod.get("spec") or {}).get("volumes") or ()
-        if any(self._uses(volume, pod, audience, faults) for volume in volumes):
+        if any(self._uses(volume, pod, audience, errs) for volume in volumes):
             return
-        if faults:
-            raise forbidden(attributes, f"error validating audience {quote(audience)}: {aggregate(faults)}")
+        if errs:
+            raise forbidden(attributes, f"error validating audience {quote(audience)}: {aggregate(errs)}")
         failure = await may(self._environment, attributes, _VERB, audience, attributes.name)
         if failure is None:
             return
@@ -56,7 +56,7 @@ class AudienceCheck:
             raise forbidden(attributes, why)
         raise forbidden(attributes, f"{user} is not authorized to request tokens for audience {quote(audience)}")
 
-    def _uses(self, volume: dict[str, Any], pod: dict[str, Any], audience: str, faults: list[str]) -> bool:
+    def _uses(self, volume: dict[str, Any], pod: dict[str, Any], audience: str, errs: list[str]) -> bool:
         for source in (volume.get("projected") or {}).get("sources") or ():
             token = source.get("serviceAccountToken")
             if token is not None and token.get("audience", "") == audience:
@@ -67,7 +67,7 @@ class AudienceCheck:
                 return False
             driver = _find(self._drivers, "", name, "csidriver.storage.k8s.io")
         except _Missing as missing:
-            faults.append(str(missing))
+            errs.append(str(missing))
             return False
         requests = (driver.get("spec") or {}).get("tokenRequests") or ()
         return any(each.get("audience", "") == audience for each in requests)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pilothouse.admission.plugins.service_account.secret_references import references_secret
 from pilothouse.admission.refusals import forbidden
-from pilothouse.apis.core.pod_spec.walking import containers_of
+from pilothouse.apis.core.pod_spec.traversal import containers_of
 from pilothouse.endpoints.admission import UPDATE, Attributes
 from pilothouse.machinery.go_quote import quote
 

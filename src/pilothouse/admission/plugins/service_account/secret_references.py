@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pilothouse.admission.refusals import forbidden
-from pilothouse.apis.core.pod_spec.walking import containers_of
+from pilothouse.apis.core.pod_spec.traversal import containers_of
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import errors
 
@@ -63,12 +63,12 @@ def _environment_secrets(container: dict[str, Any]) -> Iterator[tuple[str, str]]
 
 def check_references(attributes: Attributes, account: dict[str, Any], spec: dict[str, Any]) -> None:
     """Refuse a pod that refers to secrets its account does not list."""
-    fault = _fault(account, spec)
-    if fault:
-        raise forbidden(attributes, fault)
+    error = _error(account, spec)
+    if error:
+        raise forbidden(attributes, error)
 
 
-def _fault(account: dict[str, Any], spec: dict[str, Any]) -> str:
+def _error(account: dict[str, Any], spec: dict[str, Any]) -> str:
     shared = {each.get("name", "") for each in account.get("secrets") or ()}
     owner = account["metadata"]["name"]
     for volume in spec.get("volumes") or ():
@@ -81,9 +81,9 @@ def _fault(account: dict[str, Any], spec: dict[str, Any]) -> str:
                 "does not reference that secret"
             )
     for kind, words in (("initContainers", "init container"), ("containers", "container")):
-        fault = _containers_fault(spec.get(kind) or (), words, shared, owner)
-        if fault:
-            return fault
+        error = _containers_error(spec.get(kind) or (), words, shared, owner)
+        if error:
+            return error
     pullable = {each.get("name", "") for each in account.get("imagePullSecrets") or ()}
     for position, reference in enumerate(spec.get("imagePullSecrets") or ()):
         name = reference.get("name", "")
@@ -95,7 +95,7 @@ def _fault(account: dict[str, Any], spec: dict[str, Any]) -> str:
     return ""
 
 
-def _containers_fault(containers: Any, words: str, shared: set[str], owner: str) -> str:
+def _containers_error(containers: Any, words: str, shared: set[str], owner: str) -> str:
     for container in containers:
         for name, where in _environment_secrets(container):
             if name not in shared:
@@ -107,9 +107,9 @@ def _containers_fault(containers: Any, words: str, shared: set[str], owner: str)
 
 
 def check_ephemeral_references(account: dict[str, Any], spec: dict[str, Any]) -> None:
-    """The same for ephemeral containers; the original answers 500 here."""
+    """The same for ephemeral containers; kube-apiserver answers 500 here."""
     shared = {each.get("name", "") for each in account.get("secrets") or ()}
     containers = spec.get("ephemeralContainers") or ()
-    fault = _containers_fault(containers, "ephemeral container", shared, account["metadata"]["name"])
-    if fault:
-        raise errors.generic(fault)
+    error = _containers_error(containers, "ephemeral container", shared, account["metadata"]["name"])
+    if error:
+        raise errors.generic(error)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pilothouse.admission.pod_security.checks.wording import (
-    Fault,
     Metadata,
     Spec,
+    Violation,
     containers,
     contexts,
     counted,
@@ -18,17 +18,17 @@ from pilothouse.admission.pod_security.checks.wording import (
 )
 
 
-def check_host_namespaces(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_host_namespaces(metadata: Metadata, spec: Spec) -> Violation | None:
     used = [f"{field}=true" for field in ("hostNetwork", "hostPID", "hostIPC") if spec.get(field)]
     return ("host namespaces", ", ".join(used)) if used else None
 
 
-def check_host_paths(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_host_paths(metadata: Metadata, spec: Spec) -> Violation | None:
     volumes = [each.get("name", "") for each in spec.get("volumes") or () if each.get("hostPath") is not None]
     return ("hostPath volumes", named("volume", volumes)) if volumes else None
 
 
-def check_host_ports(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_host_ports(metadata: Metadata, spec: Spec) -> Violation | None:
     bad: list[str] = []
     ports: set[str] = set()
     for name, container in containers(spec):
@@ -42,7 +42,7 @@ def check_host_ports(metadata: Metadata, spec: Spec) -> Fault | None:
     return "hostPort", f"{named('container', bad)} {uses} {counted('hostPort', ports)} {', '.join(sorted(ports))}"
 
 
-def check_host_probes(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_host_probes(metadata: Metadata, spec: Spec) -> Violation | None:
     bad: set[str] = set()
     hosts: set[str] = set()
     for name, container in containers(spec):
@@ -69,12 +69,12 @@ def _hosts(*handlers: dict[str, Any] | None) -> set[str]:
     }
 
 
-def check_privileged(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_privileged(metadata: Metadata, spec: Spec) -> Violation | None:
     bad = [name for name, context in contexts(spec) if context.get("privileged")]
     return ("privileged", f"{named('container', bad)} must not set securityContext.privileged=true") if bad else None
 
 
-def check_windows_host_process(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_windows_host_process(metadata: Metadata, spec: Spec) -> Violation | None:
     bad = [name for name, context in contexts(spec) if (context.get("windowsOptions") or {}).get("hostProcess")]
     pod = bool((pod_context(spec).get("windowsOptions") or {}).get("hostProcess"))
     if not bad and not pod:

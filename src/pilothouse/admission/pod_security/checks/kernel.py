@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pilothouse.admission.pod_security.checks.wording import (
-    Fault,
     Metadata,
     Spec,
+    Violation,
     containers,
     contexts,
     counted,
@@ -41,10 +41,10 @@ _SYSCTLS: Final = (
     (37, ("net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_notsent_lowat")),
 )  # fmt: skip
 
-Check = Callable[[Metadata, Spec], Fault | None]
+Check = Callable[[Metadata, Spec], Violation | None]
 
 
-def check_apparmor(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_apparmor(metadata: Metadata, spec: Spec) -> Violation | None:
     values: set[str] = set()
     pod = _refuses_profile(pod_context(spec).get("appArmorProfile"), values)
     bad = [name for name, context in contexts(spec) if _refuses_profile(context.get("appArmorProfile"), values)]
@@ -71,7 +71,7 @@ def _refuses_profile(profile: dict[str, Any] | None, values: set[str]) -> bool:
     return True
 
 
-def check_added_capabilities(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_added_capabilities(metadata: Metadata, spec: Spec) -> Violation | None:
     bad: list[str] = []
     added: set[str] = set()
     for name, context in contexts(spec):
@@ -85,7 +85,7 @@ def check_added_capabilities(metadata: Metadata, spec: Spec) -> Fault | None:
     return "non-default capabilities", f"{named('container', bad)} {what}"
 
 
-def check_proc_mount(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_proc_mount(metadata: Metadata, spec: Spec) -> Violation | None:
     bad = {n: c["procMount"] for n, c in contexts(spec) if c.get("procMount") not in (None, "Default")}
     if not bad:
         return None
@@ -93,7 +93,7 @@ def check_proc_mount(metadata: Metadata, spec: Spec) -> Fault | None:
     return "procMount", f"{named('container', list(bad))} {what}"
 
 
-def check_proc_mount_of_host_users(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_proc_mount_of_host_users(metadata: Metadata, spec: Spec) -> Violation | None:
     return None if has_user_namespace(spec) else check_proc_mount(metadata, spec)
 
 
@@ -101,19 +101,19 @@ def check_selinux(*more_types: str) -> Check:
     """The check for the known types and some that came later."""
     allowed = _SELINUX_TYPES | set(more_types)
 
-    def check(metadata: Metadata, spec: Spec) -> Fault | None:
-        faults = _SELinuxFaults(allowed)
-        pod = faults.found_in(pod_context(spec).get("seLinuxOptions"))
-        bad = [name for name, context in contexts(spec) if faults.found_in(context.get("seLinuxOptions"))]
+    def check(metadata: Metadata, spec: Spec) -> Violation | None:
+        errs = _SELinuxErrors(allowed)
+        pod = errs.found_in(pod_context(spec).get("seLinuxOptions"))
+        bad = [name for name, context in contexts(spec) if errs.found_in(context.get("seLinuxOptions"))]
         if not pod and not bad:
             return None
-        what = f"set forbidden securityContext.seLinuxOptions: {faults}"
+        what = f"set forbidden securityContext.seLinuxOptions: {errs}"
         return "seLinuxOptions", f"{setters(pod, bad)} {what}"
 
     return check
 
 
-class _SELinuxFaults:
+class _SELinuxErrors:
     """Collects what is wrong over all options of a pod."""
 
     def __init__(self, allowed: frozenset[str]) -> None:
@@ -138,7 +138,7 @@ class _SELinuxFaults:
         return "; ".join(parts)
 
 
-def check_seccomp_annotations(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_seccomp_annotations(metadata: Metadata, spec: Spec) -> Violation | None:
     annotations = metadata.get("annotations") or {}
     keys = [_SECCOMP_POD, *(_SECCOMP_CONTAINER + name for name, _ in containers(spec))]
     bad = {
@@ -150,7 +150,7 @@ def check_seccomp_annotations(metadata: Metadata, spec: Spec) -> Fault | None:
     return ("seccompProfile", f"forbidden {counted('annotation', bad)} {', '.join(sorted(bad))}") if bad else None
 
 
-def check_seccomp(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_seccomp(metadata: Metadata, spec: Spec) -> Violation | None:
     values: set[str] = set()
     pod = _refuses_profile(pod_context(spec).get("seccompProfile"), values)
     bad = [name for name, context in contexts(spec) if _refuses_profile(context.get("seccompProfile"), values)]
@@ -164,7 +164,7 @@ def check_sysctls(minor: int) -> Check:
     """The check as of a version."""
     allowed = frozenset(name for since, names in _SYSCTLS if since <= minor for name in names)
 
-    def check(metadata: Metadata, spec: Spec) -> Fault | None:
+    def check(metadata: Metadata, spec: Spec) -> Violation | None:
         names = [each.get("name", "") for each in pod_context(spec).get("sysctls") or ()]
         bad = [name for name in names if name not in allowed]
         return ("forbidden sysctls", ", ".join(bad)) if bad else None

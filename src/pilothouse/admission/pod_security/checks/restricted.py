@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from pilothouse.admission.pod_security.checks.kernel import Check, check_seccomp
 from pilothouse.admission.pod_security.checks.wording import (
-    Fault,
     Metadata,
     Spec,
+    Violation,
     contexts,
     counted,
     has_user_namespace,
@@ -39,7 +39,7 @@ def unless_user_namespace(check: Check) -> Check:
     return lambda metadata, spec: None if has_user_namespace(spec) else check(metadata, spec)
 
 
-def check_privilege_escalation(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_privilege_escalation(metadata: Metadata, spec: Spec) -> Violation | None:
     bad = [name for name, context in contexts(spec) if context.get("allowPrivilegeEscalation") is not False]
     if not bad:
         return None
@@ -47,7 +47,7 @@ def check_privilege_escalation(metadata: Metadata, spec: Spec) -> Fault | None:
     return "allowPrivilegeEscalation != false", f"{named('container', bad)} {what}"
 
 
-def check_capabilities(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_capabilities(metadata: Metadata, spec: Spec) -> Violation | None:
     keeping: list[str] = []
     adding: list[str] = []
     added: set[str] = set()
@@ -68,7 +68,7 @@ def check_capabilities(metadata: Metadata, spec: Spec) -> Fault | None:
     return ("unrestricted capabilities", "; ".join(details)) if details else None
 
 
-def check_volumes(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_volumes(metadata: Metadata, spec: Spec) -> Violation | None:
     bad = [each for each in spec.get("volumes") or () if not any(each.get(kind) is not None for kind in _VOLUMES)]
     if not bad:
         return None
@@ -79,7 +79,7 @@ def check_volumes(metadata: Metadata, spec: Spec) -> Fault | None:
     return "restricted volume types", f"{who} {uses} {what}"
 
 
-def check_non_root(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_non_root(metadata: Metadata, spec: Spec) -> Violation | None:
     wish = pod_context(spec).get("runAsNonRoot")
     found = [(name, context.get("runAsNonRoot")) for name, context in contexts(spec)]
     explicit = [name for name, own in found if own is False]
@@ -92,7 +92,7 @@ def check_non_root(metadata: Metadata, spec: Spec) -> Fault | None:
     return "runAsNonRoot != true", f"pod or {named('container', implicit)} must set securityContext.runAsNonRoot=true"
 
 
-def check_user(metadata: Metadata, spec: Spec) -> Fault | None:
+def check_user(metadata: Metadata, spec: Spec) -> Violation | None:
     pod = _is_root(pod_context(spec))
     bad = [name for name, context in contexts(spec) if _is_root(context)]
     return ("runAsUser=0", f"{setters(pod, bad)} must not set runAsUser=0") if pod or bad else None
@@ -102,10 +102,10 @@ def _is_root(context: dict[str, Any]) -> bool:
     return context.get("runAsUser") == 0
 
 
-def check_seccomp_set(metadata: Metadata, spec: Spec) -> Fault | None:
-    fault = check_seccomp(metadata, spec)
-    if fault is not None or pod_context(spec).get("seccompProfile") is not None:
-        return fault
+def check_seccomp_set(metadata: Metadata, spec: Spec) -> Violation | None:
+    error = check_seccomp(metadata, spec)
+    if error is not None or pod_context(spec).get("seccompProfile") is not None:
+        return error
     bad = [name for name, context in contexts(spec) if context.get("seccompProfile") is None]
     if not bad:
         return None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from pilothouse.apis.core.pod_spec.walking import containers_of
+from pilothouse.apis.core.pod_spec.traversal import containers_of
 
 Metadata = dict[str, Any]
 Spec = dict[str, Any]
-Fault = tuple[str, str]
+Violation = tuple[str, str]
 """The reason, which is always shown, and the detail for a single pod."""
 
 

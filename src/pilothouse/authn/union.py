@@ -28,9 +28,9 @@ from pilothouse.authn.request_header import RequestHeader
 from pilothouse.authn.service_account import BoundTokens, LegacyTokens, ObjectGetter
 from pilothouse.authn.token_cache import TokenCache
 from pilothouse.authn.token_file import TokenFile
-from pilothouse.authn.watched_file import WatchedFile
 from pilothouse.authn.webhook import TokenWebhook
 from pilothouse.authn.webhook_calls import Post
+from pilothouse.machinery.watched_file import WatchedFile
 
 
 @dataclass(slots=True)

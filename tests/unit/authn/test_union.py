@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from pilothouse.authn import jose
 from pilothouse.authn.authentication_configuration import TrustedIssuer
 from pilothouse.authn.authenticator import InvalidCredentials
-from pilothouse.authn.building import FrontProxy, Settings, build
 from pilothouse.authn.token_request import TokenRequests
+from pilothouse.authn.union import FrontProxy, Settings, build
 
 ISSUER = "https://kubernetes.default.svc"
 ACCOUNT = {"metadata": {"name": "bot", "namespace": "ns", "uid": "u"}}

@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 
-class MutationFault(Exception):
+class MutationError(Exception):
     """A mutation that cannot be made."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilothouse.admission.annotating import annotate
+from pilothouse.admission.annotations import annotate
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pilothouse.authn.user import User, service_account_groups, service_account_name
 from pilothouse.authz.attributes import Attributes as Question
 from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision
 from pilothouse.cel.library.authorizing import AccessCheck, ResourceCheck
@@ -17,6 +16,8 @@ from pilothouse.cel.library.authorizing import Authorizer as AuthorizerValue
 from pilothouse.cel.library.authorizing import Decision as DecisionValue
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import fields, labels
+from pilothouse.machinery.user import User, service_account_groups, service_account_name
+from pilothouse.machinery.workers import attempted
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ class AccessChecks:
         """The result of an evaluation, repeated until all its questions are answered."""
         while True:
             try:
-                return evaluate()
+                return await attempted(0, evaluate)
             except _Unanswered as unanswered:
                 self._answers[unanswered.check] = await self._ask(unanswered.check)
 

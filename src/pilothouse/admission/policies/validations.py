@@ -16,7 +16,7 @@ from pilothouse.admission.expressions.evaluating import (
     BUDGET,
     Compiled,
     Compiler,
-    Fault,
+    ExpressionError,
     Meeting,
     OutOfBudget,
     Run,
@@ -51,7 +51,7 @@ class Verdict:
     meeting: Meeting | None = None
     """How the conditions went, if there are any."""
     annotations: list[tuple[str, str]] = field(default_factory=list)
-    annotation_faults: list[Denial] = field(default_factory=list)
+    annotation_errors: list[Denial] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +107,12 @@ class Judge:
         for validation in self._validations:
             try:
                 result = run.evaluate(validation.program)
-            except Fault as fault:
-                result = fault
+            except ExpressionError as error:
+                result = error
             results.append((result, run.seconds))
         messages, spent = self._messages(inputs, run.budget)
         for position, (validation, (result, seconds)) in enumerate(zip(self._validations, results, strict=True)):
-            if isinstance(result, Fault):
+            if isinstance(result, ExpressionError):
                 self._fail(verdict, position, str(result), seconds)
             elif spent:
                 self._fail(verdict, position, f"failed messageExpression: {spent}", seconds)
@@ -131,7 +131,7 @@ class Judge:
             if validation.message_program is not None:
                 try:
                     value = run.evaluate(validation.message_program)
-                except Fault:
+                except ExpressionError:
                     value = ""
                 except OutOfBudget as spent:
                     return [], str(spent)
@@ -145,9 +145,9 @@ class Judge:
         for key, program in self._annotations:
             try:
                 value = run.evaluate(program)
-            except Fault as fault:
+            except ExpressionError as error:
                 if not self._ignores_failure:
-                    verdict.annotation_faults.append(Denial(0, str(fault), "", run.seconds, failed=True))
+                    verdict.annotation_errors.append(Denial(0, str(error), "", run.seconds, failed=True))
                 continue
             if isinstance(value, str) and value.strip():
                 verdict.annotations.append((key, value.strip()))
