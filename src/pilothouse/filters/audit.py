@@ -22,14 +22,16 @@ from pilothouse.audit.events import Event
 from pilothouse.audit.metrics import AuditMetrics
 from pilothouse.audit.policy import NONE, PANIC, REQUEST_RECEIVED, RESPONSE_COMPLETE, RESPONSE_STARTED, Policy, Verdict
 from pilothouse.audit.sinks import Sink
-from pilothouse.authn.user import User
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.filters.refusing import undecided
+from pilothouse.filters.refusals import undecided
 from pilothouse.filters.timeout import is_long_running
 from pilothouse.filters.types import Handler
+from pilothouse.filters.upgrades import until_lost
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
-from pilothouse.net.messages import BodyWriter, ClientDisconnected, MalformedBody, Response, Upgraded
+from pilothouse.machinery.supervision import Supervisor
+from pilothouse.machinery.user import User
+from pilothouse.net.messages import BodyWriter, ClientDisconnected, MalformedBody, Response
 
 _LARGE: Final = 128 * 1024
 _CLOSED_EARLY: Final = {"status": "Success", "message": "Connection closed early", "code": 200}
@@ -38,9 +40,15 @@ _CLOSED_EARLY: Final = {"status": "Success", "message": "Connection closed early
 class Auditing:
     """The policy and where events go."""
 
-    def __init__(self, policy: Policy, sink: Sink, metrics: AuditMetrics | None = None) -> None:
+    def __init__(
+        self, policy: Policy, sink: Sink, metrics: AuditMetrics | None = None, supervisor: Supervisor | None = None
+    ) -> None:
         self.policy, self.sink, self.metrics = policy, sink, metrics or AuditMetrics()
+        self._supervisor = supervisor or Supervisor("audit")
         self._storing: set[asyncio.Future[bool]] = set()
+
+    async def start(self) -> None:
+        """Nothing to wait for."""
 
     def judge(self, request: APIRequest, user: User | None) -> Verdict:
         """What to write down about a request."""
@@ -65,7 +73,7 @@ class Auditing:
 
     def store_soon(self, event: Event, stage: str) -> None:
         """Store an event for a caller that cannot wait."""
-        task = asyncio.ensure_future(self.store(event, stage))
+        task = self._supervisor.spawn("audit event", self.store(event, stage))
         self._storing.add(task)
         task.add_done_callback(self._storing.discard)
 
@@ -106,7 +114,7 @@ async def _note_answer(auditing: Auditing, event: Event, request: APIRequest, re
     if is_long_running(request):
         await auditing.store(event, RESPONSE_STARTED)
     if response.upgrade is not None:
-        response.upgrade = _until_lost(response.upgrade, lambda: auditing.store_soon(event, RESPONSE_COMPLETE))
+        response.upgrade = until_lost(response.upgrade, lambda: auditing.store_soon(event, RESPONSE_COMPLETE))
     elif response.stream is not None and request.method != "HEAD":
         response.stream = _until_the_end(response.stream, lambda: auditing.store(event, RESPONSE_COMPLETE))
     else:
@@ -124,40 +132,6 @@ def _until_the_end(
             await finish()
 
     return streaming
-
-
-Upgrade = Callable[[asyncio.Transport, bytes], asyncio.Protocol]
-
-
-def _until_lost(upgrade: Upgrade, finish: Callable[[], None]) -> Upgrade:
-    return lambda transport, leftover: _Observed(upgrade(transport, leftover), finish)
-
-
-class _Observed(Upgraded):
-    """A connection that was taken over, and what to do when it is lost."""
-
-    def __init__(self, inner: asyncio.Protocol, finish: Callable[[], None]) -> None:
-        self._inner, self._finish = inner, finish
-        # What comes often goes straight to the protocol.
-        self.data_received = inner.data_received  # type: ignore[method-assign]
-        self.pause_writing = inner.pause_writing  # type: ignore[method-assign]
-        self.resume_writing = inner.resume_writing  # type: ignore[method-assign]
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._inner.connection_made(transport)
-
-    def eof_received(self) -> bool | None:
-        return self._inner.eof_received()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        try:
-            self._inner.connection_lost(exc)
-        finally:
-            self._finish()
-
-    def drain_server(self) -> None:
-        if isinstance(self._inner, Upgraded):
-            self._inner.drain_server()
 
 
 async def _note_failure(auditing: Auditing, event: Event, request: APIRequest, error: BaseException) -> None:

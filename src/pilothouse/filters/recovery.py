@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import error_response
+from pilothouse.endpoints.responses import error_response
 from pilothouse.filters.types import Handler
 from pilothouse.machinery import errors
 from pilothouse.net.messages import BodyTooLarge, ClientDisconnected, MalformedBody, Response
-from pilothouse.storage.backends.contract import StorageError
+from pilothouse.storage.backends.contract import Full, StorageError, Unavailable
 
 logger = logging.getLogger(__name__)
 _ENCODER_LIMIT = "Recursion limit reached"
@@ -25,6 +25,11 @@ def with_recovery(following: Handler) -> Handler:
             return error_response(request, error)
         except (ClientDisconnected, MalformedBody, BodyTooLarge):
             raise
+        except Full as error:
+            return error_response(request, errors.insufficient_storage(str(error)))
+        except Unavailable as error:
+            logger.error("%s %s: storage: %s", request.method, request.path, error)
+            return error_response(request, errors.generic(str(error)))
         except StorageError as error:
             logger.error("%s %s: storage: %s", request.method, request.path, error)
             return error_response(request, errors.internal_error(str(error)))

@@ -1,5 +1,7 @@
 """Requests not meant to last are ended with a 504 after ``--request-timeout``, or earlier if ``?timeout`` says so.
 
+Writes have less time, and say so in other words: kube-apiserver bounds each of them by itself.
+
 The deadline is only noted here. A request that never waits cannot time out, so the server below looks at deadlines of
 waiting requests alone and cancels those; the cancellation arrives here and becomes the answer.
 """
@@ -7,15 +9,19 @@ waiting requests alone and cancels those; the cancellation arrives here and beco
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import error_response
+from pilothouse.endpoints.responses import error_response
 from pilothouse.filters.types import Handler
 from pilothouse.machinery import errors
 from pilothouse.machinery.times import parse_duration
 from pilothouse.net.messages import Response
 
-_STREAMING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
+WRITE_SECONDS: Final = 34.0
+_WRITES: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_WRITE_TIMED_OUT: Final = "request did not complete within requested timeout - context deadline exceeded"
+_STREAMING: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 
 
 def is_long_running(request: APIRequest) -> bool:
@@ -47,13 +53,14 @@ def with_timeout(following: Handler, seconds: float, watch_seconds: int = 1800) 
             except ValueError as error:
                 why = f"invalid timeout specified in the request URL - {error}"
                 return error_response(request, errors.bad_request(why))
-        request.deadline = loop_time() + allotted
+        is_write = request.info.is_resource and request.info.verb in _WRITES and allotted > WRITE_SECONDS
+        request.deadline = loop_time() + (WRITE_SECONDS if is_write else allotted)
         try:
             return await following(request)
         except asyncio.CancelledError:
             if not request.timed_out:
                 raise
-            why = "request did not complete within the allotted timeout"
+            why = _WRITE_TIMED_OUT if is_write else "request did not complete within the allotted timeout"
             return error_response(request, errors.timeout(why, 0))
 
     return handle

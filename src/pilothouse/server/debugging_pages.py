@@ -1,4 +1,4 @@
-"""``/statusz`` and ``/flagz``: what runs here and how it was started, for people who look for a fault.
+"""``/statusz`` and ``/flagz``: what runs here and how it was started, for people who look for an error.
 
 Plain text for people, without any promise about its form; JSON and YAML only when the client names the kind it expects
 (``Accept: application/json;as=Statusz;v=v1beta1;g=config.k8s.io``), and 406 for anything else.
@@ -16,7 +16,7 @@ from typing import Any, Final
 from pilothouse import KUBERNETES_VERSION
 from pilothouse.endpoints.negotiation import JSON, YAML, Media, wants_pretty
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import PLAIN_TEXT, encode_object, error_response
+from pilothouse.endpoints.responses import PLAIN_TEXT, encode_object, error_response
 from pilothouse.machinery import errors
 from pilothouse.machinery.times import Instant, format_time
 from pilothouse.net.messages import Response

@@ -10,7 +10,7 @@ from pilothouse.endpoints import discovery
 from pilothouse.endpoints.installed import InstalledVersion
 from pilothouse.endpoints.negotiation import negotiate_aggregated
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import error_response, page_not_found
+from pilothouse.endpoints.responses import error_response, page_not_found
 from pilothouse.machinery import errors, kube_versions
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.net.messages import Response
@@ -28,20 +28,23 @@ class ChainDiscovery:
     Documents are forgotten when something in them changes and made again when they are asked for.
     """
 
-    def __init__(self, front: GenericAPIServer, address: Callable[[], str]) -> None:
-        self._front = front
+    def __init__(self, front: GenericAPIServer, address: Callable[[], str], *, core: bool = True) -> None:
+        """``core``: whether the chain serves the group without a name, and ``/api`` with it."""
+        self._front, self._core = front, core
         self._address = address
         self._groups: dict[str, dict[GroupVersion, Version]] = {}
         self._fixed_groups: frozenset[str] = frozenset()
         """Groups that are there from the start; those of custom resources come and go."""
         self._documents: dict[str, discovery.KeptDocument] = {}
+        self._remote: set[GroupVersion] = set()
 
     def install(self) -> None:
         """Add the routes to the first server of the chain."""
         routes = self._front.routes
-        api = only_get(self._top("/api", lambda: discovery.api_versions(self._address())))
-        routes.add("/api", api)
-        routes.add("/api/", api, hidden=True)
+        if self._core:
+            api = only_get(self._top("/api", lambda: discovery.api_versions(self._address())))
+            routes.add("/api", api)
+            routes.add("/api/", api, hidden=True)
         routes.add("/apis", self._top("/apis", self._group_list))
         routes.add("/apis/", self._plain("/apis", self._group_list))
         index = json_route(lambda: {"paths": self._front.paths()})
@@ -54,7 +57,7 @@ class ChainDiscovery:
     def refresh(self) -> None:
         """Forget all documents and follow the set of served groups."""
         served = {gv: each for server in self._front.chain() for gv, each in server.versions.items()}
-        known = [gv for versions in self._groups.values() for gv in versions]
+        known = [gv for versions in self._groups.values() for gv in versions if gv not in self._remote]
         for gv in known:
             if gv not in served:
                 self.version_changed(gv, None)
@@ -63,10 +66,24 @@ class ChainDiscovery:
 
     def version_changed(self, gv: GroupVersion, version: InstalledVersion | None) -> None:
         """A group version came, changed, or (None) went."""
+        if gv not in self._remote:
+            self._note(gv, None if version is None else version.version)
+
+    def remote_changed(self, gv: GroupVersion, version: Version | None) -> None:
+        """A group version of another server came, changed, or (None) went. It hides one that is served here."""
+        if version is not None:
+            self._remote.add(gv)
+            self._note(gv, version)
+            return
+        self._remote.discard(gv)
+        local = next((server.versions[gv] for server in self._front.chain() if gv in server.versions), None)
+        self._note(gv, None if local is None else local.version)
+
+    def _note(self, gv: GroupVersion, version: Version | None) -> None:
         group = gv.group
         known = group in self._groups
         if version is not None:
-            self._groups.setdefault(group, {})[gv] = version.version
+            self._groups.setdefault(group, {})[gv] = version
         elif known:
             self._groups[group].pop(gv, None)
             if not self._groups[group]:
@@ -91,7 +108,8 @@ class ChainDiscovery:
     async def _unknown(self, request: APIRequest) -> Response:
         """What nobody serves: a Status below a known group, plain text elsewhere."""
         prefix, _, rest = request.path[1:].partition("/")
-        known = prefix == "apis" and rest.partition("/")[0] in self._fixed_groups
+        group = rest.partition("/")[0]
+        known = prefix == "apis" and group != "" and group in self._fixed_groups
         if prefix == "api" or known:
             return error_response(request, errors.not_found_anything())
         return page_not_found()

@@ -16,7 +16,7 @@ from pilothouse.endpoints import discovery
 from pilothouse.endpoints.installed import InstalledVersion
 from pilothouse.endpoints.negotiation import PLAIN_JSON
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import error_response, page_not_found
+from pilothouse.endpoints.responses import error_response, page_not_found
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.net.messages import Response
@@ -35,14 +35,16 @@ async def not_found(request: APIRequest) -> Response:
 class GenericAPIServer:
     """One server of the chain."""
 
-    def __init__(self, name: str, delegate: GenericAPIServer | None = None) -> None:
+    def __init__(
+        self, name: str, delegate: GenericAPIServer | None = None, *, livez_grace_seconds: float = 0.0
+    ) -> None:
         self.name = name
         self.delegate = delegate
         self.versions: dict[GroupVersion, InstalledVersion] = {}
         self.routes = PathMux()
         if delegate is None:
             self.checks = HealthChecks()
-            self.hooks = Hooks(self.checks)
+            self.hooks = Hooks(self.checks, livez_grace_seconds)
             self._next: Delegate = not_found
         else:
             self.checks = delegate.checks
@@ -76,7 +78,7 @@ class GenericAPIServer:
     async def handle(self, request: APIRequest) -> Response:
         """Serve the request or hand it on."""
         info = request.info
-        if info.is_resource:
+        if info.is_resource and (info.group or info.prefix == "api"):
             installed = self.versions.get(GroupVersion(info.group, info.version))
             if installed is not None:
                 return await installed.dispatch(request)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import PLAIN_TEXT, page_not_found, text_response
+from pilothouse.endpoints.responses import PLAIN_TEXT, page_not_found, text_response
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.metrics import Counter, Gauge, Instrument
 from pilothouse.net.messages import Response
 from pilothouse.server.routes import PathMux, RouteHandler
 
@@ -29,6 +30,8 @@ class HealthCheck:
 
     name: str
     check: Check
+    backed_by: str = ""
+    """What the check looks at."""
 
 
 class HealthChecks:
@@ -36,11 +39,33 @@ class HealthChecks:
 
     def __init__(self) -> None:
         self._checks: dict[str, list[HealthCheck]] = {endpoint: [] for endpoint in ENDPOINTS}
+        self._states = Gauge(
+            "kubernetes_healthcheck", "[STABLE] Whether a check passed when last asked.", ("name", "type")
+        )
+        self._results = Counter(
+            "kubernetes_healthchecks_total", "[STABLE] Results of checks.", ("name", "status", "type")
+        )
 
-    def add(self, name: str, check: Check, endpoints: tuple[str, ...] = ENDPOINTS) -> None:
-        """Add a check at the end of the endpoints' lists."""
+    def instruments(self) -> list[Instrument]:
+        """What ``/metrics/slis`` shows."""
+        return [self._states, self._results]
+
+    def _note(self, name: str, endpoint: str, error: str) -> None:
+        self._states.labelled(name, endpoint).value = 0 if error else 1
+        self._results.labelled(name, "error" if error else "success", endpoint).value += 1
+
+    def add(self, name: str, check: Check, endpoints: tuple[str, ...] = ENDPOINTS, *, backed_by: str = "") -> None:
+        """Add a check at the end of the endpoints' lists, and say what it looks at."""
         for endpoint in endpoints:
-            self._checks[endpoint].append(HealthCheck(name, check))
+            self._checks[endpoint].append(HealthCheck(name, check, backed_by))
+
+    def described(self) -> list[tuple[str, str, str]]:
+        """Every check once: its name, what it looks at, and the endpoints that have it."""
+        found: dict[str, tuple[str, list[str]]] = {}
+        for endpoint, checks in self._checks.items():
+            for check in checks:
+                found.setdefault(check.name, (check.backed_by, []))[1].append(endpoint)
+        return [(name, backed_by, ",".join(endpoints)) for name, (backed_by, endpoints) in found.items()]
 
     def names(self, endpoint: str) -> list[str]:
         """The names of an endpoint's checks, in order."""
@@ -62,9 +87,9 @@ class HealthChecks:
 
     def _single(self, check: HealthCheck) -> RouteHandler:
         async def serve(request: APIRequest) -> Response:
-            fault = check.check()
-            if fault:
-                return text_response(500, f"internal server error: {fault}\n".encode())
+            error = check.check()
+            if error:
+                return text_response(500, f"internal server error: {error}\n".encode())
             return Response(200, b"ok", PLAIN_TEXT)
 
         return serve
@@ -80,11 +105,12 @@ class HealthChecks:
                 excluded.discard(check.name)
                 lines.append(f"[+]{check.name} excluded: ok")
                 continue
-            fault = check.check()
-            if fault:
+            error = check.check()
+            self._note(check.name, endpoint, error)
+            if error:
                 failed.append(check.name)
                 lines.append(f"[-]{check.name} failed: reason withheld")
-                logger.info("%s check %s failed: %s", endpoint, check.name, fault)
+                logger.info("%s check %s failed: %s", endpoint, check.name, error)
             else:
                 lines.append(f"[+]{check.name} ok")
         if excluded:

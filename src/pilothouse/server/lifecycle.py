@@ -4,9 +4,13 @@
     listens     post-start hooks      told to      the wait    requests    sockets and
                 have returned         stop         is over     are done    store closed
 
-``stopping``   readiness fails from here on, so that load balancers turn away; everything is still served
-``delayed``    after ``--shutdown-delay-duration``: answers carry ``Connection: close``, watches are ended
-``drained``    no request is in flight any more, or the grace period is over
+``stopping``   readiness fails from here on, so that load balancers turn away; everything is still served, and the
+               pre-shutdown hooks run (the server's leases are removed)
+``delayed``    after ``--shutdown-delay-duration`` and those hooks: no new connections, answers carry ``Connection:
+               close``, watches are ended, within ``--shutdown-watch-termination-grace-period`` where it is given. With
+               ``--shutdown-send-retry-after`` connections are still accepted, and new requests get a 429
+``drained``    no request is in flight any more, or ``--request-timeout`` is over
+``closed``     audit events are out, background work has ended, the store is closed
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def install_documents(server: GenericAPIServer, openapi: OpenApi) -> None:
         return response
 
     async def serve_index(request: APIRequest) -> Response:
-        # In the original, whoever asks twice within a second is told that nothing has changed. Here definitions are
+        # In kube-apiserver, whoever asks twice within a second is told that nothing has changed. Here definitions are
         # served at once, so that much may have.
         index = openapi.index()
         return serve_content(request, index.body, _INDEX_TYPE, time.time(), [], made=index.modified)

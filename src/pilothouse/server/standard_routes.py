@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 from pilothouse import KUBERNETES_VERSION, __version__
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.machinery.metrics import Instrument, render
+from pilothouse.machinery.metrics import Instrument, read_aside, render_pieces
 from pilothouse.net.messages import Response
 from pilothouse.server.generic import GenericAPIServer, json_route, only_get, only_json
 
@@ -39,20 +40,24 @@ def version_info() -> dict[str, Any]:
     }
 
 
-def install_standard_routes(server: GenericAPIServer, instruments: Sequence[Instrument]) -> None:
+def install_standard_routes(server: GenericAPIServer, instruments: Iterable[Instrument]) -> None:
     """Add them to the first server of a chain."""
     version = only_get(only_json(json_route(version_info)))
     server.routes.add("/version", version)
     server.routes.add("/version/", version, hidden=True)
-    scrape = _scrape(instruments)
-    server.routes.add("/metrics", scrape)
-    server.routes.add("/metrics/slis", scrape)
+    server.routes.add("/metrics", _scrape(instruments))
+    server.routes.add("/metrics/slis", _scrape(server.checks.instruments()))
 
 
-def _scrape(instruments: Sequence[Instrument]) -> Any:
+def _scrape(instruments: Iterable[Instrument]) -> Any:
     started = (b"process-start-time-unix", b"%d" % time.time())
 
     async def serve(request: APIRequest) -> Response:
-        return Response(200, render(instruments), METRICS_TYPE, [started])
+        await asyncio.to_thread(read_aside, tuple(instruments))
+        pieces = []
+        for piece in render_pieces(instruments):
+            pieces.append(piece)
+            await asyncio.sleep(0)  # a page may be long
+        return Response(200, b"".join(pieces), METRICS_TYPE, [started])
 
     return serve

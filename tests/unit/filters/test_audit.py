@@ -6,13 +6,13 @@ import orjson
 import pytest
 
 from pilothouse.audit.policy import parse_policy
-from pilothouse.authn.user import User
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request_info import resolve
-from pilothouse.endpoints.responding import encode_protobuf
+from pilothouse.endpoints.responses import encode_protobuf
 from pilothouse.filters.audit import Auditing, with_audit
 from pilothouse.machinery import errors
 from pilothouse.machinery.metrics import render
+from pilothouse.machinery.user import User
 from pilothouse.net.messages import ClientDisconnected, Response, Upgraded
 
 HEAD = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n"

@@ -2,7 +2,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from pilothouse.authn.user import User
 from pilothouse.authz.authorizer import AuthorizationFailed, Decision
 from pilothouse.authz.metrics import AuthorizationMetrics
 from pilothouse.endpoints.query import Query
@@ -10,6 +9,7 @@ from pilothouse.endpoints.request_info import resolve
 from pilothouse.filters.authorization import attributes_of, with_authorization
 from pilothouse.filters.impersonation import with_impersonation
 from pilothouse.machinery.metrics import render
+from pilothouse.machinery.user import User
 from pilothouse.net.messages import Response
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pilothouse.authz.authorizer import escape
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import NO_SNIFFING, error_response, text_response
+from pilothouse.endpoints.responses import NO_SNIFFING, error_response, text_response
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.go_quote import quote
 from pilothouse.net.messages import Response

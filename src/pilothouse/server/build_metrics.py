@@ -1,0 +1,48 @@
+"""What this server is: its version, its feature gates, and how many families it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pilothouse import KUBERNETES_VERSION
+from pilothouse.apis.gates import known_gates
+from pilothouse.machinery.metrics import CollectedGauge, Counter, Instrument
+from pilothouse.server.standard_routes import version_info
+
+_STAGES = {"ga": "", "alpha": "ALPHA", "beta": "BETA", "deprecated": "DEPRECATED"}
+
+
+class BuildMetrics:
+    """The families that say which server this is."""
+
+    def __init__(self, gates: frozenset[str]) -> None:
+        self._gates = gates
+
+    def instruments(self) -> list[Instrument]:
+        """All of them."""
+        info = version_info()
+        build = {
+            "build_date": info["buildDate"], "compiler": info["compiler"], "git_commit": info["gitCommit"],
+            "git_tree_state": info["gitTreeState"], "git_version": info["gitVersion"], "go_version": info["goVersion"],
+            "major": info["major"], "minor": info["minor"], "platform": info["platform"],
+        }  # fmt: skip
+        least = f"{info['minCompatibilityMajor']}.{info['minCompatibilityMinor']}"
+        versions = (f"{KUBERNETES_VERSION}.0", "kube", KUBERNETES_VERSION, least)
+        return [
+            CollectedGauge(
+                "kubernetes_build_info", "[ALPHA] What was built.", tuple(build), lambda: [(tuple(build.values()), 1)]
+            ),
+            CollectedGauge(
+                "version_info",
+                "[ALPHA] The versions that are served and emulated.",
+                ("binary", "component", "emulation", "min_compat"),
+                lambda: [(versions, 1)],
+            ),
+            CollectedGauge("kubernetes_feature_enabled", "[BETA] Feature gates.", ("name", "stage"), self._features),
+            Counter("disabled_metrics_total", "[BETA] Families that are switched off."),
+            Counter("hidden_metrics_total", "[BETA] Families that are hidden."),
+        ]
+
+    def _features(self) -> Iterable[tuple[tuple[str, ...], float]]:
+        for name, gate in known_gates().items():
+            yield (name, _STAGES.get(gate.stage, "")), float(name in self._gates)
