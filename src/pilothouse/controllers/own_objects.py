@@ -13,10 +13,11 @@ import orjson
 
 from pilothouse.apis import types
 from pilothouse.apis.resources import Resource
-from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.endpoints.installer import make_field_manager
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_manager import FieldManager, keep_times
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import decode
 from pilothouse.machinery.times import now
 from pilothouse.registry.rest.deletion import DeleteOptions

@@ -1,46 +1,55 @@
 """Reports in the status of each validating admission policy what type checking has to say of its expressions.
 
-Each generation of a policy is checked once, off the event loop. In the original the controller manager does this; a
-server does it only when asked to.
+Each generation of a policy is checked once, off the event loop. The controller manager does this; a server without
+controllers does it only when asked to.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 from pilothouse.admission.versions import ServedVersions
-from pilothouse.controllers.following import Follower
-from pilothouse.controllers.own_objects import existing, update_status
-from pilothouse.controllers.running import Controller
-from pilothouse.registry.store.store import Store
+from pilothouse.controllers.manager.context import ControllerContext
+from pilothouse.controllers.runtime.client import Client
+from pilothouse.controllers.runtime.controller import Controller
+from pilothouse.controllers.runtime.informers import InformerFactory
+from pilothouse.machinery import errors
+from pilothouse.machinery.objects import Object
+from pilothouse.machinery.supervision import Supervisor
 
 MANAGER: Final = "validatingadmissionpolicy-status-controller"
-Object = dict[str, Any]
+_GROUP: Final = "admissionregistration.k8s.io"
+
+
+def start(context: ControllerContext) -> None:
+    """Start the controller."""
+    if context.served is None:
+        raise ValueError("nothing is known of the versions that are served")
+    PolicyTypes(context.client(MANAGER), context.informers, context.served).start(context.supervisor)
 
 
 class PolicyTypes:
     """Follows policies and checks those that changed."""
 
-    def __init__(self, store: Store, served: ServedVersions) -> None:
-        self._store, self._served = store, served
-        self._controller: Controller[str] = Controller("types of admission policies", self.reconcile)
-        queue = self._controller.queue
-        self._follower = Follower(store, lambda obj: queue.add(obj["metadata"]["name"]), lambda namespace, name: None)
+    def __init__(self, client: Client, informers: InformerFactory, served: ServedVersions) -> None:
+        self._client, self._served = client.of(_GROUP, "v1", "validatingadmissionpolicies"), served
+        self._policies = informers.of(_GROUP, "v1", "validatingadmissionpolicies")
+        self._controller: Controller[str] = Controller(
+            "types of admission policies", self.reconcile, wait_for=[self._policies]
+        )
+        self._policies.add_handler(self._changed, lambda old, new: self._changed(new), name="policy types")
 
-    async def start(self) -> None:
+    def start(self, supervisor: Supervisor) -> None:
         """Begin to check."""
-        self._follower.start()
-        self._controller.start()
+        self._controller.start(supervisor)
 
-    async def stop(self) -> None:
-        """Stop following and checking."""
-        await self._follower.stop()
-        await self._controller.stop()
+    def _changed(self, policy: Object) -> None:
+        self._controller.queue.add(policy["metadata"]["name"])
 
     async def reconcile(self, name: str) -> None:
         """Check a policy unless its present generation was."""
-        policy = await existing(self._store, "", name)
+        policy = self._policies.lister.get("", name)
         if policy is None or _is_checked(policy):
             return
         # Brings the whole expression language along, which few servers need.
@@ -50,11 +59,16 @@ class PolicyTypes:
         status: Object = {"observedGeneration": policy["metadata"]["generation"], "typeChecking": {}}
         if found:
             status["typeChecking"]["expressionWarnings"] = found
-
-        def change(stored: Object) -> Object:
-            return {**stored, "status": status}
-
-        await update_status(self._store, "", name, change, manager=MANAGER, operation="Apply")
+        applied = {
+            "apiVersion": f"{_GROUP}/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": name},
+            "status": status,
+        }
+        try:
+            await self._client.apply(applied, MANAGER, force=True, subresource="status")
+        except errors.NotFound:
+            return
 
 
 def _is_checked(policy: Object) -> bool:

@@ -1,0 +1,46 @@
+"""Which services to look at when pods, services or nodes change; both controllers of endpoints ask this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pilothouse.controllers.runtime.indexer import Key, key_of
+from pilothouse.controllers.runtime.informer import Informer
+from pilothouse.machinery.objects import Object
+
+Add = Callable[[Key], None]
+
+
+def follow_services(services: Informer, pods: Informer, add: Add, name: str) -> None:
+    """Have services looked at again whenever they, or pods that they select, change."""
+
+    def wake(pod: Object) -> None:
+        own = pod["metadata"].get("labels") or {}
+        for service in services.lister.list(pod["metadata"]["namespace"]) if own else ():
+            selector: dict[str, str] = service["spec"].get("selector") or {}
+            if selector and all(own.get(key) == value for key, value in selector.items()):
+                add(key_of(service))
+
+    def changed(old: Object, new: Object) -> None:
+        if old["metadata"].get("labels") != new["metadata"].get("labels"):
+            wake(old)
+            wake(new)
+        elif _differs(old, new):
+            wake(new)
+
+    services.add_handler(
+        lambda obj: add(key_of(obj)), lambda old, new: add(key_of(new)), lambda obj: add(key_of(obj)), name=name
+    )
+    pods.add_handler(wake, changed, wake, name=name)
+
+
+def _differs(old: Object, new: Object) -> bool:
+    """Whether anything changed that an endpoint shows."""
+    before, after = old.get("status") or {}, new.get("status") or {}
+    return bool(
+        before.get("podIPs") != after.get("podIPs")
+        or before.get("phase") != after.get("phase")
+        or before.get("conditions") != after.get("conditions")
+        or old["spec"].get("nodeName") != new["spec"].get("nodeName")
+        or old["metadata"].get("deletionTimestamp") != new["metadata"].get("deletionTimestamp")
+    )

@@ -1,0 +1,92 @@
+"""Every node gets a range of pod addresses of its own, out of the cluster's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Final
+
+from pilothouse.controllers.manager.context import ControllerContext
+from pilothouse.controllers.runtime.controller import Controller
+from pilothouse.controllers.runtime.indexer import Key, key_of
+from pilothouse.machinery import errors
+from pilothouse.machinery.objects import Object
+from pilothouse.machinery.supervision import Supervisor
+
+_NAME: Final = "node-ipam-controller"
+_ACCOUNT: Final = "node-controller"
+Network = IPv4Network | IPv6Network
+
+
+def start(context: ControllerContext) -> None:
+    """Start the controller."""
+    NodeRanges(context).start(context.supervisor)
+
+
+class NodeRanges:
+    """Hands out one range of each network to each node, and takes them back when the node has gone."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._networks, self._mask = context.settings.cluster_networks, context.settings.node_mask
+        self._nodes = context.informers.of("", "v1", "nodes")
+        self._client = context.client(_ACCOUNT).of("", "v1", "nodes")
+        self._events = context.recorder(_NAME, _ACCOUNT)
+        self._taken: dict[Network, str] = {}
+        self._free = [self._subnets(network) for network in self._networks]
+        self._returned: list[list[Network]] = [[] for _ in self._networks]
+        self._controller: Controller[Key] = Controller(
+            _NAME, self._reconcile, wait_for=[self._nodes], clock=context.clock
+        )
+        self._nodes.add_handler(self._seen, lambda old, new: self._seen(new), self._gone, name=_NAME)
+
+    def start(self, supervisor: Supervisor) -> None:
+        """Begin to hand out ranges."""
+        self._controller.start(supervisor)
+
+    def _subnets(self, network: Network) -> Iterator[Network]:
+        mask = self._mask if network.version == 4 else max(64, network.prefixlen)
+        return iter(network.subnets(new_prefix=max(mask, network.prefixlen)))
+
+    def _seen(self, node: Object) -> None:
+        ranges = node["spec"].get("podCIDRs") or ()
+        for each in ranges:
+            self._taken[ip_network(each)] = node["metadata"]["name"]
+        if not ranges:
+            self._controller.queue.add(key_of(node))
+
+    def _gone(self, node: Object) -> None:
+        for each in node["spec"].get("podCIDRs") or ():
+            network = ip_network(each)
+            self._taken.pop(network, None)
+            for index, whole in enumerate(self._networks):
+                if network.version == whole.version:
+                    self._returned[index].append(network)
+
+    async def _reconcile(self, key: Key) -> None:
+        node = self._nodes.lister.get(*key)
+        if node is None or node["spec"].get("podCIDRs"):
+            return
+        chosen = [self._take(index, key[1]) for index in range(len(self._networks))]
+        if any(each is None for each in chosen):
+            text = f"Node {key[1]} status is now: CIDRNotAvailable"
+            self._events.event(node, "Normal", "CIDRNotAvailable", text)
+            return
+        ranges = [str(each) for each in chosen]
+        patch = {"spec": {"podCIDR": ranges[0], "podCIDRs": ranges}}
+        try:
+            await self._client.patch("", key[1], patch, "strategic")
+        except errors.NotFound:
+            self._taken = {network: owner for network, owner in self._taken.items() if owner != key[1]}
+
+    def _take(self, index: int, name: str) -> Network | None:
+        candidates = self._returned[index]
+        while candidates:
+            network = candidates.pop(0)
+            if network not in self._taken:
+                self._taken[network] = name
+                return network
+        for network in self._free[index]:
+            if network not in self._taken:
+                self._taken[network] = name
+                return network
+        return None

@@ -1,0 +1,48 @@
+"""What is different about the two kinds that one controller serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from pilothouse.machinery import labels
+from pilothouse.machinery.objects import Object
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaKind:
+    """A kind with replicas and a template."""
+
+    group: str
+    resource: str
+    kind: str
+    controller: str
+    account: str
+    selector_of: Callable[[Object], labels.Selector]
+    counts_terminating: bool
+
+    @property
+    def api_version(self) -> str:
+        """The apiVersion of its objects."""
+        return f"{self.group}/v1" if self.group else "v1"
+
+
+REPLICA_SET: Final = ReplicaKind(
+    "apps",
+    "replicasets",
+    "ReplicaSet",
+    "replicaset-controller",
+    "replicaset-controller",
+    lambda obj: labels.from_object(obj["spec"].get("selector")),
+    counts_terminating=True,
+)
+REPLICATION_CONTROLLER: Final = ReplicaKind(
+    "",
+    "replicationcontrollers",
+    "ReplicationController",
+    "replication-controller",
+    "replication-controller",
+    lambda obj: labels.from_labels(obj["spec"].get("selector") or {}),
+    counts_terminating=False,
+)

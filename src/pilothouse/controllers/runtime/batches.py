@@ -1,0 +1,32 @@
+"""Doing many like things at once, but not all at once: what fails for one usually fails for all.
+
+Batches double in size (1, 2, 4, ...) for as long as every call of a batch succeeds. A quota that refuses the first pod
+is asked once, not five hundred times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+
+async def slow_start_batch(
+    count: int, call: Callable[[int], Awaitable[object]], initial: int = 1
+) -> tuple[int, Exception | None]:
+    """Make so many calls, each with its number; how many succeeded, and the first error, which ends it."""
+    done, size = 0, min(initial, count)
+    begun = 0
+    while size > 0:
+        results = await asyncio.gather(*(call(begun + i) for i in range(size)), return_exceptions=True)
+        begun += size
+        failures = [result for result in results if isinstance(result, BaseException)]
+        done += size - len(failures)
+        for failure in failures:
+            if not isinstance(failure, Exception):
+                raise failure
+        if failures:
+            first = failures[0]
+            assert isinstance(first, Exception)
+            return done, first
+        size = min(2 * size, count - begun)
+    return done, None

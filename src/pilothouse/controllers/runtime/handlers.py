@@ -1,0 +1,104 @@
+"""Telling one handler about objects, in order and without losing a change when the handler fails.
+
+    event ──► handler returns: it knows this state now
+         └──► handler raises: logged and counted; told again after a back-off, from the state it last took to the newest
+
+So a handler that failed for one object hears of all others as before, and catches up with that one as soon as it can.
+What it is told stays one of three: an object it does not know is there (``on_add``), one it knows changed
+(``on_update``), one it knows went (``on_delete``). Handlers are called on the event loop and must not block it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from pilothouse.controllers.runtime.clock import Clock
+from pilothouse.controllers.runtime.indexer import Key, Lister
+from pilothouse.machinery.alarms import Alarm
+from pilothouse.machinery.backoff import Backoff
+from pilothouse.machinery.objects import Object
+
+logger = logging.getLogger(__name__)
+OnAdd = Callable[[Object], None]
+OnUpdate = Callable[[Object, Object], None]
+OnDelete = Callable[[Object], None]
+UNHEALTHY_AFTER: Final = 3
+
+
+class Registration:
+    """One handler of one informer. ``has_synced`` once it was told of all there was when it came."""
+
+    def __init__(
+        self,
+        name: str,
+        lister: Lister,
+        clock: Clock,
+        count_failure: Callable[[], None],
+        on_add: OnAdd | None,
+        on_update: OnUpdate | None,
+        on_delete: OnDelete | None,
+    ) -> None:
+        self.name = name
+        self.has_synced = False
+        self._lister, self._clock, self._count_failure = lister, clock, count_failure
+        self._on_add, self._on_update, self._on_delete = on_add, on_update, on_delete
+        self._behind: dict[Key, Object | None] = {}
+        """For each object that the handler failed on, the state it last took."""
+        self._backoff: Backoff[Key] = Backoff(0.1, 30.0)
+        self._alarms: dict[Key, Alarm] = {}
+
+    def deliver(self, key: Key, old: Object | None, new: Object | None) -> None:
+        """Tell of a change from one state to the next. Raises nothing."""
+        if self._behind:
+            old = self._behind.get(key, old)
+        try:
+            self._tell(old, new)
+        except Exception:
+            self._put_off(key, old)
+        else:
+            if key in self._behind:
+                self._catch_up(key)
+
+    def errors(self) -> str:
+        """What the handler keeps failing on; nothing if all is well."""
+        stuck = [key for key in self._behind if self._backoff.failures(key) >= UNHEALTHY_AFTER]
+        return f"{self.name} fails on {', '.join('/'.join(key) for key in stuck[:3])}" if stuck else ""
+
+    def close(self) -> None:
+        """Tell nothing more."""
+        self._on_add = self._on_update = self._on_delete = None
+        for key in list(self._behind):
+            self._catch_up(key)
+
+    def _tell(self, old: Object | None, new: Object | None) -> None:
+        if new is None:
+            if old is not None and self._on_delete is not None:
+                self._on_delete(old)
+        elif old is None:
+            if self._on_add is not None:
+                self._on_add(new)
+        elif self._on_update is not None:
+            self._on_update(old, new)
+
+    def _put_off(self, key: Key, old: Object | None) -> None:
+        self._count_failure()
+        seconds = self._backoff.next(key)
+        logger.exception("%s failed on %s/%s, again in %.1f s", self.name, *key, seconds)
+        self._cancel(key)
+        self._behind[key] = old
+        self._alarms[key] = self._clock.delay(seconds, lambda: self._again(key))
+
+    def _again(self, key: Key) -> None:
+        self.deliver(key, self._behind[key], self._lister.get(*key))
+
+    def _catch_up(self, key: Key) -> None:
+        self._cancel(key)
+        self._backoff.forget(key)
+        del self._behind[key]
+
+    def _cancel(self, key: Key) -> None:
+        alarm = self._alarms.pop(key, None)
+        if alarm is not None:
+            alarm.cancel()

@@ -1,0 +1,169 @@
+"""The objects an informer knows, found by name, by namespace, by label selector, or through an index.
+
+An index is a function from an object to the values it is found under: the uid of its owner, the node it runs on. All of
+them are in step with each other at any time.
+
+What is handed out is shared by everybody in the process and must not be changed: whoever wants to change an object
+works on a ``copy_of`` it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import orjson
+
+from pilothouse.machinery.labels import Selector
+from pilothouse.machinery.objects import Object
+
+logger = logging.getLogger(__name__)
+IndexFunction = Callable[[Object], Iterable[str]]
+Objects = list[Object]
+Key = tuple[str, str]
+"""Namespace and name; the namespace of what has none is empty."""
+
+BY_OWNER_UID: Final = "by-owner-uid"
+BY_CONTROLLER_UID: Final = "by-controller-uid"
+PODS_BY_NODE: Final = "pods-by-node"
+
+
+def copy_of(obj: Object) -> Object:
+    """A deep copy, which its maker may change."""
+    copied: Object = orjson.loads(orjson.dumps(obj))
+    return copied
+
+
+def key_of(obj: Object) -> Key:
+    """Where an object is found."""
+    metadata = obj["metadata"]
+    return metadata.get("namespace") or "", metadata["name"]
+
+
+def owner_uids(obj: Object) -> list[str]:
+    """The uids of all owners."""
+    return [reference["uid"] for reference in obj["metadata"].get("ownerReferences") or ()]
+
+
+def controller_uids(obj: Object) -> list[str]:
+    """The uid of the owner that controls the object; nothing for an orphan."""
+    references = obj["metadata"].get("ownerReferences") or ()
+    return [reference["uid"] for reference in references if reference.get("controller")]
+
+
+def node_names(pod: Object) -> list[str]:
+    """The node a pod is bound to; nothing for one that waits to be scheduled."""
+    name = (pod.get("spec") or {}).get("nodeName")
+    return [name] if name else []
+
+
+WELL_KNOWN: Final[dict[str, IndexFunction]] = {
+    BY_OWNER_UID: owner_uids,
+    BY_CONTROLLER_UID: controller_uids,
+    PODS_BY_NODE: node_names,
+}
+
+
+class Lister:
+    """Reads objects. Lists are new at each call; what is in them is shared."""
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, dict[str, Object]] = {}
+        self._functions: dict[str, IndexFunction] = {}
+        self._indexes: dict[str, dict[str, dict[Key, Object]]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._namespaces.values()))
+
+    def __iter__(self) -> Iterator[Object]:
+        return iter(self.list())
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        """One object; None if there is none."""
+        return self._namespaces.get(namespace, {}).get(name)
+
+    def list(self, namespace: str | None = None, selector: Selector | None = None) -> Objects:
+        """All objects, or those of one namespace, or those that a label selector matches."""
+        if namespace is None:
+            found = [obj for objects in self._namespaces.values() for obj in objects.values()]
+        else:
+            found = list(self._namespaces.get(namespace, {}).values())
+        if selector is None:
+            return found
+        matches = selector.matches
+        return [obj for obj in found if matches(obj["metadata"].get("labels") or {})]
+
+    def by_index(self, index: str, value: str) -> Objects:
+        """The objects under a value of an index."""
+        return list(self._indexes[index].get(value, {}).values())
+
+    def index_values(self, index: str) -> set[str]:
+        """The values under which an index has objects."""
+        return set(self._indexes[index])
+
+    def known(self) -> set[Key]:
+        """Where all objects are found."""
+        return {(namespace, name) for namespace, objects in self._namespaces.items() for name in objects}
+
+
+class Indexer(Lister):
+    """Keeps objects and indexes. For the informer alone."""
+
+    def add_index(self, name: str, function: IndexFunction | None = None) -> None:
+        """Have an index from now on; well-known ones need no function. Asking for one that is there does nothing."""
+        if name in self._functions:
+            return
+        function = function or WELL_KNOWN[name]
+        self._functions[name] = function
+        self._indexes[name] = {}
+        for obj in self.list():
+            self._enter(name, function, obj)
+
+    def put(self, obj: Object) -> Object | None:
+        """Take a new state of an object; the one before, if any."""
+        namespace, name = key_of(obj)
+        objects = self._namespaces.setdefault(namespace, {})
+        old = objects.get(name)
+        objects[name] = obj
+        for index, function in self._functions.items():
+            if old is not None:
+                self._leave(index, function, old)
+            self._enter(index, function, obj)
+        return old
+
+    def remove(self, key: Key) -> Object | None:
+        """Forget an object; the last state, if it was known."""
+        namespace, name = key
+        objects = self._namespaces.get(namespace, {})
+        old = objects.pop(name, None)
+        if old is None:
+            return None
+        if not objects:
+            del self._namespaces[namespace]
+        for index, function in self._functions.items():
+            self._leave(index, function, old)
+        return old
+
+    def _enter(self, index: str, function: IndexFunction, obj: Object) -> None:
+        values = self._indexes[index]
+        for value in _values(index, function, obj):
+            values.setdefault(value, {})[key_of(obj)] = obj
+
+    def _leave(self, index: str, function: IndexFunction, obj: Object) -> None:
+        values = self._indexes[index]
+        for value in _values(index, function, obj):
+            objects = values.get(value)
+            if objects is not None:
+                objects.pop(key_of(obj), None)
+                if not objects:
+                    del values[value]
+
+
+def _values(index: str, function: IndexFunction, obj: Object) -> list[str]:
+    """What an object is found under. One that the function cannot read is in no index, whoever else needs it."""
+    try:
+        return [*function(obj)]
+    except Exception:
+        logger.exception("index %s: cannot read %s/%s", index, *key_of(obj))
+        return []

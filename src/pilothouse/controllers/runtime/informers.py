@@ -1,0 +1,102 @@
+"""The informers of a process: each made when first asked for and shared by all who ask.
+
+``of`` may be called before ``start``: handlers and indexes are then in place when the first object comes. Once started,
+an informer begins as soon as it is asked for. Custom resources have informers too, whether or not they are served yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pilothouse.controllers.runtime.clock import SYSTEM, Clock
+from pilothouse.controllers.runtime.informer import Informer
+from pilothouse.controllers.runtime.sources import FindSource
+from pilothouse.endpoints.installed import InstalledVersion
+from pilothouse.machinery.gvk import GroupVersion, GroupVersionResource
+from pilothouse.machinery.metrics import Counter, Instrument
+from pilothouse.machinery.supervision import Supervisor
+
+
+class _What(NamedTuple):
+    gvr: GroupVersionResource
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        resource = str(self.gvr.group_resource)
+        where = "/".join(part for part in (self.namespace, self.name) if part)
+        return f"{resource} {where}" if where else resource
+
+
+class InformerFactory:
+    """Gives out shared informers, which run until the supervisor is closed."""
+
+    def __init__(self, find_source: FindSource, supervisor: Supervisor, clock: Clock = SYSTEM) -> None:
+        self._find_source, self._supervisor, self._clock = find_source, supervisor, clock
+        self._informers: dict[_What, Informer] = {}
+        self._started = False
+        self._failures = Counter(
+            "pilothouse_informer_handler_failures_total", "Events that a handler failed on.", ("resource",)
+        )
+
+    def of(self, group: str, version: str, resource: str, namespace: str = "", name: str = "") -> Informer:
+        """The informer of a resource; of one namespace, or one object, where nobody needs more than that."""
+        what = _What(GroupVersionResource(group, version, resource), namespace, name)
+        informer = self._informers.get(what)
+        if informer is None:
+            informer = self._informers[what] = self._make(what)
+            if self._started:
+                informer.start(self._supervisor)
+        return informer
+
+    def start(self) -> None:
+        """Let all informers begin. Starting twice does nothing."""
+        if not self._started:
+            self._started = True
+            for informer in self._informers.values():
+                informer.start(self._supervisor)
+
+    async def wait_synced(self) -> None:
+        """Return when all informers of served resources that were asked for so far know what there is."""
+        served = [informer for informer in self._informers.values() if informer.is_served]
+        await asyncio.gather(*(informer.wait_synced() for informer in served))
+
+    def version_changed(self, gv: GroupVersion, version: InstalledVersion | None) -> None:
+        """Custom resources of a group version came, changed or went."""
+        for what, informer in self._informers.items():
+            if what.gvr.group_version == gv:
+                informer.look_again()
+
+    def not_synced(self) -> list[str]:
+        """The served resources whose informers do not know all objects yet."""
+        waiting = [(what, informer) for what, informer in self._informers.items() if not informer.has_synced]
+        return [str(what) for what, informer in waiting if informer.is_served]
+
+    def errors(self) -> list[str]:
+        """What handlers keep failing on."""
+        return [error for informer in self._informers.values() if (error := informer.errors())]
+
+    def names(self) -> list[str]:
+        """What there are informers of."""
+        return sorted(map(str, self._informers))
+
+    def instruments(self) -> Iterable[Instrument]:
+        """What ``/metrics`` shows."""
+        return (self._failures,)
+
+    def _make(self, what: _What) -> Informer:
+        count = self._failures.labelled(str(what.gvr.group_resource))
+
+        def count_failure() -> None:
+            count.value += 1
+
+        return Informer(
+            str(what),
+            lambda: self._find_source(what.gvr),
+            what.namespace,
+            what.name,
+            clock=self._clock,
+            count_failure=count_failure,
+        )

@@ -1,0 +1,67 @@
+"""Where an informer gets its objects: a store, and how its entries read in the version that was asked for.
+
+Built-in resources always have a source. Custom ones have one while their definition is served in that version, and get
+another when the definition changes; so a source is looked up again whenever a watch has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from pilothouse.apis.conversion import converters_for
+from pilothouse.apis.resources import table
+from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.machinery.gvk import GroupVersionKind, GroupVersionResource
+from pilothouse.machinery.objects import Object
+from pilothouse.registry.storage import StorageFactory
+from pilothouse.registry.store.store import Store
+from pilothouse.storage.cacher import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A store, the kind its objects are shown as, and what makes objects of entries."""
+
+    store: Store
+    kind: GroupVersionKind
+    read: Callable[[Entry], Object]
+    prepare: Callable[[Sequence[Entry]], Awaitable[None]] | None = None
+    """Waited for before entries are read (conversion by webhook)."""
+
+    def object_of(self, entry: Entry) -> Object:
+        """The object with its kind and apiVersion, as a client would get it."""
+        return {"kind": self.kind.kind, "apiVersion": str(self.kind.group_version), **self.read(entry)}
+
+
+FindSource = Callable[[GroupVersionResource], Source | None]
+"""The source of a resource; None while it is not served."""
+
+
+def built_in_source(storage: StorageFactory, gvr: GroupVersionResource) -> Source | None:
+    """The source of a resource of the table."""
+    version = table().get(gvr.group_version)
+    rows = () if version is None else version.resources
+    row = next((row for row in rows if row.name == gvr.resource and row.is_stored), None)
+    if row is None:
+        return None
+    store = storage.store_for(row)
+    _, from_hub = converters_for(row)
+
+    def read(entry: Entry) -> Object:
+        return store.shared(entry) if from_hub is None else from_hub(store.decode(entry))
+
+    return Source(store, row.gvk, read)
+
+
+def scope_source(scope: ResourceScope) -> Source:
+    """The source of what an endpoint serves; for custom resources."""
+    render = scope.render
+
+    def read(entry: Entry) -> Object:
+        obj: Object = orjson.loads(entry.data if render is None else render(entry))
+        return obj
+
+    return Source(scope.store, scope.kind, read, scope.prepare)

@@ -1,0 +1,111 @@
+"""A queue of keys that want reconciling.
+
+A key is in the queue at most once, however often it is added. A key that is being worked on is not handed out again:
+what is added meanwhile comes back when that work is done. So each key has one worker at a time and no change is missed.
+
+    add ──► waiting ──get──► processing ──done──► gone
+              ▲                  │ add meanwhile
+              └──────────────────┘ (handed out again after done)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from pilothouse.controllers.runtime.clock import SYSTEM, Clock
+from pilothouse.machinery.alarms import Alarm
+from pilothouse.machinery.backoff import Backoff
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Closed(Exception):
+    """The queue hands out nothing more."""
+
+
+class WorkQueue(Generic[K]):
+    """See the module's docstring. Belongs to one event loop."""
+
+    def __init__(self, backoff: Backoff[K] | None = None, clock: Clock = SYSTEM) -> None:
+        self._backoff: Backoff[K] = Backoff() if backoff is None else backoff
+        self._clock = clock
+        self._waiting: dict[K, None] = {}
+        self._processing: set[K] = set()
+        self._again: set[K] = set()
+        self._alarms: dict[K, tuple[float, Alarm]] = {}
+        self._added = asyncio.Event()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, key: K) -> None:
+        """Hand the key out as soon as somebody asks."""
+        self._cancel_alarm(key)
+        if self._closed:
+            return
+        if key in self._processing:
+            self._again.add(key)
+        else:
+            self._waiting[key] = None
+            self._added.set()
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Add the key later. Of several times the earliest holds, and adding it at once comes before all of them."""
+        if seconds <= 0:
+            self.add(key)
+            return
+        at = self._clock.monotonic() + seconds
+        known = self._alarms.get(key)
+        if self._closed or key in self._waiting or (known is not None and known[0] <= at):
+            return
+        self._cancel_alarm(key)
+        self._alarms[key] = (at, self._clock.delay(seconds, lambda: self.add(key)))
+
+    def add_rate_limited(self, key: K) -> float:
+        """Add a key that has failed, after its back-off, which is returned."""
+        seconds = self._backoff.next(key)
+        self.add_after(key, seconds)
+        return seconds
+
+    def forget(self, key: K) -> None:
+        """Forget the failures of a key: it has succeeded, or is given up."""
+        self._backoff.forget(key)
+
+    def num_requeues(self, key: K) -> int:
+        """How often the key has failed since it was last forgotten."""
+        return self._backoff.failures(key)
+
+    def _cancel_alarm(self, key: K) -> None:
+        known = self._alarms.pop(key, None)
+        if known is not None:
+            known[1].cancel()
+
+    async def get(self) -> K:
+        """The next key, to be given back with ``done``. Raises ``Closed``."""
+        while not self._waiting:
+            if self._closed:
+                raise Closed
+            self._added.clear()
+            await self._added.wait()
+        key = next(iter(self._waiting))
+        del self._waiting[key]
+        self._processing.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        """The work on a key is over; it is handed out again if it was added meanwhile."""
+        self._processing.discard(key)
+        if key in self._again:
+            self._again.discard(key)
+            self.add(key)
+
+    def close(self) -> None:
+        """Hand out nothing more and wake all who wait."""
+        self._closed = True
+        self._waiting.clear()
+        for key in list(self._alarms):
+            self._cancel_alarm(key)
+        self._added.set()

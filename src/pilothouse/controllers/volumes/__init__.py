@@ -1,0 +1,1 @@
+"""Persistent volumes and their claims: brought together, protected, attached and made larger."""

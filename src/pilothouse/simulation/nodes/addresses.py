@@ -1,0 +1,64 @@
+"""Addresses of simulated nodes and pods: of nodes by their number, of pods from their node's own range."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_network
+from typing import Final
+
+_NODES: Final = IPv4Network("10.240.0.0/14")
+_RANGES: Final = IPv4Network("10.128.0.0/10")
+
+
+def node_address(number: int) -> str:
+    """The address of a node."""
+    return str(_NODES[number + 2])
+
+
+class PodAddresses:
+    """Hands out the addresses of one node's range, again only when all others have been used."""
+
+    def __init__(self, pod_cidr: str, number: int) -> None:
+        self._range: IPv4Network | IPv6Network = ip_network(pod_cidr) if pod_cidr else _default_range(number)
+        self._taken: dict[str, str] = {}
+        self._next = 1
+
+    def address_of(self, uid: str, known: str = "") -> str:
+        """The address of a pod: the one that it is known by, or a free one."""
+        if uid not in self._taken:
+            self._taken[uid] = known or self._free()
+        return self._taken[uid]
+
+    def release(self, uid: str) -> None:
+        """The pod has gone."""
+        self._taken.pop(uid, None)
+
+    def _free(self) -> str:
+        used = set(self._taken.values())
+        size = min(self._range.num_addresses - 2, 1 << 16)
+        for _ in range(size):
+            self._next = self._next % size + 1
+            address = str(self._range[self._next])
+            if address not in used:
+                return address
+        return str(self._range[1])
+
+
+def _default_range(number: int) -> IPv4Network:
+    return IPv4Network((int(_RANGES.network_address) + (number << 8), 24))
+
+
+def is_node_address(address: str) -> bool:
+    """Whether an address is one of a simulated node."""
+    return _is_in(address, _NODES)
+
+
+def is_pod_address(address: str) -> bool:
+    """Whether an address is one that simulated pods have where nodes have no ranges of their own."""
+    return _is_in(address, _RANGES)
+
+
+def _is_in(address: str, network: IPv4Network) -> bool:
+    try:
+        return IPv4Address(address) in network
+    except ValueError:
+        return False

@@ -1,0 +1,134 @@
+"""One simulated node's kubelet: plays the pods that are bound to the node and reports what becomes of them.
+
+Every pod is reconciled like any other key: what is due is done, the status is written if it changed, and the pod comes
+back when something is due next. Time is the clock's, so that a test can let hours pass.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pilothouse.controllers.runtime.client import Client
+from pilothouse.controllers.runtime.clock import Clock
+from pilothouse.controllers.runtime.events import EventRecorder
+from pilothouse.machinery import errors
+from pilothouse.machinery.objects import Object
+from pilothouse.simulation.nodes.addresses import PodAddresses
+from pilothouse.simulation.nodes.behaviour import BehaviourError, Rule
+from pilothouse.simulation.nodes.pod import Happening, Moment, SimulatedPod
+from pilothouse.simulation.nodes.streams import SimulatedStreams
+
+logger = logging.getLogger(__name__)
+
+
+class SimulatedKubelet:
+    """Plays the pods of one node. ``pods`` shows which, by uid."""
+
+    def __init__(
+        self,
+        node_name: str,
+        address: str,
+        addresses: PodAddresses,
+        client: Client,
+        recorder: EventRecorder,
+        clock: Clock,
+        streams: SimulatedStreams,
+        rules: Sequence[Rule] = (),
+        rng: Callable[[], float] = random.random,
+    ) -> None:
+        self.node_name, self.address = node_name, address
+        self.pods: dict[str, SimulatedPod] = {}
+        self._pods, self._recorder, self._clock = client.of("", "v1", "pods"), recorder, clock
+        self._addresses, self._streams, self._rules, self._rng = addresses, streams, rules, rng
+        self._reported: dict[str, dict[str, Any]] = {}
+
+    def _now(self) -> Moment:
+        return self._clock.monotonic(), self._clock.now()
+
+    def forget(self, uid: str) -> None:
+        """The pod has gone."""
+        played = self.pods.pop(uid, None)
+        if played is not None:
+            self._streams.gone(played.pod)
+        self._reported.pop(uid, None)
+        self._addresses.release(uid)
+
+    async def sync(self, pod: Object) -> float | None:
+        """Do what is due for a pod, and report it; after how many seconds something is due next."""
+        uid = pod["metadata"]["uid"]
+        if pod.get("status", {}).get("phase") in ("Succeeded", "Failed") and uid not in self.pods:
+            if pod["metadata"].get("deletionTimestamp"):
+                await self._finish(pod)
+            return None
+        played = self.pods.get(uid)
+        now = self._now()
+        if played is None:
+            played = self._take_up(pod, now)
+            if played is None:
+                return None
+        played.pod = pod
+        due = played.advance(now)
+        for happening in played.take_happenings():
+            self._tell(pod, happening)
+        await self._report(pod, played, now)
+        if played.has_stopped and pod["metadata"].get("deletionTimestamp"):
+            await self._finish(pod)
+            return None
+        return None if due is None else max(0.0, due - self._clock.monotonic())
+
+    def _take_up(self, pod: Object, now: Moment) -> SimulatedPod | None:
+        uid = pod["metadata"]["uid"]
+        try:
+            played = SimulatedPod(pod, now, self._rules, self._rng)
+        except BehaviourError as error:
+            text = f"simulation: {error}"
+            self._tell(pod, Happening("Warning", "FailedSimulation", text))
+            logger.warning("pod %s/%s: %s", pod["metadata"]["namespace"], pod["metadata"]["name"], text)
+            return None
+        self.pods[uid] = played
+        return played
+
+    async def _report(self, pod: Object, played: SimulatedPod, now: Moment) -> None:
+        metadata = pod["metadata"]
+        known = (pod.get("status") or {}).get("podIP") or ""
+        address = self._addresses.address_of(metadata["uid"], known)
+        status = played.status(now, self.address, address)
+        if self._reported.get(metadata["uid"]) == status:
+            return
+        patch = {"metadata": {"uid": metadata["uid"]}, "status": status}
+        try:
+            await self._pods.patch(metadata["namespace"], metadata["name"], patch, "strategic", subresource="status")
+        except errors.NotFound:
+            self.forget(metadata["uid"])
+        else:
+            self._reported[metadata["uid"]] = status
+
+    async def _finish(self, pod: Object) -> None:
+        """Nothing of the pod runs any more: let it go."""
+        metadata = pod["metadata"]
+        try:
+            await self._pods.delete(metadata["namespace"], metadata["name"], uid=metadata["uid"], grace_seconds=0)
+        except (errors.NotFound, errors.Conflict):
+            self.forget(metadata["uid"])
+
+    def _tell(self, pod: Object, happening: Happening) -> None:
+        if happening.reason == "Started":
+            self._streams.started(pod, happening.container)
+        self._recorder.event(
+            pod,
+            "Warning" if happening.type == "Warning" else "Normal",
+            happening.reason,
+            happening.message,
+            kind="Pod",
+            api_version="v1",
+            field_path=_field_path(happening),
+        )
+
+
+def _field_path(happening: Happening) -> str:
+    if not happening.container:
+        return ""
+    return f"spec.{'initContainers' if happening.is_init else 'containers'}{{{happening.container}}}"

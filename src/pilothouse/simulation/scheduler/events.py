@@ -1,0 +1,105 @@
+"""What the scheduler tells of pods, as events of events.k8s.io/v1.
+
+The same thing said again within some minutes is one event with a series, as kube-scheduler's recorder has it. Recording
+never waits and never fails: events queue up, at most a thousand, and are written in the background in their order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Final
+
+from pilothouse.controllers.runtime.client import Client
+from pilothouse.controllers.runtime.clock import Clock
+from pilothouse.controllers.runtime.event_correlation import event_name
+from pilothouse.machinery import errors
+from pilothouse.machinery.objects import Object
+from pilothouse.machinery.supervision import Supervisor
+from pilothouse.machinery.times import format_micro_time
+from pilothouse.simulation.scheduler.pod_info import PodInfo
+
+logger = logging.getLogger(__name__)
+_MOST_QUEUED: Final = 1000
+_SERIES_SECONDS: Final = 6 * 60.0
+_MOST_NOTE: Final = 1024
+
+
+class _Series:
+    __slots__ = ("count", "event", "last")
+
+    def __init__(self, event: Object, last: float) -> None:
+        self.event, self.last, self.count = event, last, 1
+
+
+class SchedulingEvents:
+    """Writes the events of one scheduler."""
+
+    def __init__(self, client: Client, supervisor: Supervisor, clock: Clock, instance: str) -> None:
+        self._events = client.of("events.k8s.io", "v1", "events")
+        self._clock, self._instance = clock, instance
+        self._queue: asyncio.Queue[tuple[tuple[str, ...], Object]] = asyncio.Queue(_MOST_QUEUED)
+        self._series: dict[tuple[str, ...], _Series] = {}
+        supervisor.run("scheduling events", self._run)
+
+    def record(
+        self, pod: PodInfo, type: str, reason: str, action: str, note: str, related: PodInfo | None = None
+    ) -> None:
+        """Tell something of a pod, and of another that it has to do with."""
+        if len(note) > _MOST_NOTE:
+            note = f"{note[: _MOST_NOTE - 4]} ..."
+        event: Object = {
+            "metadata": {"name": event_name(pod.name, self._clock.time_ns()), "namespace": pod.namespace},
+            "eventTime": format_micro_time(self._clock.now()),
+            "reportingController": pod.scheduler,
+            "reportingInstance": f"{pod.scheduler}-{self._instance}",
+            "action": action,
+            "reason": reason,
+            "regarding": _reference(pod),
+            "note": note,
+            "type": type,
+        }
+        if related is not None:
+            event["related"] = _reference(related)
+        try:
+            self._queue.put_nowait(((pod.uid, type, reason, action, note), event))
+        except asyncio.QueueFull:
+            logger.error("too many queued events, dropped: %s %s", reason, note)
+
+    async def _run(self) -> None:
+        while True:
+            key, event = await self._queue.get()
+            try:
+                await self._write(key, event)
+            except errors.StatusError as error:
+                logger.info(
+                    "event %s of pod %s is lost: %s", event["reason"], event["regarding"]["name"], error.message
+                )
+            finally:
+                self._queue.task_done()
+
+    async def _write(self, key: tuple[str, ...], event: Object) -> None:
+        now = self._clock.monotonic()
+        self._series = {each: known for each, known in self._series.items() if now - known.last < _SERIES_SECONDS}
+        known = self._series.get(key)
+        if known is None:
+            self._series[key] = _Series(await self._events.create(event), now)
+            return
+        known.count, known.last = known.count + 1, now
+        series = {"count": known.count, "lastObservedTime": event["eventTime"]}
+        metadata = known.event["metadata"]
+        try:
+            await self._events.patch(metadata["namespace"], metadata["name"], {"series": series})
+        except errors.NotFound:
+            known.event = await self._events.create(event)
+
+
+def _reference(pod: PodInfo) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+        "resourceVersion": pod.pod["metadata"]["resourceVersion"],
+    }

@@ -1,0 +1,1 @@
+"""Filters: which nodes a pod can run on, and in which words a node is ruled out. ``profile.py`` is the list."""

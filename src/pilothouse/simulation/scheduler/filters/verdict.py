@@ -1,0 +1,30 @@
+"""What a filter is: it looks at the pod and the cluster once, and makes a judge of nodes if it has anything to say.
+
+Filter(pod, cluster) -> None            nothing in this pod concerns the filter
+                     -> Judge           asked for each node; None lets the pod in, else a Verdict says why not
+                     raises Unschedulable   no node will do, whatever it is like
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pilothouse.simulation.scheduler.cluster_view import ClusterView
+from pilothouse.simulation.scheduler.pod_info import PodInfo
+from pilothouse.simulation.scheduler.snapshot import NodeInfo
+
+
+class Verdict(NamedTuple):
+    """Why a node is ruled out, and whether the eviction of other pods might change that."""
+
+    reasons: tuple[str, ...]
+    resolvable: bool = True
+
+
+class Unschedulable(Exception):
+    """No node will do; the message tells the user why."""
+
+
+Judge = Callable[[NodeInfo], Verdict | None]
+Filter = Callable[[PodInfo, ClusterView], Judge | None]

@@ -1,0 +1,150 @@
+"""Pods that want a node: whose turn it is, who has to wait after a failure, and who waits for the cluster to change.
+
+    add ──► active ──pop──► in flight ──bound──► gone
+              ▲                 │ no node will do
+              │ back-off over   ▼
+            waiting ◄──move── unschedulable
+                              (a change of the cluster that might help, or five minutes)
+
+The pod of the highest priority goes first, among equals the one that came first. A change that comes while a pod is in
+flight counts for it too: it is not put aside because of a cluster that has gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from pilothouse.controllers.runtime.clock import Clock
+from pilothouse.machinery.alarms import Alarm
+from pilothouse.simulation.scheduler.pod_info import PodInfo
+
+_FIRST_BACKOFF: Final = 1.0
+_MOST_BACKOFF: Final = 10.0
+_LONGEST_STAY: Final = 300.0
+Key = tuple[str, str]
+Concerns = Callable[[PodInfo], bool]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """One pod: since when it is here, how often it was tried, and what will bring it back."""
+
+    pod: PodInfo
+    added: float
+    attempts: int = 0
+    backoff_ends: float = 0.0
+    alarm: Alarm | None = None
+    moves_seen: int = 0
+
+
+class SchedulingQueue:
+    """See the module's docstring. Belongs to one event loop."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._pods: dict[Key, _Waiting] = {}
+        self._active: list[tuple[int, float, int, Key]] = []
+        self._active_keys: set[Key] = set()
+        self._unschedulable: set[Key] = set()
+        self._in_flight: set[Key] = set()
+        self._moves = 0
+        self._sequence = 0
+        self._added = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def add(self, pod: PodInfo) -> None:
+        """A pod came, or changed in a way that may help it."""
+        waiting = self._pods.get(pod.key)
+        if waiting is None or waiting.pod.uid != pod.uid:
+            self.delete(pod.key)
+            waiting = self._pods[pod.key] = _Waiting(pod, self._clock.monotonic())
+        waiting.pod = pod
+        if pod.key in self._in_flight:
+            self._moves += 1
+        elif pod.key in self._unschedulable:
+            self._bring_back(pod.key)
+        elif waiting.alarm is None:
+            self._activate(pod.key)
+
+    def refresh(self, pod: PodInfo) -> None:
+        """A pod changed in a way that cannot help it."""
+        waiting = self._pods.get(pod.key)
+        if waiting is not None:
+            waiting.pod = pod
+
+    def delete(self, key: Key) -> None:
+        """A pod went, or has its node."""
+        waiting = self._pods.pop(key, None)
+        if waiting is not None and waiting.alarm is not None:
+            waiting.alarm.cancel()
+        self._active_keys.discard(key)
+        self._unschedulable.discard(key)
+        self._in_flight.discard(key)
+
+    async def pop(self) -> PodInfo:
+        """The pod whose turn it is; to be given back with ``put_aside`` if it finds no node, else ``delete``."""
+        while True:
+            while self._active:
+                _, _, _, key = heapq.heappop(self._active)
+                if key in self._active_keys:
+                    return self._take_off(key)
+            self._added.clear()
+            await self._added.wait()
+
+    def _take_off(self, key: Key) -> PodInfo:
+        self._active_keys.discard(key)
+        self._in_flight.add(key)
+        waiting = self._pods[key]
+        waiting.attempts += 1
+        waiting.moves_seen = self._moves
+        return waiting.pod
+
+    def put_aside(self, key: Key) -> None:
+        """No node will do for the pod as things are."""
+        if key not in self._in_flight:
+            return
+        self._in_flight.discard(key)
+        waiting = self._pods[key]
+        backoff = min(_MOST_BACKOFF, _FIRST_BACKOFF * 2 ** (waiting.attempts - 1))
+        waiting.backoff_ends = self._clock.monotonic() + backoff
+        if waiting.moves_seen != self._moves:
+            self._wait(key, backoff)
+        else:
+            self._unschedulable.add(key)
+            waiting.alarm = self._clock.delay(_LONGEST_STAY, lambda: self._bring_back(key))
+
+    def move(self, concerns: Concerns = lambda pod: True) -> None:
+        """The cluster changed: pods that this may help are tried again, each after its back-off."""
+        self._moves += 1
+        for key in [key for key in self._unschedulable if concerns(self._pods[key].pod)]:
+            self._bring_back(key)
+
+    def _bring_back(self, key: Key) -> None:
+        waiting = self._pods[key]
+        self._unschedulable.discard(key)
+        if waiting.alarm is not None:
+            waiting.alarm.cancel()
+            waiting.alarm = None
+        self._wait(key, waiting.backoff_ends - self._clock.monotonic())
+
+    def _wait(self, key: Key, seconds: float) -> None:
+        if seconds <= 0:
+            self._activate(key)
+        else:
+            self._pods[key].alarm = self._clock.delay(seconds, lambda: self._activate(key))
+
+    def _activate(self, key: Key) -> None:
+        waiting = self._pods[key]
+        waiting.alarm = None
+        if key in self._active_keys:
+            return
+        self._sequence += 1
+        self._active_keys.add(key)
+        heapq.heappush(self._active, (-waiting.pod.priority, waiting.added, self._sequence, key))
+        self._added.set()

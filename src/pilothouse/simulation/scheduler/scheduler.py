@@ -1,0 +1,320 @@
+"""The scheduler: watches pods without a node and brings each to one, as kube-scheduler does.
+
+    informers ──► snapshot, queue ──pop──► placement ──► assumed on a node ──► bound in the background
+                                               └ no fit ──► preemption ──► condition, event, put aside
+
+Choosing is done one pod at a time and never waits; binding is done for many at once. A pod that could not be bound
+gives its room back and is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+from typing import Any, Final
+
+from pilothouse.controllers.runtime.client import Client
+from pilothouse.controllers.runtime.clock import SYSTEM, Clock
+from pilothouse.controllers.runtime.informer import Informer
+from pilothouse.controllers.runtime.informers import InformerFactory
+from pilothouse.controllers.runtime.pods import condition_of, is_terminal
+from pilothouse.machinery import errors
+from pilothouse.machinery.objects import Object
+from pilothouse.machinery.supervision import Supervisor
+from pilothouse.machinery.times import format_time
+from pilothouse.simulation.scheduler.binding import Binder, BindingFailed
+from pilothouse.simulation.scheduler.cluster_view import ClusterView
+from pilothouse.simulation.scheduler.events import SchedulingEvents
+from pilothouse.simulation.scheduler.nominations import Nominations
+from pilothouse.simulation.scheduler.placement import NoFit, NoNodes, Placement
+from pilothouse.simulation.scheduler.pod_info import PodInfo
+from pilothouse.simulation.scheduler.preemption import Candidate, NoCandidate, find_candidate
+from pilothouse.simulation.scheduler.queue import SchedulingQueue
+from pilothouse.simulation.scheduler.snapshot import NodeInfo, Snapshot
+from pilothouse.simulation.scheduler.volumes import ClaimError
+
+logger = logging.getLogger(__name__)
+DEFAULT_NAME: Final = "default-scheduler"
+_AT_ONCE: Final = 64
+_NO_NODES: Final = "no nodes available to schedule pods"
+_NODE_FIELDS: Final = (("metadata", "labels"), ("spec", "taints"), ("spec", "unschedulable"), ("status", "allocatable"))
+
+
+class Scheduler:
+    """Schedules the pods that name one of ``names``."""
+
+    def __init__(
+        self,
+        client: Client,
+        informers: InformerFactory,
+        supervisor: Supervisor,
+        *,
+        names: Collection[str] = (DEFAULT_NAME,),
+        instance: str = "pilothouse",
+        clock: Clock = SYSTEM,
+        placement: Placement | None = None,
+    ) -> None:
+        self._names, self._clock, self._supervisor = frozenset(names), clock, supervisor
+        self._client_pods = client.of("", "v1", "pods")
+        self._pods = informers.of("", "v1", "pods")
+        self._nodes = informers.of("", "v1", "nodes")
+        self._snapshot = Snapshot()
+        self._cluster = _view(self._snapshot, informers)
+        self._others = _helping(informers)
+        self._queue = SchedulingQueue(clock)
+        self._placement = placement or Placement()
+        self._nominations = Nominations(self._snapshot)
+        self._binder = Binder(client, self._cluster, clock)
+        self._assumed: dict[str, str] = {}
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._events = SchedulingEvents(client, supervisor, clock, instance)
+
+    def start(self) -> None:
+        """Begin to follow the cluster and to schedule."""
+        self._nodes.add_handler(self._node_added, self._node_changed, self._node_gone, name="scheduler")
+        self._pods.add_handler(self._pod_added, self._pod_changed, self._pod_gone, name="scheduler")
+        for informer in self._others:
+            informer.add_handler(
+                lambda obj: self._queue.move(_uses_claims),
+                lambda old, new: self._queue.move(_uses_claims),
+                name="scheduler",
+            )
+        self._supervisor.run("scheduler", self._run)
+
+    # What the cluster is like
+
+    def _node_added(self, node: Object) -> None:
+        self._snapshot.set_node(node)
+        self._queue.move()
+
+    def _node_changed(self, old: Object, new: Object) -> None:
+        self._snapshot.set_node(new)
+        if any((old.get(part) or {}).get(name) != (new.get(part) or {}).get(name) for part, name in _NODE_FIELDS):
+            self._queue.move()
+
+    def _node_gone(self, node: Object) -> None:
+        self._snapshot.remove_node(node["metadata"]["name"])
+
+    def _pod_added(self, pod: Object) -> None:
+        info = PodInfo(pod)
+        if info.node_name:
+            self._pod_placed(info)
+        elif self._is_mine(info):
+            self._nominations.note(info)
+            self._queue.add(info)
+
+    def _pod_changed(self, old: Object, new: Object) -> None:
+        info = PodInfo(new)
+        if info.node_name:
+            self._pod_placed(info)
+        elif not self._is_mine(info):
+            self._forget(info)
+        elif _may_help(old, new):
+            self._nominations.note(info)
+            self._queue.add(info)
+        else:
+            self._nominations.note(info)
+            self._queue.refresh(info)
+
+    def _pod_placed(self, info: PodInfo) -> None:
+        self._queue.delete(info.key)
+        self._nominations.forget(info.uid)
+        self._assumed.pop(info.uid, None)
+        was_there = self._snapshot.node_name_of(info.uid) is not None
+        if is_terminal(info.pod):
+            if self._snapshot.remove_pod(info.uid) is not None:
+                self._queue.move()
+            return
+        self._snapshot.add_pod(info, info.node_name)
+        if not was_there:
+            self._queue.move(_looks_at_pods)
+
+    def _pod_gone(self, pod: Object) -> None:
+        info = PodInfo(pod)
+        self._forget(info)
+        self._assumed.pop(info.uid, None)
+        if self._snapshot.remove_pod(info.uid) is not None:
+            self._queue.move()
+
+    def _forget(self, info: PodInfo) -> None:
+        self._queue.delete(info.key)
+        if self._nominations.forget(info.uid):
+            self._queue.move()
+
+    def _is_mine(self, pod: PodInfo) -> bool:
+        if pod.scheduler not in self._names or pod.is_terminating or is_terminal(pod.pod):
+            return False
+        return not pod.spec.get("schedulingGates")
+
+    # One pod after the other
+
+    async def _run(self) -> None:
+        await self._nodes.wait_synced()
+        await self._pods.wait_synced()
+        while True:
+            pod = await self._queue.pop()
+            await self._slots.acquire()
+            try:
+                await self._schedule(pod)
+            except Exception:
+                self._slots.release()
+                self._queue.put_aside(pod.key)
+                raise
+            await asyncio.sleep(0)
+
+    async def _schedule(self, pod: PodInfo) -> None:
+        try:
+            with self._nominations.counted(pod):
+                info = self._placement.find(pod, self._cluster)
+        except NoNodes:
+            self._slots.release()
+            await self._refuse(pod, _NO_NODES)
+        except NoFit as no_fit:
+            self._slots.release()
+            await self._handle_no_fit(pod, no_fit)
+        else:
+            self._snapshot.add_pod(pod, info.name)
+            self._assumed[pod.uid] = info.name
+            self._supervisor.spawn(f"binding of {pod.namespace}/{pod.name}", self._bind(pod, info))
+
+    async def _bind(self, pod: PodInfo, info: NodeInfo) -> None:
+        try:
+            await self._binder.bind(pod, info)
+        except (errors.StatusError, BindingFailed, ClaimError) as error:
+            logger.info("pod %s/%s is not bound to %s: %s", pod.namespace, pod.name, info.name, error)
+            self._give_back(pod)
+            if not isinstance(error, errors.NotFound):
+                await self._refuse(pod, str(error), reason="SchedulerError")
+        else:
+            note = f"Successfully assigned {pod.namespace}/{pod.name} to {info.name}"
+            self._events.record(pod, "Normal", "Scheduled", "Binding", note)
+        finally:
+            self._slots.release()
+
+    def _give_back(self, pod: PodInfo) -> None:
+        if self._assumed.pop(pod.uid, None) is not None:
+            self._snapshot.remove_pod(pod.uid)
+            self._queue.move()
+
+    async def _handle_no_fit(self, pod: PodInfo, no_fit: NoFit) -> None:
+        try:
+            candidate = find_candidate(pod, no_fit, self._cluster, self._placement.judges)
+        except NoCandidate as error:
+            await self._refuse(pod, no_fit.message(f"preemption: {error}"))
+            return
+        await self._preempt(pod, candidate)
+        await self._refuse(pod, no_fit.message(), nominated=candidate.node.name)
+
+    # When no node will do
+
+    async def _refuse(
+        self, pod: PodInfo, message: str, *, reason: str = "Unschedulable", nominated: str | None = None
+    ) -> None:
+        """Tell why, in an event and in the condition PodScheduled, and try again when something has changed."""
+        self._queue.put_aside(pod.key)
+        self._events.record(pod, "Warning", "FailedScheduling", "Scheduling", message)
+        newest = self._pods.lister.get(*pod.key)
+        if newest is None or newest["metadata"]["uid"] != pod.uid:
+            return
+        patch = _status_patch(newest, reason, message, nominated, format_time(self._clock.now()))
+        if patch is None:
+            return
+        try:
+            await self._client_pods.patch(*pod.key, {"status": patch}, "strategic", subresource="status")
+        except errors.StatusError as error:
+            logger.info("status of pod %s/%s: %s", *pod.key, error.message)
+
+    async def _preempt(self, pod: PodInfo, candidate: Candidate) -> None:
+        self._nominations.nominate(pod, candidate.node.name)
+        for victim in candidate.victims:
+            if not victim.is_terminating:
+                await self._evict(victim, pod, candidate.node.name)
+
+    async def _evict(self, victim: PodInfo, pod: PodInfo, node_name: str) -> None:
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": f"{pod.scheduler}: preempting to accommodate a higher priority pod",
+            "lastTransitionTime": format_time(self._clock.now()),
+            "observedGeneration": victim.pod["metadata"].get("generation"),
+        }
+        try:
+            status = {"status": {"conditions": [condition]}}
+            await self._client_pods.patch(*victim.key, status, "strategic", subresource="status")
+            await self._client_pods.delete(*victim.key, uid=victim.uid)
+        except errors.StatusError as error:
+            logger.info("victim %s/%s: %s", *victim.key, error.message)
+            return
+        note = f"Preempted by pod {pod.uid} on node {node_name}"
+        self._events.record(victim, "Normal", "Preempted", "Preempting", note, related=pod)
+
+
+def _view(snapshot: Snapshot, informers: InformerFactory) -> ClusterView:
+    def get(group: str, version: str, resource: str) -> Any:
+        return informers.of(group, version, resource).lister.get
+
+    def listed(group: str, version: str, resource: str) -> Any:
+        lister = informers.of(group, version, resource).lister
+        return lambda namespace: lister.list(namespace or None)
+
+    return ClusterView(
+        snapshot=snapshot,
+        namespace=get("", "v1", "namespaces"),
+        claim=get("", "v1", "persistentvolumeclaims"),
+        volume=get("", "v1", "persistentvolumes"),
+        volumes=listed("", "v1", "persistentvolumes"),
+        storage_class=get("storage.k8s.io", "v1", "storageclasses"),
+        csi_node=get("storage.k8s.io", "v1", "csinodes"),
+        csi_driver=get("storage.k8s.io", "v1", "csidrivers"),
+        capacities=listed("storage.k8s.io", "v1", "csistoragecapacities"),
+        services=listed("", "v1", "services"),
+        replica_set=get("apps", "v1", "replicasets"),
+        stateful_set=get("apps", "v1", "statefulsets"),
+        replication_controller=get("", "v1", "replicationcontrollers"),
+        disruption_budgets=listed("policy", "v1", "poddisruptionbudgets"),
+    )
+
+
+def _helping(informers: InformerFactory) -> list[Informer]:
+    """Kinds whose changes may let a pod with claims be scheduled."""
+    return [
+        informers.of("", "v1", "persistentvolumeclaims"),
+        informers.of("", "v1", "persistentvolumes"),
+        informers.of("storage.k8s.io", "v1", "storageclasses"),
+        informers.of("storage.k8s.io", "v1", "csinodes"),
+    ]
+
+
+def _uses_claims(pod: PodInfo) -> bool:
+    return any("persistentVolumeClaim" in volume or "ephemeral" in volume for volume in pod.spec.get("volumes") or ())
+
+
+def _looks_at_pods(pod: PodInfo) -> bool:
+    return pod.has_affinity or bool(pod.spec.get("topologySpreadConstraints"))
+
+
+def _may_help(old: Object, new: Object) -> bool:
+    """Whether a change of the pod itself may let it be scheduled; what we wrote into its status does not count."""
+    before, after = old["metadata"], new["metadata"]
+    return bool(old["spec"] != new["spec"] or before.get("labels") != after.get("labels"))
+
+
+def _status_patch(pod: Object, reason: str, message: str, nominated: str | None, now: str) -> Object | None:
+    """The condition PodScheduled and the nominated node; nothing where all of it is there already."""
+    known = condition_of(pod, "PodScheduled") or {}
+    wanted = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+    patch: Object = {}
+    if any(known.get(name) != value for name, value in wanted.items()):
+        patch["conditions"] = [
+            {
+                **wanted,
+                "observedGeneration": pod["metadata"].get("generation"),
+                "lastProbeTime": None,
+                "lastTransitionTime": known["lastTransitionTime"] if known.get("status") == "False" else now,
+            }
+        ]
+    if nominated is not None and (pod.get("status") or {}).get("nominatedNodeName") != nominated:
+        patch["nominatedNodeName"] = nominated
+    return patch or None

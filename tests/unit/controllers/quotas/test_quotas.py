@@ -1,0 +1,121 @@
+"""The quota controller on a real server, whose admission charges what it gives back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from pilothouse.admission.quota.evaluators import Evaluator
+from pilothouse.admission.quota.pods import PodEvaluator
+from pilothouse.controllers.quotas.usage import has_changed, usage_of
+from pilothouse.machinery import errors
+from pilothouse.machinery.gvk import GroupResource
+from pilothouse.testing.running_controllers import RunningControllers
+
+
+def pod(name: str, cpu: str = "1", phase: str = "Running", **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": containers, **spec},
+        "status": {"phase": phase},
+    }
+
+
+def shown(used: dict[str, Any]) -> dict[str, str]:
+    return {name: str(quantity) for name, quantity in used.items()}
+
+
+def test_usage() -> None:
+    pods = [pod("a"), pod("b", "500m"), pod("c", phase="Succeeded"), pod("d", activeDeadlineSeconds=5)]
+    names = ["pods", "requests.cpu", "count/pods", "secrets"]
+    assert shown(usage_of(PodEvaluator(), pods, "default", names, [])) == {
+        "pods": "3",
+        "requests.cpu": "2500m",
+        "count/pods": "4",
+    }
+    scope = {"scopeName": "Terminating", "operator": "Exists"}
+    assert shown(usage_of(PodEvaluator(), pods, "default", ["pods"], [scope])) == {"pods": "1"}
+    assert shown(usage_of(Evaluator(GroupResource("", "secrets")), [{}, {}], "default", names, [])) == {"secrets": "2"}
+
+
+def test_what_changes_usage() -> None:
+    evaluator = PodEvaluator()
+    assert not has_changed(evaluator, pod("a"), pod("a", phase="Pending"), [])
+    assert has_changed(evaluator, pod("a"), pod("a", phase="Failed"), [])
+    assert has_changed(evaluator, pod("a"), pod("a", "2"), [])
+    scope = {"scopeName": "Terminating", "operator": "Exists"}
+    assert has_changed(evaluator, pod("a"), pod("a", activeDeadlineSeconds=5), [scope])
+
+
+class Quotas(RunningControllers):
+    """A cluster with one quota in the namespace default."""
+
+    async def quota(self, **hard: str) -> None:
+        hard = {name.replace("__", "/").replace("_", "."): value for name, value in hard.items()}
+        metadata = {"name": "q", "namespace": "default"}
+        await self.of("", "v1", "resourcequotas").create({"metadata": metadata, "spec": {"hard": hard}})
+
+    async def used(self, **used: str) -> None:
+        wanted = {name.replace("__", "/").replace("_", "."): value for name, value in used.items()}
+        await self.wait(
+            self.of("", "v1", "resourcequotas"),
+            "default",
+            "q",
+            lambda obj: (obj.get("status") or {}).get("used") == wanted,
+        )
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Quotas]:
+    async with Quotas("quotas") as running:
+        yield running
+
+
+async def test_what_goes_is_given_back(cluster: Quotas) -> None:
+    maps, pods = cluster.of("", "v1", "configmaps"), cluster.of("", "v1", "pods")
+    await maps.create({"metadata": {"name": "before", "namespace": "default"}})
+    existing = len([each async for each in maps.items("default")])
+    await cluster.quota(pods="2", requests_cpu="2", count__configmaps=str(existing + 1), count__unheard_of="3")
+    await cluster.used(pods="0", requests_cpu="0", count__configmaps=str(existing))
+    quota = await cluster.of("", "v1", "resourcequotas").get("default", "q")
+    assert quota["status"]["hard"] == quota["spec"]["hard"]
+    for name in ("a", "b"):
+        await pods.create({key: value for key, value in pod(name).items() if key != "status"})
+    with pytest.raises(errors.Forbidden, match="exceeded quota"):
+        await pods.create({key: value for key, value in pod("c").items() if key != "status"})
+    await pods.delete("default", "a", grace_seconds=0)
+    await maps.delete("default", "before")
+    await cluster.used(pods="1", requests_cpu="1", count__configmaps=str(existing - 1))
+    await pods.patch("default", "b", {"status": {"phase": "Succeeded"}}, subresource="status")
+    await cluster.used(pods="0", requests_cpu="0", count__configmaps=str(existing - 1))
+    await cluster.of("", "v1", "resourcequotas").patch("default", "q", {"spec": {"hard": {"secrets": "5"}}})
+    await cluster.used(pods="0", requests_cpu="0", count__configmaps=str(existing - 1), secrets="0")
+
+
+async def test_custom_resources_are_counted(cluster: Quotas) -> None:
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    await cluster.of("apiextensions.k8s.io", "v1", "customresourcedefinitions").create(
+        {
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {"group": "example.com", "names": names, "scope": "Namespaced", "versions": [version]},
+        }
+    )
+    widgets = cluster.of("example.com", "v1", "widgets")
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "default"}}
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await widgets.create(widget)
+                break
+            except errors.NotFound:
+                await asyncio.sleep(0.01)
+    await cluster.quota(count__widgets_example_com="1")
+    await cluster.used(count__widgets_example_com="1")
+    await widgets.delete("default", "w")
+    await cluster.used(count__widgets_example_com="0")

@@ -1,0 +1,151 @@
+import asyncio
+
+import pytest
+
+from pilothouse.controllers.runtime.controller import Controller, Periodic
+from pilothouse.machinery.supervision import Supervisor
+from pilothouse.testing.fake_clock import FakeClock
+
+
+class Recorder:
+    """Work that counts its calls, fails as often as told, and says when it was called so often."""
+
+    def __init__(self, failures: int = 0, again: float | None = None) -> None:
+        self.calls: list[str] = []
+        self.failures, self.again = failures, again
+        self._changed = asyncio.Event()
+
+    async def reconcile(self, key: str) -> float | None:
+        self.calls.append(key)
+        self._changed.set()
+        if len(self.calls) <= self.failures:
+            raise RuntimeError("not yet")
+        return self.again
+
+    async def work(self) -> None:
+        await self.reconcile("round")
+
+    async def called(self, times: int) -> None:
+        async with asyncio.timeout(30):
+            while len(self.calls) < times:
+                self._changed.clear()
+                await self._changed.wait()
+
+
+class Event(asyncio.Event):
+    """Something that syncs when it is set."""
+
+    async def wait_synced(self) -> None:
+        await self.wait()
+
+
+async def test_a_controller_reconciles_what_is_added(supervisor: Supervisor) -> None:
+    recorder = Recorder()
+    controller = Controller("test", recorder.reconcile)
+    controller.queue.add("before")
+    controller.start(supervisor)
+    controller.queue.add("after")
+    await recorder.called(2)
+    assert recorder.calls == ["before", "after"]
+
+
+async def test_a_failing_key_is_tried_again(supervisor: Supervisor, caplog: pytest.LogCaptureFixture) -> None:
+    recorder = Recorder(failures=2)
+    controller = Controller("test", recorder.reconcile)
+    controller.queue.add("a")
+    controller.start(supervisor)
+    await recorder.called(3)
+    assert recorder.calls == ["a", "a", "a"]
+    assert "test: a failed" in caplog.text
+
+
+async def test_a_key_can_be_asked_for_again_later(supervisor: Supervisor) -> None:
+    clock, recorder = FakeClock(), Recorder(again=60.0)
+    controller = Controller("test", recorder.reconcile, clock=clock)
+    controller.queue.add("a")
+    controller.start(supervisor)
+    await recorder.called(1)
+    await clock.until_waiting()
+    assert clock.waiting == [60.0]
+    clock.advance(60)
+    await recorder.called(2)
+
+
+async def test_a_controller_waits_for_its_informers(supervisor: Supervisor) -> None:
+    recorder, synced = Recorder(), Event()
+    controller = Controller("test", recorder.reconcile, wait_for=[synced])
+    controller.queue.add("a")
+    controller.start(supervisor)
+    await asyncio.sleep(0)
+    assert recorder.calls == []
+    synced.set()
+    await recorder.called(1)
+
+
+async def test_a_worker_that_is_killed_gives_its_key_back(supervisor: Supervisor) -> None:
+    begun, hold = asyncio.Event(), asyncio.Event()
+    done: list[str] = []
+
+    async def reconcile(key: str) -> None:
+        begun.set()
+        await hold.wait()
+        done.append(key)
+
+    controller = Controller("test", reconcile)
+    controller.queue.add("a")
+    controller.start(supervisor)
+    await begun.wait()
+    begun.clear()
+    for task in asyncio.all_tasks():
+        if task.get_name() == "test":
+            task.cancel()
+    hold.set()
+    async with asyncio.timeout(30):
+        while not done:
+            await asyncio.sleep(0.001)
+    assert done == ["a"]
+
+
+async def test_stopping_cancels_work_under_way(supervisor: Supervisor) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def endless(key: str) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    controller = Controller("test", endless, workers=2)
+    controller.queue.add("a")
+    controller.start(supervisor)
+    await begun.wait()
+    await controller.stop()
+    assert ended.is_set()
+
+
+async def test_rounds_come_by_the_clock_whether_they_fail_or_not(
+    supervisor: Supervisor, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock, recorder, ready = FakeClock(), Recorder(failures=1), asyncio.Event()
+    periodic = Periodic("test", recorder.work, 10.0, wait_for=ready, clock=clock, rng=lambda: 0.5)
+    periodic.start(supervisor)
+    await asyncio.sleep(0)
+    assert recorder.calls == []
+    ready.set()
+    await recorder.called(1)
+    await clock.until_waiting()
+    assert clock.waiting == [10.2]
+    assert "test: not yet" in caplog.text
+    clock.advance(10.2)
+    await recorder.called(2)
+    await periodic.stop()
+
+
+async def test_the_first_round_can_wait(supervisor: Supervisor) -> None:
+    clock, recorder = FakeClock(), Recorder()
+    Periodic("test", recorder.work, 10.0, at_once=False, jitter=0, clock=clock).start(supervisor)
+    await clock.until_waiting()
+    assert recorder.calls == []
+    clock.advance(10)
+    await recorder.called(1)

@@ -1,0 +1,131 @@
+"""The scheduler and simulated nodes on a real server, through its loopback client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from pilothouse.controllers.runtime.client import LoopbackClients
+from pilothouse.controllers.runtime.informers import InformerFactory
+from pilothouse.controllers.runtime.sources import built_in_source
+from pilothouse.machinery import errors
+from pilothouse.machinery.supervision import Supervisor
+from pilothouse.simulation.nodes.pool import NodePool, PoolSettings
+from pilothouse.simulation.nodes.streams import SimulatedStreams
+from pilothouse.simulation.scheduler.scheduler import Scheduler
+from pilothouse.testing.in_process import InProcessServer
+
+
+class Living:
+    """A server with two nodes and a scheduler."""
+
+    def __init__(self, server: InProcessServer, clients: LoopbackClients) -> None:
+        self.server = server
+        self.pods = clients.api_server().of("", "v1", "pods")
+        self.nodes = clients.api_server().of("", "v1", "nodes")
+        self.events = clients.api_server().of("events.k8s.io", "v1", "events")
+
+    async def pod(self, name: str, **spec: Any) -> None:
+        annotations = spec.pop("annotations", {})
+        containers = spec.pop("containers", [{"name": "c", "image": "nginx"}])
+        metadata = {"name": name, "namespace": "default", "annotations": annotations}
+        await self.pods.create({"metadata": metadata, "spec": {"containers": containers, **spec}})
+
+    async def wait(self, name: str, condition: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        async with asyncio.timeout(60):
+            while True:
+                pod = await self.pods.get("default", name)
+                if condition(pod):
+                    return pod
+                await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+async def living() -> AsyncIterator[Living]:
+    async with InProcessServer(
+        "--disable-admission-plugins=ServiceAccount", "--authorization-mode=Node,RBAC"
+    ) as server:
+        process = server.process
+        clients = LoopbackClients(process.cluster.handler)
+        supervisor = Supervisor("test")
+        informers = InformerFactory(lambda gvr: built_in_source(process.cluster.storage, gvr), supervisor)
+        Scheduler(clients.scheduler(), informers, supervisor).start()
+        await NodePool(PoolSettings(2), clients, informers, supervisor, SimulatedStreams()).start()
+        informers.start()
+        for name in ("node-1", "node-2"):  # new nodes are tainted until the node lifecycle controller finds them ready
+            await clients.api_server().of("", "v1", "nodes").patch("", name, {"spec": {"taints": None}})
+        try:
+            yield Living(server, clients)
+        finally:
+            await supervisor.close()
+
+
+def phase(pod: dict[str, Any]) -> str:
+    return str(pod["status"].get("phase"))
+
+
+async def test_a_pod_runs_and_goes(living: Living) -> None:
+    await living.pod("p")
+    pod = await living.wait("p", lambda pod: phase(pod) == "Running")
+    assert pod["spec"]["nodeName"] in ("node-1", "node-2")
+    assert {each["type"]: each["status"] for each in pod["status"]["conditions"]} == {
+        "PodReadyToStartContainers": "True",
+        "Initialized": "True",
+        "Ready": "True",
+        "ContainersReady": "True",
+        "PodScheduled": "True",
+    }
+    assert pod["status"]["podIP"] and pod["status"]["containerStatuses"][0]["ready"]
+    await living.pods.delete("default", "p")
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await living.pods.get("default", "p")
+            except errors.NotFound:
+                break
+            await asyncio.sleep(0.02)
+
+
+async def test_batch_pods_end(living: Living) -> None:
+    await living.pod("good", restartPolicy="Never", containers=[{"name": "c", "image": "i", "command": ["true"]}])
+    await living.pod("bad", restartPolicy="Never", containers=[{"name": "c", "image": "i", "command": ["false"]}])
+    await living.wait("good", lambda pod: phase(pod) == "Succeeded")
+    pod = await living.wait("bad", lambda pod: phase(pod) == "Failed")
+    assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 1
+
+
+async def test_a_crash_loop(living: Living) -> None:
+    await living.pod("p", containers=[{"name": "c", "image": "i", "command": ["false"]}])
+    pod = await living.wait(
+        "p", lambda pod: "waiting" in pod["status"].get("containerStatuses", [{}])[0].get("state", {})
+    )
+    waiting = pod["status"]["containerStatuses"][0]["state"]["waiting"]
+    assert waiting["reason"] in ("CrashLoopBackOff", "ContainerCreating")
+
+
+async def test_no_room(living: Living) -> None:
+    resources = {"requests": {"cpu": "1000"}}
+    await living.pod("p", containers=[{"name": "c", "image": "i", "resources": resources}])
+    pod = await living.wait("p", lambda pod: pod["status"].get("conditions"))
+    condition = pod["status"]["conditions"][0]
+    assert (condition["type"], condition["status"], condition["reason"]) == ("PodScheduled", "False", "Unschedulable")
+    assert condition["message"] == (
+        "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: "
+        "2 Preemption is not helpful for scheduling."
+    )
+
+
+async def test_preemption(living: Living) -> None:
+    one = {"requests": {"cpu": "16"}}
+    for name in ("a", "b"):
+        await living.pod(name, containers=[{"name": "c", "image": "i", "resources": one}])
+        await living.wait(name, lambda pod: phase(pod) == "Running")
+    await living.pod(
+        "p", priorityClassName="system-node-critical", containers=[{"name": "c", "image": "i", "resources": one}]
+    )
+    await living.wait("p", lambda pod: phase(pod) == "Running")
+    left = [pod["metadata"]["name"] async for pod in living.pods.items("default")]
+    assert len(left) == 2 and "p" in left
