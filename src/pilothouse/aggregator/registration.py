@@ -15,29 +15,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
+from pilothouse.aggregator.local_availability import local_condition
 from pilothouse.apis.resources import Version
-from pilothouse.controllers.following import Follower
 from pilothouse.controllers.own_objects import (
     condition_of,
     create,
     existing,
     remove,
-    set_condition,
     update,
-    update_status,
 )
-from pilothouse.controllers.running import Controller
-from pilothouse.machinery.times import now
+from pilothouse.controllers.runtime.controller import Controller
+from pilothouse.controllers.runtime.informers import InformerFactory
+from pilothouse.machinery.objects import Object
+from pilothouse.machinery.supervision import Supervisor
 from pilothouse.registry.store.store import Store
 
 AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
 ON_START: Final = "onstart"
 ALWAYS: Final = "true"
 OWN_GROUP: Final = "apiregistration.k8s.io"
-
-Object = dict[str, Any]
 
 
 def api_service(group: str, version: str, priority: tuple[int, int], managed: str = ON_START) -> Object:
@@ -60,28 +58,18 @@ def built_in_services(versions: Iterable[Version]) -> list[Object]:
     ]
 
 
-def local_condition() -> dict[str, str]:
-    """What a service without a backend is."""
-    return {
-        "type": "Available",
-        "status": "True",
-        "lastTransitionTime": now(),
-        "reason": "Local",
-        "message": "Local APIServices are always available",
-    }
-
-
 class AutoRegistration:
     """Keeps the APIServices of what is served here. Add what is wanted at start before ``start``."""
 
-    def __init__(self, services: Store) -> None:
+    def __init__(self, services: Store, informers: InformerFactory) -> None:
         self._services = services
         self._wanted: dict[str, Object] = {}
         self._at_start: set[str] = set()
         self._synced: set[str] = set()
         self._unavailable: set[str] = set()
         self.controller: Controller[str] = Controller("APIService registration", self.reconcile, workers=5)
-        self._follower = Follower(services, self._came, lambda _, name: self.controller.queue.add(name))
+        self._informer = informers.of(OWN_GROUP, "v1", "apiservices")
+        self._informer.add_handler(self._came, lambda old, new: self._came(new), self._went, name="registration")
 
     def add(self, service: Object) -> None:
         """Want an APIService; its label says for how long."""
@@ -96,19 +84,13 @@ class AutoRegistration:
         self._wanted.pop(name, None)
         self.controller.queue.add(name)
 
-    async def start(self) -> None:
+    async def start(self, supervisor: Supervisor) -> None:
         """Put everything right once, all at a time, then go on."""
-        self._follower.start()
-        await self._follower.synced.wait()
+        await self._informer.wait_synced()
         self._at_start = {entry.name for entry in self._services.cache.entries()}
         names = self._at_start | set(self._wanted)
         await asyncio.gather(*(self.controller.reconcile(name) for name in names))
-        self.controller.start()
-
-    async def stop(self) -> None:
-        """Stop following."""
-        await self._follower.stop()
-        await self.controller.stop()
+        self.controller.start(supervisor)
 
     def missing(self) -> str:
         """The health check: what was to be registered at start and has not been seen to be available yet."""
@@ -119,13 +101,15 @@ class AutoRegistration:
             self._unavailable.discard(service["metadata"]["name"])
         self.controller.queue.add(service["metadata"]["name"])
 
+    def _went(self, service: Object) -> None:
+        self.controller.queue.add(service["metadata"]["name"])
+
     async def reconcile(self, name: str) -> None:
-        """One APIService, by the table above; ends with a local one being available."""
+        """One APIService, by the table above."""
         wanted = self._wanted.get(name)
         stored = await existing(self._services, "", name)
         await self._settle(name, wanted, stored, has_synced=name in self._synced)
         self._synced.add(name)
-        await self._make_available(name)
 
     async def _settle(self, name: str, wanted: Object | None, stored: Object | None, *, has_synced: bool) -> None:
         managed = _managed(stored)
@@ -140,20 +124,6 @@ class AutoRegistration:
             await remove(self._services, "", name, stored["metadata"]["uid"])
         elif stored["spec"] != wanted["spec"]:
             await update(self._services, "", name, lambda obj: {**obj, "spec": wanted["spec"]})
-
-    async def _make_available(self, name: str) -> None:
-        stored = await existing(self._services, "", name)
-        if stored is None or stored["spec"].get("service") is not None:
-            return
-        known, condition = condition_of(stored, "Available") or {}, local_condition()
-        if all(known.get(key) == condition[key] for key in ("status", "reason", "message")):
-            return
-
-        def change(obj: Object) -> Object:
-            set_condition(obj, condition)
-            return obj
-
-        await update_status(self._services, "", name, change)
 
 
 def _managed(service: Object | None) -> str:

@@ -7,21 +7,24 @@ discovery, OpenAPI and the APIService of each of its versions follow within the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from pilothouse.apiextensions.establishing import establish, set_approval
+from pilothouse.apiextensions.establishing import establish, set_approval, set_structure
 from pilothouse.apiextensions.finalizing import RETRY_SECONDS, finalize, is_finalizing
 from pilothouse.apiextensions.naming import TakenNames, accept_names
 from pilothouse.apiextensions.status_writing import StatusWriter
-from pilothouse.apis.apiextensions import definitions
-from pilothouse.controllers.following import Follower
+from pilothouse.apis.apiextensions.custom_resource_definition import definitions
 from pilothouse.controllers.own_objects import existing
-from pilothouse.controllers.running import Controller
+from pilothouse.controllers.runtime.controller import Controller
+from pilothouse.controllers.runtime.informers import InformerFactory
 from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.installed import InstalledVersion
 from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.machinery.objects import Object
+from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.times import now
+from pilothouse.net.dialing.egress import Egress
+from pilothouse.registry.service_routing import ServiceResolver
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.store.store import Store
 from pilothouse.server.generic import GenericAPIServer
@@ -31,8 +34,6 @@ if TYPE_CHECKING:
     from pilothouse.apiextensions.serving.definition import ServedDefinition
     from pilothouse.apiextensions.serving.versions import CustomVersion
     from pilothouse.apiextensions.serving.webhook import ConversionWebhooks
-
-Object = dict[str, Any]
 
 
 class Audience(Protocol):
@@ -51,6 +52,9 @@ class CustomResources:
         server: GenericAPIServer,
         store: Store,
         storage: StorageFactory,
+        informers: InformerFactory,
+        resolver: ServiceResolver,
+        egress: Egress,
         *,
         admission: Admission | None = None,
     ) -> None:
@@ -58,36 +62,29 @@ class CustomResources:
         self._store = store
         self._storage = storage
         self._admission = admission
-        self._make_webhooks: Callable[[], ConversionWebhooks] | None = None
+        self._resolver, self._egress = resolver, egress
         self._webhooks: ConversionWebhooks | None = None
         self._audience: list[Audience] = []
         self._known: dict[str, Object] = {}
         self._by_group: dict[str, set[str]] = {}
         self._served: dict[str, ServedDefinition] = {}
         self._by_version: dict[GroupVersion, dict[str, ServedDefinition]] = {}
-        self._writer: StatusWriter | None = None
+        self._writer = StatusWriter(store)
         self.controller: Controller[str] = Controller("custom resource definitions", self.reconcile)
-        self._follower = Follower(store, self._came, self._went)
-
-    def convert_with(self, make_webhooks: Callable[[], ConversionWebhooks]) -> None:
-        """Ask these where a definition wants its objects converted; they are made when the first one does."""
-        self._make_webhooks = make_webhooks
+        self.informer = informers.of("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        self.informer.add_handler(self._came, lambda old, new: self._came(new), self._went, name="custom resources")
 
     def tell(self, audience: Audience) -> None:
         """Tell somebody about group versions from now on."""
         self._audience.append(audience)
 
-    async def start(self) -> None:
-        """Serve what is defined, then follow."""
-        self._writer = StatusWriter(self._store)
-        self._follower.start()
-        await self._follower.synced.wait()
-        self.controller.start()
+    async def start(self, supervisor: Supervisor) -> None:
+        """Settle what is defined, and whatever changes."""
+        await self.informer.wait_synced()
+        self.controller.start(supervisor)
 
-    async def stop(self) -> None:
-        """Stop following."""
-        await self._follower.stop()
-        await self.controller.stop()
+    async def close(self) -> None:
+        """Let conversion webhooks go."""
         if self._webhooks is not None:
             await self._webhooks.stop()
 
@@ -103,9 +100,9 @@ class CustomResources:
         self._serve(name, crd)
         self.controller.queue.add(name)
 
-    def _went(self, _: str, name: str) -> None:
-        crd = self._known.pop(name, None)
-        if crd is None:
+    def _went(self, crd: Object) -> None:
+        name = crd["metadata"]["name"]
+        if self._known.pop(name, None) is None:
             return
         group = crd["spec"]["group"]
         self._by_group[group].discard(name)
@@ -123,7 +120,7 @@ class CustomResources:
     async def reconcile(self, name: str) -> None:
         """Settle one definition."""
         crd = await existing(self._store, "", name)
-        if crd is None or self._writer is None:
+        if crd is None:
             return
         if is_finalizing(crd):
             if not await finalize(crd, self._instances(crd), self._writer):
@@ -139,6 +136,7 @@ class CustomResources:
         others = (self._known[other] for other in self._by_group.get(group, ()) if other != name)
         changed = accept_names(crd, TakenNames(others), at)
         changed |= set_approval(crd, at)
+        changed |= set_structure(crd, at)
         changed |= establish(crd, at)
         return changed
 
@@ -179,10 +177,12 @@ class CustomResources:
         self._install(name, before, made)
 
     def _converter_for(self, crd: Object) -> Converter | None:
-        if (crd["spec"].get("conversion") or {}).get("strategy") != "Webhook" or self._make_webhooks is None:
+        if (crd["spec"].get("conversion") or {}).get("strategy") != "Webhook":
             return None
         if self._webhooks is None:
-            self._webhooks = self._make_webhooks()
+            from pilothouse.apiextensions.serving.webhook import ConversionWebhooks  # few definitions need it
+
+            self._webhooks = ConversionWebhooks(self._resolver.dial, self._egress)
         return self._webhooks.converter_for(crd)
 
     def _withdraw(self, name: str) -> None:

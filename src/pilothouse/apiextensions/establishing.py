@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pilothouse.apis.apiextensions.approval import approval_of, is_protected
-from pilothouse.apis.apiextensions.definitions import (
+from pilothouse.apis.apiextensions.custom_resource_definition.approval import approval_of, is_protected
+from pilothouse.apis.apiextensions.custom_resource_definition.definitions import (
     API_APPROVED,
     ESTABLISHED,
     NAMES_ACCEPTED,
+    NON_STRUCTURAL,
     condition,
     is_true,
     remove_condition,
     set_condition,
 )
-
-Object = dict[str, Any]
+from pilothouse.machinery.field_errors import Path, aggregate, invalid
+from pilothouse.machinery.objects import Object
 
 
 def establish(crd: Object, now: str) -> bool:
@@ -26,6 +25,37 @@ def establish(crd: Object, now: str) -> bool:
     new = {"type": ESTABLISHED, "status": "True", "reason": "InitialNamesAccepted", "message": message}
     set_condition(crd, new, now)
     return True
+
+
+def set_structure(crd: Object, now: str) -> bool:
+    """Set the condition of a definition that is not structural; whether that changed anything."""
+    known, message = condition(crd, NON_STRUCTURAL), structure_message(crd["spec"])
+    if not message:
+        if known is not None:
+            remove_condition(crd, NON_STRUCTURAL)
+        return known is not None
+    new = {"type": NON_STRUCTURAL, "status": "True", "reason": "Violations", "message": message}
+    if known is not None and all(known.get(key) == value for key, value in new.items()):
+        return False
+    set_condition(crd, new, now)
+    return True
+
+
+def structure_message(spec: Object) -> str:
+    """What keeps a definition, made by an old version, from being structural; empty where nothing does.
+
+    Today's version lets only structural ones pass, so where unknown fields are dropped there is nothing to look for.
+    """
+    if not spec.get("preserveUnknownFields"):
+        return ""
+    from pilothouse.apis.apiextensions.custom_resource_definition.structural import structural_errors, unsupported
+
+    errs = [invalid(Path("spec", "preserveUnknownFields"), True, "must be false")]
+    for at, version in enumerate(spec.get("versions") or ()):
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        if schema is not None and not unsupported(schema):
+            errs += structural_errors(schema, Path("spec", "versions").index(at).child("schema", "openAPIV3Schema"))
+    return aggregate(str(error) for error in errs)
 
 
 def set_approval(crd: Object, now: str) -> bool:

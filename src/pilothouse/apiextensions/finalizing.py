@@ -5,10 +5,10 @@ marked ──► Terminating: InstanceDeletionInProgress ──► every object 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from pilothouse.apiextensions.status_writing import StatusWriter
-from pilothouse.apis.apiextensions.definitions import (
+from pilothouse.apis.apiextensions.custom_resource_definition.definitions import (
     CLEANUP_FINALIZER,
     ESTABLISHED,
     TERMINATING,
@@ -16,12 +16,12 @@ from pilothouse.apis.apiextensions.definitions import (
     set_condition,
 )
 from pilothouse.controllers.own_objects import server_context
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.times import now
 from pilothouse.registry.rest.deletion import DeleteOptions
 from pilothouse.registry.store.removal import delete_all
 from pilothouse.registry.store.store import Store
 
-Object = dict[str, Any]
 RETRY_SECONDS: Final = 0.5
 
 

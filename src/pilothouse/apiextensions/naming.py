@@ -7,13 +7,17 @@ the old name is kept. When names become free all definitions of the group are lo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-from pilothouse.apis.apiextensions.definitions import ESTABLISHED, NAMES_ACCEPTED, condition, set_condition
+from pilothouse.apis.apiextensions.custom_resource_definition.definitions import (
+    ESTABLISHED,
+    NAMES_ACCEPTED,
+    condition,
+    set_condition,
+)
 from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.objects import Object
 
-Object = dict[str, Any]
 _REASONS = {"plural": "Plural", "singular": "Singular", "kind": "Kind", "listKind": "ListKind"}
 
 

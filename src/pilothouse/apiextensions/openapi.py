@@ -76,7 +76,9 @@ class _Writer:
         self._gvk = GroupVersionKind(gv.group, gv.version, self._kind)
         self._model = model_of(*gv, self._kind)
         self._list_model = model_of(*gv, served.names["listKind"])
-        self._subresources = {sub.name for sub in served.resource(gv.version).subresources}
+        row = served.resource(gv.version)
+        self._subresources = {sub.name for sub in row.subresources}
+        self._is_computed, self._verbs = not row.is_stored, row.verbs
         self._scope = "Namespaced" if served.namespaced else ""
         root = root_of(gv)
         self._everywhere = f"{root}/{served.plural}"
@@ -92,6 +94,10 @@ class _Writer:
             yield made
         found = [*listing, *self._own]
         yield self._make("list", "GET", self._collection, "list", found, ok(self._list_model))
+        if self._is_computed:
+            if "get" in self._verbs:
+                yield self._read("", self._model)
+            return
         yield self._write("create", "POST", self._collection, "post", "meta.v1.CreateOptions", self._own, (201, 202))
         yield self._make("deletecollection", "DELETE", self._collection, "deletecollection", found, ok(_STATUS))
         yield from self._item("", self._model)
@@ -101,10 +107,14 @@ class _Writer:
         if "scale" in self._subresources:
             yield from self._item("scale", _SCALE)
 
-    def _item(self, sub: str, model: str) -> Iterator[Operation]:
+    def _read(self, sub: str, model: str) -> Operation:
         path = f"{self._collection}/{{name}}" + (f"/{sub}" if sub else "")
         reading = [Parameter("resourceVersion", "query", "string", _version_text()), *self._item_own]
-        yield self._make("read", "GET", path, "get", reading, ok(model), sub)
+        return self._make("read", "GET", path, "get", reading, ok(model), sub)
+
+    def _item(self, sub: str, model: str) -> Iterator[Operation]:
+        path = f"{self._collection}/{{name}}" + (f"/{sub}" if sub else "")
+        yield self._read(sub, model)
         yield self._write("replace", "PUT", path, "put", "meta.v1.UpdateOptions", self._item_own, (201,), sub, model)
         found = [*params.options("meta.v1.PatchOptions"), *self._item_own]
         patching = self._make("patch", "PATCH", path, "patch", found, ok(model), sub)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import orjson
 
 from pilothouse.controllers.own_objects import OWN_MANAGER, server_context
 from pilothouse.endpoints.installer import make_field_manager
 from pilothouse.machinery import errors
+from pilothouse.machinery.objects import Object
 from pilothouse.registry.store.store import Store
 
-Object = dict[str, Any]
 Change = Callable[[Object], object]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from pilothouse.aggregator.availability import Fault, RemoteAvailability, judge
+from pilothouse.aggregator.availability import RemoteAvailability, Unavailability, judge
 from pilothouse.controllers.own_objects import condition_of, create, existing, remove
+from pilothouse.controllers.runtime.informers import InformerFactory
+from pilothouse.machinery.supervision import Supervisor
 from pilothouse.registry.storage import StorageFactory
 
 REFERENCE = {"namespace": "ns", "name": "ext", "port": 443}
@@ -30,25 +31,25 @@ HTTPS = {"name": "https", "port": 443}
 
 
 @pytest.mark.parametrize(
-    ("found", "slices", "fault"),
+    ("found", "slices", "error"),
     [
-        (None, [], Fault("ServiceNotFound", 'service/ext in "ns" is not present')),
+        (None, [], Unavailability("ServiceNotFound", 'service/ext in "ns" is not present')),
         (service("ExternalName"), [], None),
-        (service(), [], Fault("ServicePortError", 'service/ext in "ns" is not listening on port 443')),
+        (service(), [], Unavailability("ServicePortError", 'service/ext in "ns" is not listening on port 443')),
         (
             service("ClusterIP", {"port": 80}),
             [endpoint_slice()],
-            Fault("ServicePortError", 'service/ext in "ns" is not listening on port 443'),
+            Unavailability("ServicePortError", 'service/ext in "ns" is not listening on port 443'),
         ),
         (
             service("ClusterIP", HTTPS),
             [],
-            Fault("EndpointsNotFound", 'cannot find endpointslices for service/ext in "ns"'),
+            Unavailability("EndpointsNotFound", 'cannot find endpointslices for service/ext in "ns"'),
         ),
         (
             service("ClusterIP", HTTPS),
             [endpoint_slice(ready=False), endpoint_slice("other"), endpoint_slice(None)],
-            Fault(
+            Unavailability(
                 "MissingEndpoints", 'endpointslices for service/ext in "ns" have no addresses with port name "https"'
             ),
         ),
@@ -57,26 +58,23 @@ HTTPS = {"name": "https", "port": 443}
         (
             service("ClusterIP", HTTPS),
             [{"ports": [HTTPS]}],
-            Fault(
+            Unavailability(
                 "MissingEndpoints", 'endpointslices for service/ext in "ns" have no addresses with port name "https"'
             ),
         ),
     ],
 )
-def test_judging(found: dict[str, Any] | None, slices: list[dict[str, Any]], fault: Fault | None) -> None:
-    assert judge(REFERENCE, found, slices) == fault
+def test_judging(found: dict[str, Any] | None, slices: list[dict[str, Any]], error: Unavailability | None) -> None:
+    assert judge(REFERENCE, found, slices) == error
 
 
 @pytest.fixture
-async def availability(storage: StorageFactory) -> AsyncIterator[RemoteAvailability]:
-    made = RemoteAvailability(
-        storage.store("apiregistration.k8s.io", "v1", "apiservices"),
-        storage.store("", "v1", "services"),
-        storage.store("discovery.k8s.io", "v1", "endpointslices"),
-    )
-    await made.start()
-    yield made
-    await made.stop()
+async def availability(
+    storage: StorageFactory, informers: InformerFactory, supervisor: Supervisor
+) -> RemoteAvailability:
+    made = RemoteAvailability(storage.store("apiregistration.k8s.io", "v1", "apiservices"), informers)
+    await made.start(supervisor)
+    return made
 
 
 async def reason(storage: StorageFactory, wanted: str) -> dict[str, Any]:

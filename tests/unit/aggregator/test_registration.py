@@ -13,6 +13,8 @@ from pilothouse.aggregator.registration import (
 )
 from pilothouse.apis.resources import table
 from pilothouse.controllers.own_objects import condition_of, create, existing, remove, update
+from pilothouse.controllers.runtime.informers import InformerFactory
+from pilothouse.machinery.supervision import Supervisor
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.store.store import Store
 
@@ -53,62 +55,71 @@ async def outcome(store: Store) -> int | None:
         (ALWAYS, ALWAYS, 2000),
     ],
 )
-async def test_at_start(stored: str | None, wanted: str | None, expected: int | None, storage: StorageFactory) -> None:
+async def test_at_start(
+    stored: str | None,
+    wanted: str | None,
+    expected: int | None,
+    storage: StorageFactory,
+    informers: InformerFactory,
+    supervisor: Supervisor,
+) -> None:
     store = services_of(storage)
     if stored is not None:
         await create(store, service(stored))
-    registration = AutoRegistration(store)
+    registration = AutoRegistration(store, informers)
     if wanted is not None:
         registration.add(service(wanted, 2000))
-    await registration.start()
-    await registration.stop()
+    await registration.start(supervisor)
     assert await outcome(store) == expected
 
 
 @pytest.mark.parametrize(("managed", "comes_back"), [(ON_START, False), (ALWAYS, True)])
 async def test_later_only_what_is_wanted_always_is_put_right(
-    managed: str, comes_back: bool, storage: StorageFactory
+    managed: str, comes_back: bool, storage: StorageFactory, informers: InformerFactory, supervisor: Supervisor
 ) -> None:
     store = services_of(storage)
-    registration = AutoRegistration(store)
+    registration = AutoRegistration(store, informers)
     registration.add(service(managed, 2000))
-    await registration.start()
+    await registration.start(supervisor)
     await update(store, "", NAME, lambda obj: {**obj, "spec": {**obj["spec"], "groupPriorityMinimum": 3}})
     await registration.reconcile(NAME)
     assert await outcome(store) == (2000 if comes_back else 3)
     await remove(store, "", NAME)
     await registration.reconcile(NAME)
     assert await outcome(store) == (2000 if comes_back else None)
-    await registration.stop()
 
 
-async def test_what_is_no_longer_wanted_goes(storage: StorageFactory) -> None:
+async def test_what_is_no_longer_wanted_goes(
+    storage: StorageFactory, informers: InformerFactory, supervisor: Supervisor
+) -> None:
     store = services_of(storage)
-    registration = AutoRegistration(store)
+    registration = AutoRegistration(store, informers)
     registration.add(service(ALWAYS))
-    await registration.start()
+    await registration.start(supervisor)
     registration.discard(NAME)
     await registration.reconcile(NAME)
     assert await outcome(store) is None
-    await registration.stop()
 
 
-async def test_what_somebody_else_adds_later_as_managed_at_start_is_left_alone(storage: StorageFactory) -> None:
+async def test_what_somebody_else_adds_later_as_managed_at_start_is_left_alone(
+    storage: StorageFactory, informers: InformerFactory, supervisor: Supervisor
+) -> None:
     store = services_of(storage)
-    registration = AutoRegistration(store)
-    await registration.start()
+    registration = AutoRegistration(store, informers)
+    await registration.start(supervisor)
     await create(store, service(ON_START))
     await registration.reconcile(NAME)
     assert await outcome(store) == 1000
-    await registration.stop()
 
 
-async def test_local_services_are_available_and_completion_says_when(storage: StorageFactory) -> None:
+async def test_local_services_are_available_and_completion_says_when(
+    storage: StorageFactory, informers: InformerFactory, supervisor: Supervisor
+) -> None:
     store = services_of(storage)
-    registration = AutoRegistration(store)
+    registration = AutoRegistration(store, informers)
     registration.add(service(ON_START))
     assert registration.missing() == f"missing APIService: [{NAME}]"
-    await registration.start()
+    await registration.start(supervisor)
     stored = await existing(store, "", NAME)
     assert stored is not None
     condition = condition_of(stored, "Available") or {}
@@ -116,7 +127,6 @@ async def test_local_services_are_available_and_completion_says_when(storage: St
     async with asyncio.timeout(10):
         while registration.missing():
             await asyncio.sleep(0)
-    await registration.stop()
 
 
 def test_every_version_with_a_priority_but_the_aggregators_own_is_registered() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pilothouse.apiextensions.establishing import establish, set_approval
 from pilothouse.apiextensions.naming import TakenNames, accept_names
-from pilothouse.apis.apiextensions.definitions import condition, is_true
+from pilothouse.apis.apiextensions.custom_resource_definition.definitions import condition, is_true
 
 
 def crd(plural="apples", kind="Apple", *, group="example.com", accepted=None, **names):

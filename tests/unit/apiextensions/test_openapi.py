@@ -37,7 +37,7 @@ def source(spec=SPEC):
         namespaced=True,
         spec={},
         resource=lambda version: SimpleNamespace(
-            subresources=[SimpleNamespace(name="status"), SimpleNamespace(name="scale")]
+            is_stored=True, verbs=(), subresources=[SimpleNamespace(name="status"), SimpleNamespace(name="scale")]
         ),
         versions=SimpleNamespace(schemas={"v1": ObjectSchema({"type": "object", "properties": {"spec": spec}})}),
         selectable_fields=lambda version: ["spec.a"],

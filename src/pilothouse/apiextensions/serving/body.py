@@ -10,7 +10,7 @@ import orjson
 
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.apis.apiextensions.schema.embedded import coerce_metadata
-from pilothouse.endpoints.input import Expected, Faults, interpret, other_version, unrecognized
+from pilothouse.endpoints.input import Expected, StrictErrors, interpret, other_version, unrecognized
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.schema.decoding import DecodeError
@@ -21,7 +21,7 @@ _NO_VERSION: Final = ".apiVersion accessor error: <nil> is of the type <nil>, ex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomBody(Expected):
-    """A custom resource at one version. A wrong kind is left to validation, as in the original."""
+    """A custom resource at one version. A wrong kind is left to validation, as in kube-apiserver."""
 
     schemas: Mapping[str, ObjectSchema]
     """Of all versions: a patch may make an object say that it is of another one, and it is read as such."""
@@ -40,14 +40,16 @@ class CustomBody(Expected):
         if gvk.group_version != self.gvk.group_version:
             raise other_version(gvk, self)
 
-    def decode(self, value: Any, *, owned: bool = False, applied: bool = False) -> tuple[dict[str, Any], Faults | None]:
+    def decode(
+        self, value: Any, *, owned: bool = False, applied: bool = False
+    ) -> tuple[dict[str, Any], StrictErrors | None]:
         try:
             obj: dict[str, Any] = value if owned else orjson.loads(orjson.dumps(value))
             return self._decode(obj, keep_nulls=applied)
         except (RecursionError, orjson.JSONEncodeError):
             raise DecodeError(message="exceeded max depth") from None
 
-    def _decode(self, obj: dict[str, Any], *, keep_nulls: bool) -> tuple[dict[str, Any], Faults | None]:
+    def _decode(self, obj: dict[str, Any], *, keep_nulls: bool) -> tuple[dict[str, Any], StrictErrors | None]:
         if obj.get("apiVersion", "") is None:
             raise DecodeError(message=_NO_VERSION)
         metadata, unknown = coerce_metadata(obj.get("metadata"))

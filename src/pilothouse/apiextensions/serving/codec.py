@@ -6,17 +6,15 @@ Bytes of a version that the definition no longer has are kept as they are: readi
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 
 from pilothouse.apiextensions.serving.conversion import Versions
 from pilothouse.machinery.go_json import with_whole_numbers
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.raw import Texts
 from pilothouse.registry.store.codec import ObjectCodec, SelectorFields
+from pilothouse.registry.store.stored_form import CustomForm, is_foreign
 from pilothouse.storage.cacher import Entry
-
-Object = dict[str, Any]
 
 
 class CustomCodec(ObjectCodec):
@@ -24,8 +22,13 @@ class CustomCodec(ObjectCodec):
 
     __slots__ = ("_version", "_versions")
 
-    def __init__(self, versions: Versions, version: str, fields: SelectorFields | None) -> None:
-        super().__init__(versions.kind, f"{versions.group}/{version}", fields, keeps_type=True)
+    def __init__(
+        self, versions: Versions, version: str, fields: SelectorFields | None, *, writes_form: bool = False
+    ) -> None:
+        api_version = f"{versions.group}/{version}"
+        super().__init__(
+            versions.kind, api_version, fields, keeps_type=True, form=CustomForm(), writes_form=writes_form
+        )
         self._versions = versions
         self._version = version
 
@@ -39,8 +42,10 @@ class CustomCodec(ObjectCodec):
 
     def entry(self, key: str, value: bytes, revision: int) -> Entry:
         obj = orjson.loads(value)
-        if self._versions.version_of(obj):
+        known = self._versions.version_of(obj)
+        if known:
             self._versions.normalize(obj)
+        if known or is_foreign(value):
             value = super().encode(obj)
         return self.entry_of(key, obj, value, revision)
 

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import orjson
 
+from pilothouse.apis.ages import Age, age_of
 from pilothouse.apis.columns import NAME
 from pilothouse.apis.strategy import Column, Doc
-from pilothouse.machinery import jsonpath, times
+from pilothouse.machinery import jsonpath
 from pilothouse.machinery.go_quote import show
+from pilothouse.machinery.objects import Object
 
-Object = dict[str, Any]
 AGE: Final = {
     "name": "Age",
     "type": "date",
@@ -28,7 +29,7 @@ def table_columns(declared: list[Object] | None) -> tuple[Column, ...]:
         try:
             path = jsonpath.parse(each["jsonPath"])
         except jsonpath.JsonPathError:
-            # The original gives up on a table at the first path it cannot read.
+            # kube-apiserver gives up on a table at the first path it cannot read.
             break
         described = (
             each.get("description") or f"Custom resource definition column (in JSONPath format): {each['jsonPath']}"
@@ -78,13 +79,13 @@ def _number(value: Any) -> Any:
     return value if value.__class__ in (int, float) else None
 
 
-def _date(value: Any) -> str | None:
+def _date(value: Any) -> Age | str | None:
     if value.__class__ is not str:
         return None
     if not value:
         return "<unknown>"
     try:
-        return times.age(value, times.now_instant())
+        return age_of(value)
     except ValueError:
         return "<invalid>"
 

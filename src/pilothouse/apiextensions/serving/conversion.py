@@ -1,26 +1,27 @@
 """The versions of one definition, and how an object gets from one to another.
 
-Without a webhook a conversion changes ``apiVersion`` and drops what the other version's schema does not know. A webhook
-is asked with many objects at a time; what it answered is kept with the entry, so that each stored state is converted to
-each version at most once.
+Where code converts (``additions``), it is called. A webhook is asked with many objects at a time; what it answered is
+kept with the entry, so that each stored state is converted to each version at most once. Without either a conversion
+changes ``apiVersion`` and drops what the other version's schema does not know.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import orjson
 
+from pilothouse.apiextensions.serving.additions import Conversion
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.apis.apiextensions.schema.embedded import lenient_metadata
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.gvk import GroupResource, GroupVersion, GroupVersionKind
+from pilothouse.machinery.objects import Object
 from pilothouse.storage.cacher import Entry
 
-Object = dict[str, Any]
 _SHOWN: Final = 100
 
 
@@ -43,7 +44,13 @@ class Versions:
     """All versions of a definition: their schemas, the one that is stored, and the converter if there is one."""
 
     def __init__(
-        self, group: str, kind: str, storage: str, schemas: dict[str, ObjectSchema], converter: Converter | None
+        self,
+        group: str,
+        kind: str,
+        storage: str,
+        schemas: dict[str, ObjectSchema],
+        converter: Converter | None,
+        conversion: Conversion | None = None,
     ) -> None:
         self.group = group
         self.kind = kind
@@ -51,6 +58,7 @@ class Versions:
         self.storage = storage
         self.storage_version = f"{group}/{storage}"
         self.converter = converter
+        self.conversion = conversion
 
     def gvk(self, version: str) -> GroupVersionKind:
         return GroupVersionKind(self.group, version, self.kind)
@@ -62,6 +70,10 @@ class Versions:
 
     def relabel(self, obj: Object, version: str) -> Object:
         """The object in another version without asking anybody; the given one is used up."""
+        old = self.version_of(obj)
+        if self.conversion is not None and old and old != version:
+            metadata = obj.get("metadata")
+            obj = {**self.conversion(obj, old, version), "kind": self.kind, "metadata": metadata}
         obj["apiVersion"] = f"{self.group}/{version}"
         self.schemas[version].clean(obj)
         return obj
@@ -98,7 +110,8 @@ class Rendering:
     def __init__(self, versions: Versions, version: str, form: str) -> None:
         self._versions = versions
         self._version = version
-        self._form = form
+        self._form = self.form = form
+        """Names these bytes among the forms that are kept with an entry."""
         self._prefix = b'{"apiVersion":"%b/%b",' % (versions.group.encode(), version.encode())
 
     def render(self, entry: Entry) -> bytes:
@@ -141,7 +154,7 @@ class Rendering:
 
 
 def corrupt(entry: Entry, key: str, why: object) -> str:
-    """What the original says about a stored object that it cannot read."""
+    """What kube-apiserver says about a stored object that it cannot read."""
     return (
         f"StorageError: corrupt object, Code: 7, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
         f"object not decodable revision={entry.revision}: {why}"

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
+import orjson
+
+from pilothouse.apiextensions.serving.additions import NO_ADDITIONS, NO_HOOKS, Additions
 from pilothouse.apiextensions.serving.body import CustomBody
 from pilothouse.apiextensions.serving.codec import CustomCodec
 from pilothouse.apiextensions.serving.columns import table_columns
 from pilothouse.apiextensions.serving.conversion import Converter, Rendering, Versions
-from pilothouse.apiextensions.serving.leaving import ForbidCreate
+from pilothouse.apiextensions.serving.departures import ForbidCreate
 from pilothouse.apiextensions.serving.scale import make_scale_scope, scale_checker
 from pilothouse.apiextensions.serving.stores import CustomStore
 from pilothouse.apiextensions.serving.strategies import (
@@ -19,31 +23,36 @@ from pilothouse.apiextensions.serving.strategies import (
     StatusfulStrategy,
 )
 from pilothouse.apis import types
-from pilothouse.apis.apiextensions import definitions
-from pilothouse.apis.apiextensions.rules import compile_rules
+from pilothouse.apis.apiextensions.custom_resource_definition import definitions
+from pilothouse.apis.apiextensions.custom_resource_definition.rules import Rules, compile_rules
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.apis.apiextensions.schema.shapes import object_shape
+from pilothouse.apis.apiextensions.schema.traversal import has_more_than
 from pilothouse.apis.resources import Resource, Subresource
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy import Column, Strategy
 from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.installer import VERBS
 from pilothouse.endpoints.negotiation import NO_PROTOBUF
-from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.scope import Endpoint, ResourceScope
 from pilothouse.machinery import jsonpath
 from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.machinery.go_quote import quote, show
 from pilothouse.machinery.gvk import GroupResource, GroupVersion, GroupVersionKind
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.structured.field_sets import FieldSet, from_paths
 from pilothouse.machinery.structured.ownership import Unconvertible
 from pilothouse.machinery.structured.shapes import Shape
-from pilothouse.machinery.structured.validating import SchemaMismatch, validate
+from pilothouse.machinery.structured.validation import SchemaMismatch, validate
+from pilothouse.machinery.workers import LONG, weighed
 from pilothouse.registry.storage import StorageFactory
+from pilothouse.registry.store.stored_form import MediaType
 
-Object = dict[str, Any]
 PATCHES: Final = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
 _VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _LEAVING_VERBS: Final = ("delete", "deletecollection", "get", "list", "watch")
 _STATUS_VERBS: Final = ("get", "patch", "update")
+_MANY_SCHEMAS: Final = 300
+"""More than that take longer to compile than the loop can be held."""
 _SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 
 
@@ -58,6 +67,7 @@ class ServedDefinition:
         admission: Admission | None = None,
         converter: Converter | None = None,
         previous: ServedDefinition | None = None,
+        additions: Additions = NO_ADDITIONS,
     ) -> None:
         self.crd = crd
         self.spec: Object = crd["spec"]
@@ -66,16 +76,19 @@ class ServedDefinition:
         self.plural: str = self.names["plural"]
         self.key = f"{self.group}/{self.plural}"
         self.namespaced = self.spec["scope"] == "Namespaced"
-        self._storage = storage
+        self._storage, self._additions = storage, additions
         self._admission = ForbidCreate(admission) if definitions.is_terminating(crd) else admission
         self._scopes: dict[tuple[str, str], ResourceScope] = {}
+        self._own_endpoints: dict[tuple[str, str], Endpoint] = {}
         self._versions = {version["name"]: version for version in definitions.versions(crd)}
         self._id = uuid.uuid4().hex
         self.served_since: int = int(crd["metadata"]["resourceVersion"])
         self._shapes: dict[str, Shape] = {}
+        self._rules: dict[str, Rules | None] = {}
         self.versions: Versions
         if previous is not None and previous.is_same(crd):
-            self._id, self._shapes, self.versions = previous._id, previous._shapes, previous.versions
+            self._id, self.versions = previous._id, previous.versions
+            self._shapes, self._rules = previous._shapes, previous._rules
             self.served_since = previous.served_since
         else:
             self.versions = self._make_versions(converter)
@@ -85,7 +98,21 @@ class ServedDefinition:
         schemas = {
             name: ObjectSchema(_schema_of(version), keeps_unknown=keep) for name, version in self._versions.items()
         }
-        return Versions(self.group, self.names["kind"], definitions.storage_version(self.crd), schemas, converter)
+        storage = definitions.storage_version(self.crd)
+        return Versions(self.group, self.names["kind"], storage, schemas, converter, self._additions.convert)
+
+    async def compile(self, version: str) -> None:
+        """Make what requests at a version need of its schema: aside, if it is large."""
+        if version in self._rules or version not in self.versions.schemas:
+            return
+        is_large = has_more_than(self.versions.schemas[version].source, _MANY_SCHEMAS)
+        await weighed(LONG if is_large else 0, self._compile, version)
+
+    def _compile(self, version: str) -> None:
+        schema = self.versions.schemas[version]
+        schema.compile()
+        self.shape(version)
+        self._rules[version] = compile_rules(schema)
 
     def is_same(self, crd: Object) -> bool:
         """Whether a state of the definition serves just what this one does."""
@@ -106,7 +133,17 @@ class ServedDefinition:
 
     def resource(self, version: str) -> Resource:
         """The row that discovery shows."""
+        row = self._row(version)
+        own = [
+            Subresource(name, endpoint.kind(row), endpoint.verbs)
+            for name, endpoint in self._additions.endpoints.items()
+            if name
+        ]
+        return replace(row, subresources=(*row.subresources, *own)) if own else row
+
+    def _row(self, version: str) -> Resource:
         leaving = definitions.is_true(self.crd, definitions.TERMINATING)
+        computed = self._additions.endpoints.get("")
         return Resource(
             group=self.group,
             version=version,
@@ -115,10 +152,10 @@ class ServedDefinition:
             kind=self.names["kind"],
             package="unstructured",
             namespaced=self.namespaced,
-            verbs=_LEAVING_VERBS if leaving else _VERBS,
+            verbs=computed.verbs if computed is not None else _LEAVING_VERBS if leaving else _VERBS,
             short_names=tuple(self.names.get("shortNames") or ()),
             categories=tuple(self.names.get("categories") or ()),
-            key=self.key,
+            key=self.key if computed is None else "",
             stored=GroupVersion(self.group, self.versions.storage),
             hub=GroupVersion(self.group, version),
             subresources=self._subresources(version),
@@ -133,8 +170,21 @@ class ServedDefinition:
             found.append(Subresource("scale", _SCALE, _STATUS_VERBS))
         return tuple(found)
 
-    def scope(self, version: str, subresource: str = "") -> ResourceScope | None:
+    def endpoint(self, version: str, subresource: str = "") -> Endpoint | None:
         """An endpoint, made at its first use; None where the version has no such subresource."""
+        own = self._additions.endpoints.get(subresource)
+        if own is None:
+            return self.scope(version, subresource)
+        found = self._own_endpoints.get((version, subresource))
+        if found is None:
+            made = own.make(self.resource(version), subresource, lambda: self._main(version).store, self._admission)
+            found = self._own_endpoints[version, subresource] = made
+        return found
+
+    def scope(self, version: str, subresource: str = "") -> ResourceScope | None:
+        """The same for those with stored objects behind them."""
+        if subresource in self._additions.endpoints:
+            return None
         key = (version, subresource)
         found = self._scopes.get(key)
         if found is None:
@@ -153,14 +203,26 @@ class ServedDefinition:
             assert isinstance(main.store, CustomStore)
             return self._make_scope(resource, version, "status", CustomStatusStrategy(main.strategy), main.store)
         strategy = self._strategy(version)
-        strategy.gates = self._storage.gates
         rendering = Rendering(self.versions, version, f"{self._id}/{version}")
-        codec = CustomCodec(self.versions, version, self._fields())
-        cache = self._storage.cache(self.key, CustomCodec(self.versions, self.versions.storage, self._fields()))
-        store = CustomStore(resource, strategy, cache, codec, self._storage.root, self.versions, rendering)
-        store.oldest_watch = self.served_since
-        store.is_stale = self._storage.is_stale
+        codec = self._codec(version)
+        cache = self._storage.cache(self.key, self._codec(self.versions.storage))
+        store = CustomStore(
+            resource,
+            strategy,
+            cache,
+            codec,
+            self._storage.root,
+            self.versions,
+            rendering,
+            self.served_since,
+            self._storage.is_stale,
+            self._storage.delete_workers,
+        )
         return self._make_scope(resource, version, "", strategy, store, rendering)
+
+    def _codec(self, version: str) -> CustomCodec:
+        writes_form = self._storage.media is not MediaType.OWN_JSON
+        return CustomCodec(self.versions, version, self._fields(), writes_form=writes_form)
 
     def _main(self, version: str) -> ResourceScope:
         main = self.scope(version)
@@ -198,11 +260,16 @@ class ServedDefinition:
             render=rendering.render if rendering is not None else main.render if main is not None else None,
             prepare=store.prepare_list,
             list_kind=self.names.get("listKind", ""),
-            columns=table_columns(self._versions[version].get("additionalPrinterColumns")),
+            columns=self.columns(version),
             make_field_manager=lambda: self._field_manager(version, subresource),
             admission=self._admission,
             patch_types=PATCHES,
         )
+
+    def columns(self, version: str) -> tuple[Column, ...]:
+        """What tables show at a version."""
+        own = self._additions.columns.get(version)
+        return table_columns(self._versions[version].get("additionalPrinterColumns")) if own is None else own
 
     def _strategy(self, version: str) -> CustomStrategy:
         declared = self._versions[version].get("subresources") or {}
@@ -212,11 +279,13 @@ class ServedDefinition:
         return made(
             self.versions.gvk(version),
             schema,
-            rules=compile_rules(schema),
-            scale_faults=scale_checker(declared["scale"]) if declared.get("scale") is not None else None,
+            rules=self._rules[version] if version in self._rules else compile_rules(schema),
+            scale_errors=scale_checker(declared["scale"]) if declared.get("scale") is not None else None,
             fields=self._fields(),
             selectable=frozenset(paths),
             namespaced=self.namespaced,
+            gates=self._storage.gates,
+            hooks=self._additions.hooks.get(version, NO_HOOKS),
         )
 
     def _selectable(self, version: str) -> dict[str, jsonpath.JsonPath]:
@@ -274,6 +343,8 @@ class ServedDefinition:
             # A version that is gone does not take its managers' claims with it: nobody can apply until they are reset.
             raise Unconvertible(f"request to convert CR to an invalid group/version: {new}")
         shape, converted = self.shape(version), {**obj, "apiVersion": new}
+        if self.versions.conversion is not None:
+            converted = self.versions.relabel(orjson.loads(orjson.dumps(obj)), version)
         try:
             validate(shape, converted)
         except SchemaMismatch as error:

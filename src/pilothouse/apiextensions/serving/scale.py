@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import orjson
 
-from pilothouse.apiextensions.serving.strategies import ScaleFaults
+from pilothouse.apiextensions.serving.strategies import ScaleErrors
 from pilothouse.apis import types
 from pilothouse.apis.columns import NAME
 from pilothouse.apis.resources import Resource
-from pilothouse.apis.strategy import Column, Object
+from pilothouse.apis.strategy import Column
 from pilothouse.endpoints.input import Expected, interpret
 from pilothouse.endpoints.schemes import CUSTOM_SCALES
 from pilothouse.endpoints.scope import ResourceScope
@@ -25,6 +25,7 @@ from pilothouse.machinery.field_manager import FieldManager, named, set_entries
 from pilothouse.machinery.field_manager.scale import ReplicasPaths
 from pilothouse.machinery.go_quote import quote, show
 from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.machinery.objects import Object
 from pilothouse.registry.store.store import Store
 
 SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
@@ -41,7 +42,7 @@ _COLUMNS: Final = (
 
 
 class AccessError(ValueError):
-    """A field on the way is of the wrong type. Worded as in the original."""
+    """A field on the way is of the wrong type. Worded as in kube-apiserver."""
 
 
 def split(path: str) -> list[str]:
@@ -70,13 +71,13 @@ def _access_error(path: list[str], value: Any, wanted: str) -> AccessError:
     return AccessError(f".{'.'.join(path)} accessor error: {show(value)} is of the type {go}, expected {wanted}")
 
 
-def scale_checker(scale: Object) -> ScaleFaults:
+def scale_checker(scale: Object) -> ScaleErrors:
     """The check of the fields that a scale is made of."""
     spec, status, selector = scale["specReplicasPath"], scale["statusReplicasPath"], scale.get("labelSelectorPath")
 
     def check(obj: Object, only_status: bool) -> list[FieldError]:
-        errs = [] if only_status else _replicas_faults(obj, spec)
-        errs += _replicas_faults(obj, status)
+        errs = [] if only_status else _replicas_errors(obj, spec)
+        errs += _replicas_errors(obj, status)
         if selector:
             try:
                 nested(obj, split(selector), str, "string")
@@ -87,7 +88,7 @@ def scale_checker(scale: Object) -> ScaleFaults:
     return check
 
 
-def _replicas_faults(obj: Object, path: str) -> list[FieldError]:
+def _replicas_errors(obj: Object, path: str) -> list[FieldError]:
     where = path  # with its leading dot, as the definition writes it
     try:
         replicas = nested(obj, split(path), int, "int64") or 0
@@ -158,7 +159,7 @@ def _set(obj: Object, path: list[str], value: Any) -> None:
 
 
 class ScaleBody(Expected):
-    """A scale, and how the original refuses anything else here."""
+    """A scale, and how kube-apiserver refuses anything else here."""
 
     __slots__ = ()
 
@@ -176,7 +177,7 @@ class ScaleBody(Expected):
 
 
 class ScaleFieldManager(FieldManager):
-    """The original cannot convert scales of custom resources: an apply works as long as it changes nothing."""
+    """kube-apiserver cannot convert scales of custom resources: an apply works as long as it changes nothing."""
 
     def apply(self, live: Object | None, patch: Object, manager: str, *, force: bool, now: str) -> Object:
         why = f"to proper version: request to convert CR to an invalid group/version: {self.version}"

@@ -1,6 +1,6 @@
 """Stores of custom resources: one for each version, all over the definition's one cache.
 
-Strategies, patches and admission see objects in the version of the request, as in the original; what is written is in
+Strategies, patches and admission see objects in the version of the request, as in kube-apiserver; what is written is in
 the storage version. With a conversion webhook both ways are waited for.
 """
 
@@ -20,9 +20,10 @@ from pilothouse.apiextensions.serving.conversion import (
     unreadable_list,
 )
 from pilothouse.apis.resources import Resource
-from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery import errors
-from pilothouse.registry.store.store import Admit, Change, Store
+from pilothouse.machinery.objects import Object
+from pilothouse.registry.store.store import Change, IsStale, Store, ValidatingAdmission
 from pilothouse.storage.cacher import Entry, ResourceCache
 
 
@@ -38,15 +39,36 @@ class CustomStore(Store):
         root: str,
         versions: Versions,
         rendering: Rendering,
+        served_since: int,
+        is_stale: IsStale | None = None,
+        delete_workers: int = 1,
     ) -> None:
-        super().__init__(resource, strategy, cache, codec, root)
+        super().__init__(
+            resource,
+            strategy,
+            cache,
+            codec,
+            root,
+            oldest_watch=served_since,
+            is_stale=is_stale,
+            converts=versions.converter is not None,
+            delete_workers=delete_workers,
+        )
         self._root = root
         self._versions = versions
         self._rendering = rendering
         self._stored_prefix = b'{"apiVersion":"%b",' % versions.storage_version.encode()
-        if versions.converter is not None:
-            self.prepare = self._prepare_one
-            self.stored_form = self._to_storage
+
+    def field_value(self, entry: Entry, name: str) -> str:
+        """Where others convert objects, the stored version may have other fields than the one asked for."""
+        if not self.converts or name.startswith("metadata."):
+            return super().field_value(entry, name)
+        form = f"{self._rendering.form} fields"
+        found: dict[str, str] | None = None if entry.forms is None else entry.forms.get(form)
+        if found is None:
+            found = self.codec.selector_fields(self.decode(entry))
+            entry.keep(form, found)
+        return found.get(name, "")
 
     def decode(self, entry: Entry) -> Object:
         try:
@@ -55,7 +77,7 @@ class CustomStore(Store):
             raise unreadable(entry, self._root, error) from None
         return obj
 
-    async def _prepare_one(self, entries: Sequence[Entry]) -> None:
+    async def prepare(self, entries: Sequence[Entry]) -> None:
         try:
             await self._rendering.prepare(entries)
         except ConversionFailed as error:
@@ -73,7 +95,7 @@ class CustomStore(Store):
         """An object in an older version is written anew even if nothing else changed."""
         return super().is_unchanged(obj, old, entry) and entry.data.startswith(self._stored_prefix)
 
-    async def _to_storage(self, obj: Object) -> Object:
+    async def stored_form(self, obj: Object) -> Object:
         if obj["apiVersion"] == self._versions.storage_version:
             return obj
         copy: Object = orjson.loads(orjson.dumps(obj))
@@ -85,8 +107,8 @@ class CustomStore(Store):
     async def get(self, namespace: str, name: str, version: str = "") -> Entry:
         return await self._prepared(await super().get(namespace, name, version))
 
-    async def create(self, ctx: Context, obj: Object, admit: Admit | None = None) -> Entry:
-        return await self._prepared(await super().create(ctx, obj, admit))
+    async def create(self, ctx: Context, obj: Object, validate: ValidatingAdmission | None = None) -> Entry:
+        return await self._prepared(await super().create(ctx, obj, validate))
 
     async def update(self, ctx: Context, name: str, change: Change, *args: Any, **options: Any) -> tuple[Entry, bool]:
         entry, created = await super().update(ctx, name, change, *args, **options)
@@ -94,6 +116,6 @@ class CustomStore(Store):
 
     async def _prepared(self, entry: Entry) -> Entry:
         """An entry that can be rendered."""
-        if self.prepare is not None or self._rendering.missing((entry,)):
-            await self._prepare_one((entry,))
+        if self.converts or self._rendering.missing((entry,)):
+            await self.prepare((entry,))
         return entry

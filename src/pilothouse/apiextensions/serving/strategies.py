@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from pilothouse.apis.apiextensions.rules import Rules
+from pilothouse.apiextensions.serving.additions import NO_HOOKS, KindHooks
+from pilothouse.apis.apiextensions.custom_resource_definition.rules import Rules
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
-from pilothouse.apis.strategy import Context, Object, Strategy
+from pilothouse.apis.strategy import Context, Strategy
+from pilothouse.apis.strategy_rules import GenerationRules, MetadataRules, UpdateRules
 from pilothouse.machinery import errors, names
 from pilothouse.machinery.field_errors import (
     NOT_SUPPORTED,
@@ -21,6 +23,7 @@ from pilothouse.machinery.field_errors import (
 )
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupKind, GroupVersionKind
+from pilothouse.machinery.objects import Object
 
 _BLOCKING: Final = frozenset({NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID})
 _STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
@@ -29,19 +32,17 @@ _UNCHECKED: Final = (
     "validation"
 )
 
-ScaleFaults = Callable[[Object, bool], list[FieldError]]
-"""Faults of the fields a scale is made of: (object, only those of its status)."""
+ScaleErrors = Callable[[Object, bool], list[FieldError]]
+"""Errors of the fields a scale is made of: (object, only those of its status)."""
 Fields = Callable[[Object], dict[str, str]]
 
 
 class CustomStrategy(Strategy):
     """A custom resource at one version, without a status subresource. Odd finalizers are worth a warning only."""
 
-    standard_finalizers = False
-    repeats_faults = True
-    generation = True
-    any_value = True
-    allow_unconditional_update = False
+    metadata_rules = MetadataRules(standard_finalizers=False, repeats_errors=True)
+    generation_rules = GenerationRules(counted=True, any_value=True)
+    update_rules = UpdateRules(allow_unconditional=False)
     status_field = ""
     keeps_status = False
 
@@ -51,27 +52,38 @@ class CustomStrategy(Strategy):
         schema: ObjectSchema,
         *,
         rules: Rules | None = None,
-        scale_faults: ScaleFaults | None = None,
+        scale_errors: ScaleErrors | None = None,
         fields: Fields | None = None,
         selectable: frozenset[str] = frozenset(),
         namespaced: bool = True,
+        gates: frozenset[str] | None = None,
+        hooks: KindHooks = NO_HOOKS,
     ) -> None:
-        super().__init__()
+        super().__init__(gates)
+        self._hooks = hooks
         self.kind = kind
         self.schema = schema
         self._rules = rules
-        self._scale_faults = scale_faults
+        self._scale_errors = scale_errors
         self._fields = fields
         self._selectable = selectable
         self._namespaced = namespaced
 
     def default(self, obj: Object) -> None:
         self.schema.default(obj)
+        if self._is_hooked(obj):
+            self._hooks.default(obj)
+
+    def _is_hooked(self, obj: Object) -> bool:
+        """Whether hooks may see the object: what does not fit the schema is refused without them."""
+        return self._hooks is not NO_HOOKS and not self.schema.errors(obj, None)
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         self.check_kind(obj)
         if self.keeps_status:
             obj.pop("status", None)
+        if self._is_hooked(obj):
+            self._hooks.prepare_for_create(ctx, obj)
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         self.check_kind(obj)
@@ -80,6 +92,8 @@ class CustomStrategy(Strategy):
                 obj["status"] = old["status"]
             else:
                 obj.pop("status", None)
+        if self._is_hooked(obj):
+            self._hooks.prepare_for_update(ctx, obj, old)
 
     def check_kind(self, obj: Object) -> None:
         """Refuse an object of another kind or version before anything else is said about it."""
@@ -94,42 +108,43 @@ class CustomStrategy(Strategy):
             raise errors.invalid(GroupKind(group, kind), obj["metadata"].get("name", ""), errs)
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        return self._faults(ctx, obj, None)
+        return self._errors(ctx, obj, None) or self._hooks.validate(ctx, obj)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return self._faults(ctx, obj, old)
+        return self._errors(ctx, obj, old) or self._hooks.validate_update(ctx, obj, old)
 
-    def _faults(self, ctx: Context, obj: Object, old: Object | None) -> list[FieldError]:
+    def _errors(self, ctx: Context, obj: Object, old: Object | None) -> list[FieldError]:
         schema = self.schema
-        errs = schema.faults(obj, old)
-        if self._scale_faults is not None:
-            errs += self._scale_faults(obj, False)
-        errs += schema.embedded_faults(obj)
-        errs += schema.list_faults(obj, old)
+        errs = schema.errors(obj, old)
+        if self._scale_errors is not None:
+            errs += self._scale_errors(obj, False)
+        errs += schema.embedded_errors(obj)
+        errs += schema.list_errors(obj, old)
         return self.check_rules(ctx, obj, old, errs)
 
     def check_rules(self, ctx: Context, obj: Object, old: Object | None, errs: list[FieldError]) -> list[FieldError]:
-        """All faults: those found, and those of expression rules unless some of them made checking pointless."""
+        """All errors: those found, and those of expression rules unless some of them made checking pointless."""
         if self._rules is None:
             return errs
         if any(error.type in _BLOCKING for error in errs):
             return [*errs, invalid(None, None, _UNCHECKED)]
         return errs + self._rules(obj, old, ctx.warnings)
 
-    def status_faults(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        """Faults of a write through the status."""
-        errs = self.schema.status_faults(obj, old)
-        if self._scale_faults is not None:
-            errs += self._scale_faults(obj, True)
-        errs += self.schema.list_faults(obj, old)
-        return self.check_rules(ctx, obj, old, errs)
+    def status_errors(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
+        """Errors of a write through the status."""
+        errs = self.schema.status_errors(obj, old)
+        if self._scale_errors is not None:
+            errs += self._scale_errors(obj, True)
+        errs += self.schema.list_errors(obj, old)
+        return self.check_rules(ctx, obj, old, errs) or self._hooks.validate_status_update(ctx, obj, old)
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
-        return _finalizer_warnings(obj["metadata"].get("finalizers") or ())
+        return _finalizer_warnings(obj["metadata"].get("finalizers") or ()) + self._hooks.warnings_on_create(ctx, obj)
 
     def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:
         before = old["metadata"].get("finalizers") or ()
-        return _finalizer_warnings(set(obj["metadata"].get("finalizers") or ()).difference(before))
+        added = set(obj["metadata"].get("finalizers") or ()).difference(before)
+        return _finalizer_warnings(added) + self._hooks.warnings_on_update(ctx, obj, old)
 
     def fields(self, obj: Object) -> dict[str, str]:
         return {} if self._fields is None else self._fields(obj)
@@ -151,10 +166,9 @@ class StatusfulStrategy(CustomStrategy):
 class CustomStatusStrategy(Strategy):
     """Writes through ``/status``: nothing but the status changes."""
 
-    standard_finalizers = False
-    repeats_faults = True
-    allow_unconditional_update = False
-    generation = False
+    metadata_rules = MetadataRules(standard_finalizers=False, repeats_errors=True)
+    update_rules = UpdateRules(allow_unconditional=False)
+    generation_rules = GenerationRules()
     reset_fields = ("metadata", "spec")
 
     def __init__(self, main: CustomStrategy) -> None:
@@ -178,7 +192,7 @@ class CustomStatusStrategy(Strategy):
         obj.update(kept)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
-        return self._main.status_faults(ctx, obj, old)
+        return self._main.status_errors(ctx, obj, old)
 
 
 def _finalizer_warnings(finalizers: Any) -> list[str]:

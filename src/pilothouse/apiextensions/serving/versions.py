@@ -1,4 +1,4 @@
-"""Which definition serves a request: one group version of custom resources, with what the original refuses how.
+"""Which definition serves a request: one group version of custom resources, with what kube-apiserver refuses how.
 
 no such resource, wrong scope, version not served     plain text 404: somebody else might have served it
 no such subresource                                   404 Status
@@ -9,11 +9,11 @@ creating while the definition goes away               403 Status
 from __future__ import annotations
 
 from pilothouse.apiextensions.serving.definition import ServedDefinition
-from pilothouse.apis.apiextensions import definitions
+from pilothouse.apis.apiextensions.custom_resource_definition import definitions
 from pilothouse.apis.resources import Version
 from pilothouse.endpoints.installed import InstalledVersion, call_verb
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responding import error_response, page_not_found
+from pilothouse.endpoints.responses import error_response, page_not_found
 from pilothouse.machinery import errors
 from pilothouse.net.messages import Response
 
@@ -39,7 +39,8 @@ class CustomVersion(InstalledVersion):
         definition = self.definitions.get(info.resource)
         if definition is None or not _in_scope(definition, request):
             return page_not_found()
-        scope = definition.scope(info.version, info.subresource)
+        await definition.compile(info.version)
+        scope = definition.endpoint(info.version, info.subresource)
         if scope is None:
             return error_response(request, errors.not_found(definition.group_resource, info.name))
         verb = scope.verbs.get(info.verb)

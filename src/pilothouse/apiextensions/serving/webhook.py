@@ -1,7 +1,7 @@
 """Conversion by webhook: a ConversionReview there, the converted objects back.
 
 The webhook may change everything but an object's identity; of metadata only labels and annotations are taken from its
-answer. Failures carry the original's words.
+answer. Failures carry kube-apiserver's words.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from pilothouse.apis.metadata import validate_annotations, validate_labels
 from pilothouse.machinery.field_errors import FieldError, Path, aggregate
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, parse_group_version
+from pilothouse.machinery.objects import Object
+from pilothouse.net.dialing.egress import Egress
 from pilothouse.net.outgoing import Dial, OutgoingClient, OutgoingError, Tls
 
-Object = dict[str, Any]
 _AGENT: Final = "kube-apiserver-conversion"
 _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json, */*"}
 _SECONDS: Final = 30
@@ -31,9 +32,10 @@ _GROUP: Final = "apiextensions.k8s.io"
 class ConversionWebhooks:
     """Makes converters that share their connections."""
 
-    def __init__(self, dial: Dial | None = None) -> None:
-        self._to_services = OutgoingClient(dial, agent=_AGENT)
-        self._to_urls = OutgoingClient(agent=_AGENT)
+    def __init__(self, dial: Dial | None = None, egress: Egress | None = None) -> None:
+        egress = egress or Egress()
+        self._to_services = OutgoingClient(dial, agent=_AGENT, dialer=egress.cluster)
+        self._to_urls = OutgoingClient(agent=_AGENT, dialer=egress.control_plane)
 
     def converter_for(self, crd: Object) -> Converter | None:
         """The converter of a definition, None where none is needed."""

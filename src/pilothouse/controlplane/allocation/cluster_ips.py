@@ -11,11 +11,11 @@ from random import Random
 from time import monotonic
 from typing import Any, Final, Protocol
 
-from pilothouse.apis.strategy import Object
 from pilothouse.controlplane.allocation.metrics import DYNAMIC, STATIC, AllocationMetrics
 from pilothouse.controlplane.allocation.ranges import FULL, AddressBlock
 from pilothouse.machinery import times
 from pilothouse.machinery.addresses import parse_ip
+from pilothouse.machinery.objects import Object
 
 FAMILY_LABEL: Final = "ipaddress.kubernetes.io/ip-family"
 MANAGED_BY_LABEL: Final = "ipaddress.kubernetes.io/managed-by"
@@ -126,6 +126,8 @@ class ClusterIPs:
             raise AllocationError("provided IP is already allocated")
 
     async def _take(self, service: Object, ip: str, block: AddressBlock, scope: str, started: float) -> bool:
+        if not service["metadata"].get("name"):  # addresses are taken before anybody asks for a name
+            raise AllocationError(f'IPAddress.networking.k8s.io "{ip}" is invalid: spec.parentRef.name: Required value')
         if await self._objects.create(make_address(ip, service)):
             self._metrics.took_address(block, scope, monotonic() - started)
             return True
@@ -133,7 +135,7 @@ class ClusterIPs:
         return False
 
     def _check_dry(self, shown: str, address: Any) -> None:
-        """A dry run looks at one block only, as the original does, and not at who has the address."""
+        """A dry run looks at one block only, as kube-apiserver does, and not at who has the address."""
         block = self._dry_block("IPv4" if address.is_ipv4 else "IPv6")
         if not block.contains(address):
             raise AllocationError(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from pilothouse.apis.core.checks import is_ipv6
-from pilothouse.apis.core.service_addresses import validate_addresses
-from pilothouse.apis.core.service_fields import HEADLESS, Spec, needs_cluster_ip
+from pilothouse.apis.core.service.addresses import validate_addresses
+from pilothouse.apis.core.service.fields import HEADLESS, Spec, needs_cluster_ip
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, Path, invalid
 from pilothouse.machinery.gvk import GroupKind

@@ -45,7 +45,7 @@ class AllocationMetrics:
         self._ports_taken = Gauge(f"{ports}_allocated_ports", "[ALPHA] Node ports in use.")
         self._ports_free = Gauge(f"{ports}_available_ports", "[ALPHA] Node ports left.")
         repair = "apiserver_nodeport_repair"
-        self._faults = Counter(f"{repair}_port_errors_total", "[ALPHA] Faults that repair found.", ("type",))
+        self._errors = Counter(f"{repair}_port_errors_total", "[ALPHA] Errors that repair found.", ("type",))
         self._failures = Counter(f"{repair}_reconcile_errors_total", "[ALPHA] Rounds of repair that failed.")
         self._all: tuple[Instrument, ...] = (
             _BlockGauge(f"{ips}_allocated_ips", "[ALPHA] Cluster addresses in use.", self._count_taken),
@@ -57,7 +57,7 @@ class AllocationMetrics:
             self._ports_free,
             self._ports,
             self._port_errors,
-            self._faults,
+            self._errors,
             self._failures,
         )
 
@@ -83,9 +83,9 @@ class AllocationMetrics:
             for chosen, number in numbers.items():
                 counter.labelled(DYNAMIC if chosen else STATIC).value += number
 
-    def found_fault(self, kind: str) -> None:
+    def found_error(self, kind: str) -> None:
         """Repair found a port that is not as it should be."""
-        self._faults.labelled(kind).value += 1
+        self._errors.labelled(kind).value += 1
 
     def failed_repair(self) -> None:
         """A round of repair came to nothing."""

@@ -1,4 +1,4 @@
-"""Node ports, kept as one bitmap for the whole range under one key, in the original's form.
+"""Node ports, kept as one bitmap for the whole range under one key, in kube-apiserver's form.
 
 A change reads the bitmap, works on a copy and writes it back only if nobody else has written meanwhile; otherwise it
 starts over. Within one process changes wait for each other, so conflicts come from other servers only. The bitmap is
@@ -13,10 +13,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Final, Protocol, TypeVar
 
-import orjson
-
 from pilothouse.controlplane.allocation.metrics import AllocationMetrics
 from pilothouse.controlplane.allocation.ranges import PortRange, PortSet
+from pilothouse.registry.store.stored_form import MediaType, read_plain, write_plain
 from pilothouse.storage.backends.contract import Backend, Conflict, KeyExists
 
 KEY: Final = "ranges/servicenodeports"
@@ -36,21 +35,21 @@ class PortLedger(Protocol):
 class StoredLedger:
     """The bitmap as a RangeAllocation object in the store."""
 
-    def __init__(self, backend: Backend, root: str = "/registry") -> None:
-        self._backend = backend
+    def __init__(self, backend: Backend, root: str = "/registry", media: MediaType = MediaType.OWN_JSON) -> None:
+        self._backend, self._media = backend, media
         self._key = f"{root}/{KEY}"
 
     async def read(self) -> tuple[str, int, int]:
         found = await self._backend.get(self._key)
         if found is None:
             return "", 0, 0
-        obj = orjson.loads(found.value)
+        obj = read_plain(found.value)
         return obj.get("range", ""), int.from_bytes(base64.b64decode(obj.get("data") or ""), "big"), found.revision
 
     async def write(self, range_: str, bits: int, version: int) -> int | None:
         data = base64.b64encode(bits.to_bytes((bits.bit_length() + 7) // 8, "big")).decode()
         obj = {"kind": "RangeAllocation", "apiVersion": "v1", "metadata": {}, "range": range_, "data": data}
-        value = orjson.dumps(obj)
+        value = write_plain(obj, self._media)
         try:
             if version:
                 return await self._backend.update(self._key, value, version)
@@ -100,7 +99,7 @@ class NodePorts:
                         raise
                     self._known = None
                     continue
-                if trial.bits == ports.bits:
+                if trial.bits == ports.bits and version:
                     return result
                 written = await self._ledger.write(str(self.range), trial.bits, version)
                 self._known = None if written is None else (trial, written)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pilothouse.apis.core.service_fields import (
+from pilothouse.apis.core.service.fields import (
     Spec,
     allocates_node_ports,
     has_node_ports,

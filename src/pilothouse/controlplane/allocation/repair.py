@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pilothouse.apis.core.service_fields import HEADLESS, needs_cluster_ip, spec_of
-from pilothouse.apis.strategy import Object
+from pilothouse.apis.core.service.fields import HEADLESS, needs_cluster_ip, spec_of
 from pilothouse.controlplane.allocation.cluster_ips import (
     ALLOCATOR,
     FAMILY_LABEL,
@@ -21,6 +20,7 @@ from pilothouse.controlplane.allocation.cluster_ips import (
 )
 from pilothouse.controlplane.allocation.ranges import AddressBlock, PortRange, PortSet, RangeError
 from pilothouse.machinery.addresses import parse_ip
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.times import Instant, parse_time
 
 GRACE_SECONDS: Final = 60

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pilothouse.apis.core.checks import is_ipv6
-from pilothouse.apis.core.service_fields import (
+from pilothouse.apis.core.service.fields import (
     HEADLESS,
     Spec,
     default_stored,
@@ -26,7 +26,7 @@ from pilothouse.apis.core.service_fields import (
     patch_allocated,
     spec_of,
 )
-from pilothouse.apis.strategy import Context, Object
+from pilothouse.apis.strategy import Context
 from pilothouse.controlplane.allocation.cluster_ips import AllocationError, ClusterIPs
 from pilothouse.controlplane.allocation.families import SERVICE, keeps_preference, settle_families
 from pilothouse.controlplane.allocation.node_ports import NodePorts
@@ -35,6 +35,7 @@ from pilothouse.controlplane.allocation.ranges import DryPortSet, PortSet
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.objects import Object
 
 _Work = Callable[[PortSet], PortPlan]
 
@@ -63,7 +64,7 @@ class ServiceAllocations:
     def __init__(self, families: Sequence[str], cluster_ips: ClusterIPs, node_ports: NodePorts) -> None:
         self._families = tuple(families)
         self._ips = cluster_ips
-        self._ports = node_ports
+        self.node_ports = node_ports
 
     async def allocate_create(self, ctx: Context, service: Object) -> Allocation:
         """Give a new service what it needs. Raises the Status that refuses it, with nothing left allocated."""
@@ -114,7 +115,7 @@ class ServiceAllocations:
                 for port in ports:
                     allocated.release(port)
 
-            await self._ports.change(free)
+            await self.node_ports.change(free)
 
     def _settled(self, ctx: Context, allocation: Allocation, spec: Spec) -> Allocation:
         allocation.ports.apply(spec)
@@ -126,8 +127,8 @@ class ServiceAllocations:
 
     async def _plan_ports(self, ctx: Context, work: _Work) -> PortPlan:
         if ctx.dry_run:
-            return work(DryPortSet(await self._ports.peek()))
-        return await self._ports.change(work)
+            return work(DryPortSet(await self.node_ports.peek()))
+        return await self.node_ports.change(work)
 
     # Addresses
 

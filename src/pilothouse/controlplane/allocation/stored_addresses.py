@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pilothouse.apis.strategy import Object
 from pilothouse.controllers.own_objects import server_context
 from pilothouse.controlplane.allocation.cluster_ips import ALLOCATOR, MANAGED_BY_LABEL
 from pilothouse.machinery import errors
+from pilothouse.machinery.objects import Object
 from pilothouse.registry.rest.deletion import DeleteOptions
 from pilothouse.registry.store.removal import delete
 from pilothouse.registry.store.store import Store

@@ -9,10 +9,11 @@ side on one store:
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
+from pilothouse.machinery.objects import Object
 from pilothouse.registry.store.codec import ObjectCodec
 from pilothouse.storage.backends.contract import Conflict, KeyExists
 from pilothouse.storage.cacher import Cacher, Entry
@@ -21,15 +22,13 @@ TTL_SECONDS: Final = 15
 RENEW_SECONDS: Final = 10.0
 IDENTITY_LABEL: Final = "apiserverIdentity"
 
-Object = dict[str, Any]
-
 
 class AddressLeases:
     """The leases below one prefix."""
 
-    def __init__(self, cacher: Cacher, prefix: str, ttl_seconds: int = TTL_SECONDS) -> None:
-        self._prefix = prefix
-        self._codec = ObjectCodec("Endpoints", "v1", None)
+    def __init__(self, cacher: Cacher, prefix: str, codec: ObjectCodec, ttl_seconds: int = TTL_SECONDS) -> None:
+        """``codec`` is that of Endpoints."""
+        self._prefix, self._codec = prefix, codec
         self._cache = cacher.resource(prefix, self._codec)
         self._ttl = ttl_seconds
 

@@ -11,14 +11,17 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from pilothouse.controllers.following import follow_object
 from pilothouse.controllers.own_objects import create, existing, remove, update
-from pilothouse.controllers.running import Controller, Periodic
+from pilothouse.controllers.runtime.controller import Controller, Periodic, Until
+from pilothouse.controllers.runtime.informers import InformerFactory
 from pilothouse.machinery import errors
+from pilothouse.machinery.objects import Object
+from pilothouse.machinery.supervision import Supervisor
 from pilothouse.registry.store.store import Store
 
 NAMESPACE: Final = "kube-system"
@@ -35,8 +38,6 @@ _LISTS: Final = (ALLOWED_NAMES, EXTRA_PREFIXES, GROUP_HEADERS, UID_HEADERS, USER
 # An authority is kept a little beyond its end, for clocks that differ.
 _SLACK_SECONDS: Final = 300.0
 
-Object = dict[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class Trust:
@@ -49,34 +50,43 @@ class Trust:
     def read(self) -> dict[str, str]:
         """The authorities as they are on disk now. A file that cannot be read says nothing."""
         paths = {CLIENT_CA: self.client_ca_file, PROXY_CA: self.proxy_ca_file}
-        return {key: Path(path).read_text() for key, path in paths.items() if path}
+        found = {}
+        for key, path in paths.items():
+            if path:
+                with suppress(OSError, UnicodeDecodeError):
+                    found[key] = Path(path).read_text()
+        return found
 
 
 class AuthenticationTrust:
     """Keeps the config map, from the time that ``ready`` is set: reading certificates takes a while at first."""
 
     def __init__(
-        self, config_maps: Store, trust: Trust, ready: asyncio.Event, clock: Callable[[], float] = time.time
+        self,
+        config_maps: Store,
+        informers: InformerFactory,
+        trust: Trust,
+        ready: asyncio.Event,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = config_maps
         self._trust = trust
         self._clock = clock
-        self.controller: Controller[str] = Controller("cluster authentication trust", self.reconcile, wait_for=ready)
-        self._periodic = Periodic("cluster authentication trust", self._ask, INTERVAL_SECONDS, wait_for=ready)
-        self._follower = follow_object(config_maps, NAMESPACE, NAME, lambda: self.controller.queue.add(NAME))
+        self.controller: Controller[str] = Controller(
+            "cluster authentication trust", self.reconcile, wait_for=[Until(ready)]
+        )
+        self._periodic = Periodic("look at cluster authentication trust", self._ask, INTERVAL_SECONDS, wait_for=ready)
+        self._informer = informers.of("", "v1", "configmaps", NAMESPACE, NAME)
+        self._informer.add_handler(self._changed, lambda old, new: self._changed(new), self._changed, name="trust")
 
-    async def start(self) -> None:
+    async def start(self, supervisor: Supervisor) -> None:
         """Put the config map right once ready, after every change and every minute."""
-        self._follower.start()
-        await self._follower.synced.wait()
-        self.controller.start()
-        self._periodic.start()
+        await self._informer.wait_synced()
+        self.controller.start(supervisor)
+        self._periodic.start(supervisor)
 
-    async def stop(self) -> None:
-        """Stop following."""
-        await self._follower.stop()
-        await self._periodic.stop()
-        await self.controller.stop()
+    def _changed(self, config_map: Object) -> None:
+        self.controller.queue.add(NAME)
 
     async def _ask(self) -> None:
         self.controller.queue.add(NAME)

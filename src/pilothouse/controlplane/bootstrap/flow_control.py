@@ -17,7 +17,8 @@ import asyncio
 from typing import Any, Final
 
 from pilothouse.controllers.own_objects import create, existing, remove, update
-from pilothouse.controlplane.bootstrap.static_objects import Object, static_objects
+from pilothouse.controlplane.bootstrap.static_objects import static_objects
+from pilothouse.machinery.objects import Object
 from pilothouse.registry.store.store import Store
 
 AUTO_UPDATE: Final = "apf.kubernetes.io/autoupdate-spec"

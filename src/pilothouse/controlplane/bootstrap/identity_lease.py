@@ -11,9 +11,10 @@ import base64
 import hashlib
 import socket
 import uuid
-from typing import Any, Final
+from typing import Final
 
 from pilothouse.controllers.own_objects import create, existing, remove, update
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.times import Instant, TimeError, now_instant, now_micro, parse_micro_time
 from pilothouse.registry.store.store import Store
 
@@ -25,8 +26,6 @@ PEER_ADDRESS: Final = "kubernetes.io/peer-advertise-address"
 DURATION_SECONDS: Final = 3600
 RENEW_SECONDS: Final = 10.0
 COLLECT_SECONDS: Final = 3600.0
-
-Object = dict[str, Any]
 
 
 def server_identity(hostname: str) -> str:

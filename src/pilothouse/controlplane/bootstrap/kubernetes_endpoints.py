@@ -10,10 +10,11 @@ import asyncio
 import ipaddress
 import logging
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from pilothouse.controllers.own_objects import create, existing, remove, update
 from pilothouse.controlplane.bootstrap.address_leases import AddressLeases
+from pilothouse.machinery.objects import Object
 from pilothouse.registry.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -21,8 +22,6 @@ NAMESPACE: Final = "default"
 NAME: Final = "kubernetes"
 SKIP_MIRROR: Final = "endpointslice.kubernetes.io/skip-mirror"
 SERVICE_NAME: Final = "kubernetes.io/service-name"
-
-Object = dict[str, Any]
 
 
 class KubernetesEndpoints:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from pilothouse.controllers.own_objects import condition_of, create, existing, set_condition, update, update_status
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.times import now
 from pilothouse.registry.store.store import Store
 
@@ -18,8 +19,6 @@ logger = logging.getLogger(__name__)
 NAME: Final = "kubernetes"
 CONTROLLER: Final = "kubernetes-service-cidr-controller"
 INTERVAL_SECONDS: Final = 10.0
-
-Object = dict[str, Any]
 
 
 class DefaultServiceCIDR:

@@ -10,18 +10,18 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from pilothouse.apis.strategy import Object
-from pilothouse.controllers.event_recording import EventRecorder
 from pilothouse.controllers.own_objects import create_missing, remove
+from pilothouse.controllers.runtime.event_series import SeriesRecorder
 from pilothouse.controlplane.allocation.node_ports import NodePorts
 from pilothouse.controlplane.allocation.ranges import AddressBlock, PortSet
 from pilothouse.controlplane.allocation.repair import Note, PortRepair, repair_addresses, repair_ports
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.times import Instant, now_instant
 from pilothouse.registry.store.store import Store
 
 logger = logging.getLogger(__name__)
 INTERVAL_SECONDS: Final = 180.0
-_PORT_FAULTS: Final = {
+_PORT_ERRORS: Final = {
     "PortNotAllocated": "repair",
     "PortAlreadyAllocated": "duplicate",
     "PortOutOfRange": "outOfRange",
@@ -40,8 +40,8 @@ class ServiceRepair:
         node_ports: NodePorts,
         clock: Callable[[], Instant] = now_instant,
     ) -> None:
-        self._address_events = EventRecorder(events, "ipallocator-repair-controller")
-        self._port_events = EventRecorder(events, "portallocator-repair-controller")
+        self._address_events = SeriesRecorder(events, "ipallocator-repair-controller")
+        self._port_events = SeriesRecorder(events, "portallocator-repair-controller")
         self._services, self._addresses, self._service_cidrs = services, addresses, service_cidrs
         self._node_ports = node_ports
         self._clock = clock
@@ -68,8 +68,8 @@ class ServiceRepair:
             metrics.failed_repair()
             raise
         self._leaks = repair.leaks
-        for kind in [*(_PORT_FAULTS[note.reason] for note in repair.notes), *("leak" for _ in repair.leaked)]:
-            metrics.found_fault(kind)
+        for kind in [*(_PORT_ERRORS[note.reason] for note in repair.notes), *("leak" for _ in repair.leaked)]:
+            metrics.found_error(kind)
         await _report(repair.notes, self._port_events)
 
     async def repair_addresses(self) -> None:
@@ -90,7 +90,7 @@ async def _all(store: Store) -> list[Object]:
     return [store.decode(entry) for entry in store.cache.entries()]
 
 
-async def _report(notes: Iterable[Note], events: EventRecorder) -> None:
+async def _report(notes: Iterable[Note], events: SeriesRecorder) -> None:
     for note in notes:
         metadata = note.about["metadata"]
         logger.warning("%s %s/%s: %s", note.reason, metadata.get("namespace", ""), metadata["name"], note.message)

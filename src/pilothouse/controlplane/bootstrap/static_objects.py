@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import orjson
 
-Object = dict[str, Any]
+from pilothouse.machinery.objects import Object
 
 
 @cache

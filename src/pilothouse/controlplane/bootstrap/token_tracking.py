@@ -10,11 +10,13 @@ import re
 import time
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from typing import Any, Final
+from typing import Final
 
-from pilothouse.controllers.following import follow_object
 from pilothouse.controllers.own_objects import create, existing, update
-from pilothouse.controllers.running import Controller
+from pilothouse.controllers.runtime.controller import Controller
+from pilothouse.controllers.runtime.informers import InformerFactory
+from pilothouse.machinery.objects import Object
+from pilothouse.machinery.supervision import Supervisor
 from pilothouse.registry.store.store import Store
 
 NAMESPACE: Final = "kube-system"
@@ -23,30 +25,26 @@ KEY: Final = "since"
 CREATION_SECONDS: Final = 1800.0
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
-Object = dict[str, Any]
-
 
 class TokenTracking:
     """Keeps the config map. ``clock`` gives seconds since the epoch."""
 
-    def __init__(self, config_maps: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, config_maps: Store, informers: InformerFactory, clock: Callable[[], float] = time.time) -> None:
         self._store = config_maps
         self._clock = clock
         self._next_creation = 0.0
         self.controller: Controller[str] = Controller("legacy token tracking", self.reconcile)
-        self._follower = follow_object(config_maps, NAMESPACE, NAME, lambda: self.controller.queue.add(NAME))
+        self._informer = informers.of("", "v1", "configmaps", NAMESPACE, NAME)
+        self._informer.add_handler(self._changed, lambda old, new: self._changed(new), self._changed, name="tracking")
 
-    async def start(self) -> None:
+    async def start(self, supervisor: Supervisor) -> None:
         """Put the config map right now and after every change."""
-        self._follower.start()
-        await self._follower.synced.wait()
+        await self._informer.wait_synced()
         await self.controller.reconcile(NAME)
-        self.controller.start()
+        self.controller.start(supervisor)
 
-    async def stop(self) -> None:
-        """Stop following."""
-        await self._follower.stop()
-        await self.controller.stop()
+    def _changed(self, config_map: Object) -> None:
+        self.controller.queue.add(NAME)
 
     async def reconcile(self, key: str) -> None:
         """Create the config map, or give it a date that can be read."""

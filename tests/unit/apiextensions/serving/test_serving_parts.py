@@ -35,16 +35,16 @@ def box(**more):
 def test_a_body_is_pruned_and_its_metadata_typed():
     given = box(spec={"a": "x", "b": 1}, extra=1)
     given["metadata"]["zzz"] = 1
-    obj, faults = BODY.decode(given)
+    obj, errs = BODY.decode(given)
     assert obj == box(spec={"a": "x"})
-    assert faults() == ['unknown field "metadata.zzz"', 'unknown field "extra"', 'unknown field "spec.b"']
+    assert errs() == ['unknown field "metadata.zzz"', 'unknown field "extra"', 'unknown field "spec.b"']
     assert "extra" in given
 
 
 def test_objects_of_a_version_nobody_knows_lose_everything():
-    obj, faults = BODY.decode({**box(spec={"a": "x"}), "apiVersion": "example.com/v7"})
+    obj, errs = BODY.decode({**box(spec={"a": "x"}), "apiVersion": "example.com/v7"})
     assert obj == {**box(), "apiVersion": "example.com/v7"}
-    assert faults() == ['unknown field "spec"']
+    assert errs() == ['unknown field "spec"']
 
 
 def test_bodies_that_cannot_be_read():
@@ -79,8 +79,8 @@ def test_bodies_of_another_kind(value, part):
     ],
 )
 def test_what_says_it_is_something_else_is_not_looked_into(named, unknown):
-    _, faults = BODY.decode(box(spec={"a": "x", "b": 1}) | named)
-    assert (faults() if faults else []) == [f'unknown field "{path}"' for path in unknown]
+    _, errs = BODY.decode(box(spec={"a": "x", "b": 1}) | named)
+    assert (errs() if errs else []) == [f'unknown field "{path}"' for path in unknown]
 
 
 def test_a_version_that_is_null():
@@ -88,7 +88,7 @@ def test_a_version_that_is_null():
         BODY.decode(box() | {"apiVersion": None})
 
 
-def test_faults_of_metadata_come_in_key_order():
+def test_errors_of_metadata_come_in_key_order():
     with pytest.raises(DecodeError) as caught:
         BODY.decode(box(metadata={"name": 5, "labels": {"a": True}}))
     assert str(caught.value) == "json: cannot unmarshal bool into Go struct field ObjectMeta.labels of type string"

@@ -67,6 +67,20 @@ async def test_refusals_leave_nothing_behind(
     assert (w.ips, w.ports) == ({"10.0.0.5"}, {30005})
 
 
+@pytest.mark.parametrize(("wanted", "shown"), [({}, ""), ({"clusterIP": "10.0.0.9"}, " 10.0.0.9")])
+async def test_a_service_without_a_name(
+    world: Any, service: Any, ctx: Context, wanted: dict[str, Any], shown: str
+) -> None:
+    w = world()
+    obj = service(**wanted)
+    del obj["metadata"]["name"]
+    with pytest.raises(StatusError) as refusal:
+        await w.server().allocate_create(ctx, obj)
+    assert f"failed to allocate IP{shown}: IPAddress.networking.k8s.io " in refusal.value.message
+    assert refusal.value.message.endswith(" is invalid: spec.parentRef.name: Required value")
+    assert w.ips == set()
+
+
 async def test_health_check_ports_are_refused_as_failures(world: Any, service: Any, ctx: Context) -> None:
     w = world()
     local = {"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": 30007}

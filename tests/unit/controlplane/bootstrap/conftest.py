@@ -5,6 +5,7 @@ from pilothouse.controlplane.allocation.node_ports import NodePorts, StoredLedge
 from pilothouse.controlplane.allocation.ranges import PortRange
 from pilothouse.controlplane.allocation.services import ServiceAllocations
 from pilothouse.controlplane.allocation.stored_addresses import StoredAddresses
+from pilothouse.machinery.gvk import GroupResource
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.storage.cacher import Cacher
 
@@ -12,11 +13,13 @@ from pilothouse.storage.cacher import Cacher
 @pytest.fixture
 async def storage(cacher: Cacher) -> StorageFactory:
     """Stores whose services get their addresses and ports, as in a server."""
-    storage = StorageFactory(cacher)
-    addresses = StoredAddresses(
-        storage.store("networking.k8s.io", "v1", "ipaddresses"),
-        storage.store("networking.k8s.io", "v1", "servicecidrs"),
-    )
-    ports = NodePorts(PortRange(30000, 2768), StoredLedger(cacher.backend))
-    storage.store("", "v1", "services").reservations = ServiceAllocations(["IPv4"], ClusterIPs(addresses), ports)
-    return storage
+
+    def reserve(storage: StorageFactory) -> ServiceAllocations:
+        addresses = StoredAddresses(
+            storage.store("networking.k8s.io", "v1", "ipaddresses"),
+            storage.store("networking.k8s.io", "v1", "servicecidrs"),
+        )
+        ports = NodePorts(PortRange(30000, 2768), StoredLedger(cacher.backend))
+        return ServiceAllocations(["IPv4"], ClusterIPs(addresses), ports)
+
+    return StorageFactory(cacher, reservations={GroupResource("", "services"): reserve})

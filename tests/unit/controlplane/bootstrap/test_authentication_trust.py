@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from pilothouse.controllers.own_objects import create, existing, remove
+from pilothouse.controllers.runtime.informers import InformerFactory
 from pilothouse.controlplane.bootstrap.authentication_trust import (
     ALLOWED_NAMES,
     CLIENT_CA,
@@ -25,6 +26,7 @@ from pilothouse.controlplane.bootstrap.authentication_trust import (
     combine,
     combine_bundles,
 )
+from pilothouse.machinery.supervision import Supervisor
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.store.store import Store
 
@@ -95,7 +97,9 @@ def test_lists_that_cannot_be_read_are_a_failure(damaged: str) -> None:
         combine({ALLOWED_NAMES: damaged}, {PROXY_CA: A}, LISTS, NOW.timestamp())
 
 
-def trust_of(store: Store, folder: Path, client: str, proxy: str = "") -> AuthenticationTrust:
+def trust_of(
+    store: Store, informers: InformerFactory, folder: Path, client: str, proxy: str = ""
+) -> AuthenticationTrust:
     paths = {}
     for key, text in (("client.crt", client), ("proxy.crt", proxy)):
         paths[key] = str(folder / key) if text else ""
@@ -103,7 +107,9 @@ def trust_of(store: Store, folder: Path, client: str, proxy: str = "") -> Authen
             (folder / key).write_text(text)
     ready = asyncio.Event()
     ready.set()
-    return AuthenticationTrust(store, Trust(paths["client.crt"], paths["proxy.crt"], LISTS), ready, NOW.timestamp)
+    return AuthenticationTrust(
+        store, informers, Trust(paths["client.crt"], paths["proxy.crt"], LISTS), ready, NOW.timestamp
+    )
 
 
 async def until_it_holds(store: Store, *texts: str) -> None:
@@ -117,25 +123,30 @@ async def until_it_holds(store: Store, *texts: str) -> None:
     watcher.stop()
 
 
-async def test_the_config_map_is_made_and_comes_back(storage: StorageFactory, tmp_path: Path) -> None:
+async def test_the_config_map_is_made_and_comes_back(
+    storage: StorageFactory, informers: InformerFactory, supervisor: Supervisor, tmp_path: Path
+) -> None:
     store = storage.store("", "v1", "configmaps")
-    trust = trust_of(store, tmp_path, A)
-    await trust.start()
+    trust = trust_of(store, informers, tmp_path, A)
+    await trust.start(supervisor)
     await until_it_holds(store, A)
     await remove(store, NAMESPACE, NAME)
     await until_it_holds(store, A)
-    await trust.stop()
 
 
-async def test_what_another_server_trusts_is_kept(storage: StorageFactory, tmp_path: Path) -> None:
+async def test_what_another_server_trusts_is_kept(
+    storage: StorageFactory, informers: InformerFactory, supervisor: Supervisor, tmp_path: Path
+) -> None:
     store = storage.store("", "v1", "configmaps")
     await create(store, {"metadata": {"name": NAME, "namespace": NAMESPACE}, "data": {CLIENT_CA: B}})
-    trust = trust_of(store, tmp_path, A)
+    trust = trust_of(store, informers, tmp_path, A)
     await trust.reconcile(NAME)
     await until_it_holds(store, A, B)
 
 
-async def test_without_authorities_there_is_no_config_map(storage: StorageFactory, tmp_path: Path) -> None:
+async def test_without_authorities_there_is_no_config_map(
+    storage: StorageFactory, informers: InformerFactory, supervisor: Supervisor, tmp_path: Path
+) -> None:
     store = storage.store("", "v1", "configmaps")
-    await trust_of(store, tmp_path, "").reconcile(NAME)
+    await trust_of(store, informers, tmp_path, "").reconcile(NAME)
     assert await existing(store, NAMESPACE, NAME) is None

@@ -4,7 +4,7 @@ import pytest
 
 from pilothouse.controllers.own_objects import create, existing, remove, update
 from pilothouse.controlplane.bootstrap.flow_control import AUTO_UPDATE, ensure_flow_control, revise
-from pilothouse.controlplane.bootstrap.flow_schema_status import dangling
+from pilothouse.controlplane.bootstrap.flow_control_consumer import dangling
 from pilothouse.controlplane.bootstrap.static_objects import static_objects
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.store.store import Store

@@ -86,7 +86,9 @@ class Cluster:
     def __init__(self, storage: StorageFactory, cacher: Cacher) -> None:
         self.endpoints = storage.store("", "v1", "endpoints")
         self.slices = storage.store("discovery.k8s.io", "v1", "endpointslices")
-        self.leases = AddressLeases(cacher, "/registry/masterleases/")
+        self.leases = AddressLeases(
+            cacher, "/registry/masterleases/", StorageFactory(cacher).codec("", "v1", "endpoints")
+        )
 
     def server(self, address: str) -> KubernetesEndpoints:
         return KubernetesEndpoints(self.endpoints, self.slices, self.leases, address, 6443)

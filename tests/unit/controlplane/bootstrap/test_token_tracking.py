@@ -3,7 +3,9 @@ import asyncio
 import pytest
 
 from pilothouse.controllers.own_objects import create, existing, remove
+from pilothouse.controllers.runtime.informers import InformerFactory
 from pilothouse.controlplane.bootstrap.token_tracking import CREATION_SECONDS, NAME, NAMESPACE, TokenTracking, is_date
+from pilothouse.machinery.supervision import Supervisor
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.store.store import Store
 
@@ -23,9 +25,11 @@ async def since(store: Store) -> str | None:
     return None if stored is None else str(stored["data"]["since"])
 
 
-async def test_the_config_map_is_made_and_kept(storage: StorageFactory) -> None:
+async def test_the_config_map_is_made_and_kept(
+    storage: StorageFactory, informers: InformerFactory, supervisor: Supervisor
+) -> None:
     store, clock = storage.store("", "v1", "configmaps"), Clock()
-    tracking = TokenTracking(store, clock)
+    tracking = TokenTracking(store, informers, clock)
     await tracking.reconcile(NAME)
     assert await since(store) == "1970-01-11"
     clock.now += DAY
@@ -33,9 +37,11 @@ async def test_the_config_map_is_made_and_kept(storage: StorageFactory) -> None:
     assert await since(store) == "1970-01-11"
 
 
-async def test_a_removed_config_map_comes_back_after_half_an_hour(storage: StorageFactory) -> None:
+async def test_a_removed_config_map_comes_back_after_half_an_hour(
+    storage: StorageFactory, informers: InformerFactory, supervisor: Supervisor
+) -> None:
     store, clock = storage.store("", "v1", "configmaps"), Clock()
-    tracking = TokenTracking(store, clock)
+    tracking = TokenTracking(store, informers, clock)
     await tracking.reconcile(NAME)
     await remove(store, NAMESPACE, NAME)
     clock.now += CREATION_SECONDS - 1
@@ -47,17 +53,18 @@ async def test_a_removed_config_map_comes_back_after_half_an_hour(storage: Stora
     await tracking.controller.stop()
 
 
-async def test_a_date_that_cannot_be_read_is_replaced_when_it_is_seen(storage: StorageFactory) -> None:
+async def test_a_date_that_cannot_be_read_is_replaced_when_it_is_seen(
+    storage: StorageFactory, informers: InformerFactory, supervisor: Supervisor
+) -> None:
     store = storage.store("", "v1", "configmaps")
-    tracking = TokenTracking(store, Clock())
+    tracking = TokenTracking(store, informers, Clock())
     await create(store, {"metadata": {"name": NAME, "namespace": NAMESPACE}, "data": {"since": "yesterday", "k": "v"}})
-    await tracking.start()
+    await tracking.start(supervisor)
     watcher = await store.cache.watch(initial=True)
     async with asyncio.timeout(10):
         while await since(store) != "1970-01-11":
             assert await watcher.next_batch()
     watcher.stop()
-    await tracking.stop()
     stored = await existing(store, NAMESPACE, NAME)
     assert stored is not None
     assert stored["data"]["k"] == "v"

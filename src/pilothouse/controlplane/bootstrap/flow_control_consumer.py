@@ -1,17 +1,21 @@
-"""Tells of every flow schema whether the priority level it names exists: its ``Dangling`` condition."""
+"""Takes flow schemas and priority levels into use as they change, and tells of every schema whether the level it names
+exists: its ``Dangling`` condition."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from pilothouse.controllers.backoff import Backoff
-from pilothouse.controllers.following import Follower
 from pilothouse.controllers.own_objects import condition_of, set_condition, update_status
-from pilothouse.controllers.running import Controller
-from pilothouse.controllers.work_queue import WorkQueue
+from pilothouse.controllers.runtime.controller import Controller
+from pilothouse.controllers.runtime.informers import InformerFactory
+from pilothouse.controllers.runtime.work_queue import WorkQueue
 from pilothouse.controlplane.bootstrap.flow_control import MANDATORY
+from pilothouse.machinery.backoff import Backoff
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.objects import Object
+from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.times import now
 from pilothouse.registry.store.store import Store
 
@@ -21,36 +25,41 @@ _FIRST_BACKOFF: Final = 0.2
 _ALL: Final = "flow schemas"
 
 
-class FlowSchemaStatus:
-    """Follows both kinds and judges all schemas anew after any change."""
+Configure = Callable[[Sequence[Object], Sequence[Object]], None]
+"""Takes priority levels and flow schemas into use."""
 
-    def __init__(self, flow_schemas: Store, priority_levels: Store) -> None:
-        self._schemas, self._levels = flow_schemas, priority_levels
+
+class FlowControlConsumer:
+    """Follows both kinds; after any change all of them are taken into use, and all schemas judged anew."""
+
+    def __init__(
+        self, flow_schemas: Store, priority_levels: Store, informers: InformerFactory, configure: Configure
+    ) -> None:
+        self._schemas, self._levels, self._configure = flow_schemas, priority_levels, configure
         queue: WorkQueue[str] = WorkQueue(Backoff(_FIRST_BACKOFF))
-        self._controller = Controller("flow schema status", self._reconcile, queue)
-        self._followers = [
-            Follower(store, lambda obj: queue.add(_ALL), lambda namespace, name: queue.add(_ALL))
-            for store in (flow_schemas, priority_levels)
+        self._controller = Controller("flow control", self._reconcile, queue=queue)
+        self._informers = [
+            informers.of("flowcontrol.apiserver.k8s.io", "v1", resource)
+            for resource in ("flowschemas", "prioritylevelconfigurations")
         ]
+        for informer in self._informers:
+            informer.add_handler(self._changed, lambda old, new: self._changed(new), self._changed, name="status")
 
-    async def start(self) -> None:
+    async def start(self, supervisor: Supervisor) -> None:
         """Begin, and wait until both kinds are known."""
-        for follower in self._followers:
-            follower.start()
-        for follower in self._followers:
-            await follower.synced.wait()
-        self._controller.start()
+        for informer in self._informers:
+            await informer.wait_synced()
+        self._controller.start(supervisor)
 
-    async def stop(self) -> None:
-        """Stop following and judging."""
-        for follower in self._followers:
-            await follower.stop()
-        await self._controller.stop()
+    def _changed(self, obj: Object) -> None:
+        self._controller.queue.add(_ALL)
 
     async def _reconcile(self, key: str) -> None:
-        levels = {entry.name for entry in self._levels.cache.entries()} | MANDATORY
+        levels = [self._levels.decode(entry) for entry in self._levels.cache.entries()]
         schemas = [self._schemas.decode(entry) for entry in self._schemas.cache.entries()]
-        await asyncio.gather(*(self._judge(schema, levels) for schema in schemas))
+        self._configure(levels, schemas)
+        names = {level["metadata"]["name"] for level in levels} | MANDATORY
+        await asyncio.gather(*(self._judge(schema, names) for schema in schemas))
 
     async def _judge(self, schema: dict[str, Any], levels: set[str]) -> None:
         verdict = dangling(schema, levels)
