@@ -1,41 +1,64 @@
 """What ``pilothouse`` and ``kube-apiserver`` do with their words: find the command, run it, give its exit code.
 
     pilothouse [serve] [flags]     run the server; kube-apiserver is this and nothing else
-    pilothouse inspect [flags]     show the server that these flags would make, without starting it
-    pilothouse version             print the versions
+    pilothouse inspect [flags]     show the server that these flags would make, without starting it; -o json
+    pilothouse status              is it up, since when, what does it hold; see ``cli/status.py``
+    pilothouse kubeconfig ...      make a kubeconfig for a user; see ``cli/kubeconfig.py``
+    pilothouse store ...           check, repair, save or copy the data; see ``cli/store.py``
+    pilothouse convert -f ...      manifests of old versions as today's have them; see ``cli/convert.py``
+    pilothouse envtest ...         binaries for controller-runtime's envtest; see ``cli/envtest``
+    pilothouse completion SHELL    words for bash, zsh or fish; see ``cli/completion.py``
+    pilothouse version             print the versions; -o json
     pilothouse help                print all flags
 
-Exit codes: 0 after a graceful stop, 1 when the flags or the start went wrong. All faults of the flags are printed,
+Exit codes: 0 after a graceful stop, 1 when the flags or the start went wrong. All errors of the flags are printed,
 not only the first.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
-import platform
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 
-from pilothouse import KUBERNETES_VERSION, __version__
+from pilothouse import KUBERNETES_VERSION
 from pilothouse.cli.logging import set_up_logging
-from pilothouse.options import ServerOptions, StartError, UsageError, complete, parse, provision, validate
+from pilothouse.options import (
+    ServerOptions,
+    StartError,
+    UsageError,
+    claimed_folder,
+    complete,
+    parse,
+    provision,
+    validate,
+)
 
 _log = logging.getLogger("pilothouse.cli")
 _GIT_VERSION = f"v{KUBERNETES_VERSION}.0"
 _USAGE = """\
-Pilothouse is a complete Kubernetes API server: drop-in for kube-apiserver {kubernetes}.
+Pilothouse is a Kubernetes API server: drop-in for kube-apiserver {kubernetes}.
 
 Usage:
   {usage}
 
 {flags}"""
 _PILOTHOUSE_USAGE = """pilothouse [serve] [flags]
-  pilothouse inspect [flags]
-  pilothouse version
-  pilothouse help"""
+  pilothouse inspect [flags] [-o text|json]
+  pilothouse status [--data-dir folder] [-o text|json]
+  pilothouse kubeconfig --user name [--group name]...
+  pilothouse store check|repair|snapshot|restore|copy [--data-dir folder]
+  pilothouse convert -f file|folder [--to group/version]
+  pilothouse envtest use|list
+  pilothouse completion bash|zsh|fish
+  pilothouse version [-o text|json]
+  pilothouse help
+
+Every command has a --help of its own."""
 
 
 def main(argv: Sequence[str] | None = None, program: str | None = None) -> int:
@@ -66,47 +89,110 @@ def serve(words: list[str], program: str) -> int:
     options = parse(words, program)
     if _answered(options, program):
         return 0
-    set_up_logging(options.logs.verbosity)
+    logs = options.logs
+    set_up_logging(logs.verbosity, form=logs.format, modules=logs.vmodule)
+    _enliven(options, program)
     errors = validate(complete(options))
     if errors:
         return _fail(errors)
     for notice in options.derived.notices:
         _log.warning(notice)
-    ineffective = options.ineffective()
-    if ineffective:
-        _log.warning(
-            "These flags are accepted but have no effect yet: %s", ", ".join(f"--{flag}" for flag in ineffective)
-        )
-    provision(options)
-    from pilothouse.app.run import serve as run_server  # the whole server: --help and a wrong flag need none of it
+    idle = options.idle()
+    if idle:
+        _log.warning("These flags are accepted but have no effect yet: %s", ", ".join(f"--{flag}" for flag in idle))
+    with claimed_folder(options):
+        provision(options)
+        from pilothouse.process.run import serve as run_server  # the whole server: a wrong flag needs none of it
 
-    return run_server(options)
+        return run_server(options)
 
 
 def inspect(words: list[str], program: str) -> int:
     """Print the server that the flags would make."""
+    words, output = _taken_output(words)
     options = parse(words, program)
     if _answered(options, program):
         return 0
+    _enliven(options, program)
     errors = validate(complete(options))
     if errors:
         return _fail(errors)
-    from pilothouse.app.inspection import describe  # the whole server, as above
+    from pilothouse.process.inspection import as_text, describe  # the whole server, as above
 
     # Certificates that the flags leave to the server are made aside: looking at a server changes nothing.
     with tempfile.TemporaryDirectory(prefix="pilothouse-inspect-") as folder:
-        aside = complete(parse([*words, f"--data-dir={folder}"], program))
+        aside = parse([*words, f"--data-dir={folder}"], program)
+        _enliven(aside, program)
+        complete(aside)
         aside.own.write_kubeconfig = ""
         provision(aside)
-        print(describe(aside))
+        found = describe(aside)
+    print(json.dumps(found, indent=2) if output == "json" else as_text(found))
     return 0
+
+
+def _taken_output(words: list[str]) -> tuple[list[str], str]:
+    """The words without ``-o json`` or ``-o text``, and which it was: a flag of the command, not of the server."""
+    kept, output, following = list[str](), "text", False
+    for word in words:
+        if following or word.startswith("--output="):
+            output, following = word.removeprefix("--output="), False
+        elif word in ("-o", "--output"):
+            following = True
+        else:
+            kept.append(word)
+    if output not in ("text", "json"):
+        raise UsageError(f'invalid argument "{output}" for "-o, --output" flag: must be text or json')
+    return kept, output
+
+
+def store(words: list[str], program: str) -> int:
+    """Check, repair, save or copy the data."""
+    from pilothouse.cli.store import run  # opens databases, which nothing else here does
+
+    return run(words)
+
+
+def status(words: list[str], program: str) -> int:
+    """Tell whether a server is up, and how it is."""
+    from pilothouse.cli.status import run
+
+    return run(words)
+
+
+def kubeconfig(words: list[str], program: str) -> int:
+    """Make a kubeconfig for a user."""
+    from pilothouse.cli.kubeconfig import run
+
+    return run(words)
+
+
+def convert(words: list[str], program: str) -> int:
+    """Bring manifests to other versions."""
+    from pilothouse.cli.convert import run  # knows every kind
+
+    return run(words)
+
+
+def envtest(words: list[str], program: str) -> int:
+    """Make binaries for controller-runtime's envtest."""
+    from pilothouse.cli.envtest.assets import run
+
+    return run(words)
+
+
+def completion(words: list[str], program: str) -> int:
+    """Print a script that completes words in a shell."""
+    from pilothouse.cli.completion import run
+
+    return run(words, {name: (command.__doc__ or "").rstrip(".") for name, command in _COMMANDS.items()})
 
 
 def version(words: list[str], program: str) -> int:
-    """Print our version, the one of Kubernetes, and Python's."""
-    if not _answered(parse(words, program), program):
-        print(f"Pilothouse {__version__}\nKubernetes {_GIT_VERSION}\nPython {platform.python_version()}")
-    return 0
+    """Print the versions."""
+    from pilothouse.cli.version import run
+
+    return run(words)
 
 
 def print_help(words: list[str], program: str) -> int:
@@ -118,9 +204,21 @@ def print_help(words: list[str], program: str) -> int:
 _COMMANDS: dict[str, Callable[[list[str], str], int]] = {
     "serve": serve,
     "inspect": inspect,
+    "status": status,
+    "kubeconfig": kubeconfig,
+    "store": store,
+    "convert": convert,
+    "envtest": envtest,
+    "completion": completion,
     "version": version,
     "help": print_help,
 }
+
+
+def _enliven(options: ServerOptions, program: str) -> None:
+    """``pilothouse`` is a living cluster, ``kube-apiserver`` the API server alone, unless flags say otherwise."""
+    if program != "kube-apiserver":
+        options.living.enliven(options.given)
 
 
 def _answered(options: ServerOptions, program: str) -> bool:

@@ -3,7 +3,7 @@
 Addresses come from the host, the service address from its range. Where flags name no certificates, the paths of those
 in ``<data-dir>/pki`` are put in their place and ``derived.pki`` is set; ``provisioning`` makes the files once the
 options are known to be valid. With no authentication flag at all, our own authority authenticates clients and the
-authorization mode becomes RBAC: the server is safe by default. With any of them the original's defaults hold.
+authorization mode becomes RBAC: the server is safe by default. With any of them kube-apiserver's defaults hold.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import socket
 from pathlib import Path
 
-from pilothouse.app.pki import Pki
+from pilothouse.credentials.pki import Pki
 from pilothouse.options.server_options import Derived, IPNetwork, ServerOptions
 
 DEFAULT_ISSUER = "https://kubernetes.default.svc"
@@ -43,6 +43,7 @@ def complete(options: ServerOptions) -> ServerOptions:
     uses = [_complete_serving(options, pki), _complete_clients(options, pki), _complete_service_accounts(options, pki)]
     if any(uses):
         derived.pki = pki
+    _complete_living(options, pki)
     _complete_authorization(options)
     options.api_enablement.normalise()
     return options
@@ -155,10 +156,32 @@ def _complete_service_accounts(options: ServerOptions, pki: Pki) -> bool:
     return True
 
 
+def _complete_living(options: ServerOptions, pki: Pki) -> None:
+    """Controllers sign and publish with our own authority where flags name no other and it is ours that serves."""
+    living = options.living
+    if options.derived.pki is None:
+        return
+    if not living.signing_cert and not living.signing_key and options.derived.admin_kubeconfig:
+        living.signing_cert, living.signing_key = str(pki.ca_cert), str(pki.ca_key)
+    if not living.root_ca and options.secure_serving.tls_cert_file == str(pki.serving_cert):
+        living.root_ca = str(pki.ca_cert)
+
+
 def _complete_authorization(options: ServerOptions) -> None:
     authorization = options.authorization
     if not authorization.mode and not authorization.config:
-        authorization.mode = ("RBAC",) if options.derived.admin_kubeconfig else ("AlwaysAllow",)
+        own = ("Node", "RBAC") if options.living.needs_node_authorizer else ("RBAC",)
+        authorization.mode = own if options.derived.admin_kubeconfig else ("AlwaysAllow",)
+        if "AlwaysAllow" in authorization.mode:
+            options.derived.notices.append(
+                "--authorization-mode is not given, and with authentication flags its default is AlwaysAllow: EVERY "
+                "AUTHENTICATED USER MAY DO EVERYTHING. Give --authorization-mode=Node,RBAC unless that is wanted"
+            )
+    lacks_nodes = not authorization.config and not {"Node", "AlwaysAllow"} & {*authorization.mode}
+    if options.living.needs_node_authorizer and lacks_nodes:
+        options.derived.problems.append(
+            "--simulate-nodes needs Node in --authorization-mode: add it there, or give --simulate-nodes=0"
+        )
     if "AlwaysAllow" in authorization.mode and options.authentication.anonymous_auth:
         options.authentication.anonymous_auth = False
         options.derived.notices.append(

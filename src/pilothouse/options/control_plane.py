@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from pilothouse.apis.gates import ALLOW_PRIVILEGED
 from pilothouse.machinery.go_quote import quote
 from pilothouse.options.declaring import FlagGroup, flag
 from pilothouse.options.kinds import BOOL, DURATION, INT, PORT_RANGE, STRING, STRINGS, UINT, PortRange
+
+if TYPE_CHECKING:
+    from pilothouse.aggregator.proxy import AggregationProxy
+    from pilothouse.controlplane.allocation.services import ServiceAllocations
+    from pilothouse.endpoints.subresources.links import Links
+    from pilothouse.net.client import HttpClient
+    from pilothouse.registry.service_routing import ServiceResolver
+    from pilothouse.registry.storage import StorageFactory
+    from pilothouse.storage.backends.contract import Backend
 
 _ABSTRACT_SOCKET = re.compile(r"@([a-zA-Z0-9_-]+\.)*[a-zA-Z0-9_-]+")
 _ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
@@ -26,7 +37,7 @@ class ControlPlaneOptions(FlagGroup):
         True,
         "Do not pass redirects of aggregated servers on to clients.",
     )
-    allow_privileged: bool = flag("allow-privileged", BOOL, False, "Allow privileged containers.", effective=True)
+    allow_privileged: bool = flag("allow-privileged", BOOL, False, "Allow privileged containers.")
     apiserver_count: int = flag(
         "apiserver-count",
         INT,
@@ -53,9 +64,8 @@ class ControlPlaneOptions(FlagGroup):
         STRING,
         "lease",
         "How the endpoints of the kubernetes service are kept: lease, none.",
-        effective=True,
     )
-    event_ttl: float = flag("event-ttl", DURATION, 3600.0, "How long events are kept.", effective=True)
+    event_ttl: float = flag("event-ttl", DURATION, 3600.0, "How long events are kept.")
     kubelet_certificate_authority: str = flag(
         "kubelet-certificate-authority", STRING, "", "Authority that kubelets' certificates are checked with."
     )
@@ -91,7 +101,6 @@ class ControlPlaneOptions(FlagGroup):
         INT,
         0,
         "Node port of the kubernetes service; 0 makes it a ClusterIP service.",
-        effective=True,
     )
     max_connection_bytes_per_sec: int = flag(
         "max-connection-bytes-per-sec", INT, 0, "Limit on the bytes a second of one long-running request; 0 is none."
@@ -101,11 +110,8 @@ class ControlPlaneOptions(FlagGroup):
         STRING,
         "",
         "IP address that peer API servers reach this one at.",
-        effective=True,
     )
-    peer_advertise_port: str = flag(
-        "peer-advertise-port", STRING, "", "Port that peer API servers reach this one at.", effective=True
-    )
+    peer_advertise_port: str = flag("peer-advertise-port", STRING, "", "Port that peer API servers reach this one at.")
     peer_ca_file: str = flag(
         "peer-ca-file", STRING, "", "Authority that peer API servers' certificates are checked with."
     )
@@ -118,29 +124,74 @@ class ControlPlaneOptions(FlagGroup):
         STRING,
         "",
         "Socket of an external signer of service account tokens.",
-        effective=True,
     )
     service_account_signing_key_file: str = flag(
         "service-account-signing-key-file",
         STRING,
         "",
         "Private key that service account tokens are signed with.",
-        effective=True,
     )
     service_cluster_ip_range: str = flag(
         "service-cluster-ip-range",
         STRING,
         "",
         "Addresses for services in CIDR notation; two, comma separated, for dual stack. Default: 10.0.0.0/24.",
-        effective=True,
     )
     service_node_port_range: PortRange = flag(
         "service-node-port-range",
         PORT_RANGE,
         PortRange(30000, 2768),
         "Ports for services of type NodePort.",
-        effective=True,
     )
+
+    def permissions(self) -> frozenset[str]:
+        """What the cluster allows beyond its feature gates, for rules to ask in the same way."""
+        return frozenset({ALLOW_PRIVILEGED} if self.allow_privileged else ())
+
+    def allocate_in(self, storage: StorageFactory, backend: Backend, families: Sequence[str]) -> ServiceAllocations:
+        """What gives services of these families of addresses their addresses and ports."""
+        from pilothouse.controlplane.allocation.cluster_ips import ClusterIPs
+        from pilothouse.controlplane.allocation.metrics import AllocationMetrics
+        from pilothouse.controlplane.allocation.node_ports import NodePorts, StoredLedger
+        from pilothouse.controlplane.allocation.ranges import PortRange
+        from pilothouse.controlplane.allocation.services import ServiceAllocations
+        from pilothouse.controlplane.allocation.stored_addresses import StoredAddresses
+
+        addresses = StoredAddresses(
+            storage.store("networking.k8s.io", "v1", "ipaddresses"),
+            storage.store("networking.k8s.io", "v1", "servicecidrs"),
+        )
+        metrics, wanted = AllocationMetrics(addresses.names), self.service_node_port_range
+        ledger = StoredLedger(backend, storage.root, storage.media)
+        ports = NodePorts(PortRange(wanted.base, wanted.size), ledger, metrics=metrics)
+        return ServiceAllocations(families, ClusterIPs(addresses, metrics=metrics), ports)
+
+    def aggregation(self, resolver: ServiceResolver, client: HttpClient, gates: Set[str]) -> AggregationProxy:
+        """What passes requests on to aggregated servers."""
+        from pilothouse.aggregator.proxy import AggregationProxy
+
+        return AggregationProxy(
+            client,
+            resolver,
+            cert_file=self.proxy_client_cert_file,
+            key_file=self.proxy_client_key_file,
+            refuse_redirects=self.aggregator_reject_forwarding_redirect,
+            tells_uid="RemoteRequestHeaderUID" in gates,
+        )
+
+    def links(self, client: HttpClient) -> Links:
+        """How kubelets, pods and services are reached. Kubelets that no authority is given for are not checked."""
+        from pilothouse.endpoints.subresources.links import Links
+        from pilothouse.net.dialing import Tls
+
+        authority = self.kubelet_certificate_authority
+        tls = Tls(
+            authorities_file=authority,
+            cert_file=self.kubelet_client_certificate,
+            key_file=self.kubelet_client_key,
+            insecure=not authority,
+        )
+        return Links(client, tls, self.kubelet_port, self.kubelet_preferred_address_types)
 
     def validate(self, given: Set[str]) -> list[str]:
         """Signing endpoint, leader election times, node port and reconciler."""

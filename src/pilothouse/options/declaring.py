@@ -3,11 +3,10 @@
     @dataclass
     class SecureServingOptions(FlagGroup):
         section = "secure serving"
-        secure_port: int = flag("secure-port", INT, 6443, "Port to serve HTTPS on.", effective=True)
+        secure_port: int = flag("secure-port", INT, 6443, "Port to serve HTTPS on.")
 
-The declaration gives the flag's name, type, default and help; parsing, ``--help`` and the list of flags without
-effect are made from it. ``effective=False`` means that the server accepts the flag and ignores it for now, and says
-so.
+The declaration gives the flag's name, type, default and help; parsing and ``--help`` are made from it. Whether a flag
+has an effect is not declared: ``idle_flags`` lists those that nothing reads, and is made from the source.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ class Flag:
     kind: Kind[Any]
     default: Any
     help: str
-    effective: bool
     short: str = ""
     deprecated: str = ""
     hidden: bool = False
@@ -48,13 +46,12 @@ def flag(
     default: T,
     help: str,
     *,
-    effective: bool = False,
     short: str = "",
     deprecated: str = "",
     hidden: bool = False,
 ) -> T:
     """Declare one option; the result is the dataclass field that holds it."""
-    declared = Flag(name, kind, default, help, effective, short, deprecated, hidden)
+    declared = Flag(name, kind, default, help, short, deprecated, hidden)
     metadata = {_METADATA_KEY: declared}
     if isinstance(default, dict):
         return cast(T, field(default_factory=default.copy, metadata=metadata))
@@ -88,7 +85,6 @@ def _with_attribute(declared: Flag, attribute: str) -> Flag:
         declared.kind,
         declared.default,
         declared.help,
-        declared.effective,
         declared.short,
         declared.deprecated,
         declared.hidden,

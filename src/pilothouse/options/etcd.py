@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.gvk import GroupResource
 from pilothouse.options.declaring import FlagGroup, flag
 from pilothouse.options.go_numbers import ValueRefused, parse_decimal
 from pilothouse.options.kinds import BOOL, DURATION, INT, STRING, STRINGS
 
+if TYPE_CHECKING:
+    from pilothouse.registry.store.stored_form import MediaType
+    from pilothouse.storage.backends.etcd import EtcdSettings, Transport
+
+DEFAULT_PROBE_SECONDS: Final = 2.0
 _MEDIA_TYPES = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
 _OVERRIDES_REFUSAL = (
     "--etcd-servers-overrides invalid, must be of format: group/resource#servers, where servers are URLs, "
@@ -37,14 +44,12 @@ class EtcdOptions(FlagGroup):
         STRING,
         "",
         "File that says how objects are encrypted in the store.",
-        effective=True,
     )
     encryption_provider_config_automatic_reload: bool = flag(
         "encryption-provider-config-automatic-reload",
         BOOL,
         False,
         "Read --encryption-provider-config again when it changes.",
-        effective=True,
     )
     etcd_cafile: str = flag("etcd-cafile", STRING, "", "Certificate authority that etcd's certificate is checked with.")
     etcd_certfile: str = flag("etcd-certfile", STRING, "", "Client certificate shown to etcd.")
@@ -53,7 +58,6 @@ class EtcdOptions(FlagGroup):
         DURATION,
         300.0,
         "How often the store's history is compacted; 0 is never.",
-        effective=True,
     )
     etcd_count_metric_poll_period: float = flag(
         "etcd-count-metric-poll-period", DURATION, 60.0, "How often objects are counted for the metrics; 0 is never."
@@ -68,7 +72,7 @@ class EtcdOptions(FlagGroup):
         "etcd-healthcheck-timeout", DURATION, 2.0, "Time-out of the etcd health check."
     )
     etcd_keyfile: str = flag("etcd-keyfile", STRING, "", "Key of --etcd-certfile.")
-    etcd_prefix: str = flag("etcd-prefix", STRING, "/registry", "Start of every key in the store.", effective=True)
+    etcd_prefix: str = flag("etcd-prefix", STRING, "/registry", "Start of every key in the store.")
     etcd_readycheck_timeout: float = flag(
         "etcd-readycheck-timeout", DURATION, 2.0, "Time-out of the etcd readiness check."
     )
@@ -76,9 +80,7 @@ class EtcdOptions(FlagGroup):
         "etcd-servers",
         STRINGS,
         (),
-        "etcd servers, as scheme://host:port. Not supported yet: the server refuses to start "
-        "with this flag. Without it the embedded store in --data-dir is used.",
-        effective=True,
+        "etcd servers, as scheme://host:port. Without it the embedded store in --data-dir is used.",
     )
     etcd_servers_overrides: tuple[str, ...] = flag(
         "etcd-servers-overrides", STRINGS, (), "Other etcd servers for some resources: group/resource#url;url,..."
@@ -109,6 +111,41 @@ class EtcdOptions(FlagGroup):
         (),
         "resource[.group]#size,...: size 0 switches the watch cache off for a resource.",
     )
+
+    def transport(self, servers: Sequence[str] = ()) -> Transport:
+        """Where etcd is (or the servers of an override), and how this server proves who it is."""
+        from pilothouse.storage.backends.etcd import Transport
+
+        return Transport(tuple(servers) or self.etcd_servers, self.etcd_cafile, self.etcd_certfile, self.etcd_keyfile)
+
+    def settings(self) -> EtcdSettings:
+        """How etcd is used."""
+        from pilothouse.storage.backends.etcd import EtcdSettings
+
+        return EtcdSettings(
+            compaction_seconds=self.etcd_compaction_interval,
+            lease_reuse_seconds=self.lease_reuse_duration_seconds,
+            size_seconds=self.etcd_db_metric_poll_interval,
+            health_seconds=self.etcd_healthcheck_timeout or DEFAULT_PROBE_SECONDS,
+            readiness_seconds=self.etcd_readycheck_timeout or DEFAULT_PROBE_SECONDS,
+        )
+
+    def overrides(self) -> dict[GroupResource, tuple[str, ...]]:
+        """The servers of resources that have their own."""
+        found = {}
+        for override in self.etcd_servers_overrides:
+            names, servers = override.split("#")
+            group, resource = names.split("/")
+            found[GroupResource(group, resource)] = tuple(servers.split(";"))
+        return found
+
+    def media_type(self, given: Set[str]) -> MediaType:
+        """What objects are written as. The embedded store has its own form unless the flag is given."""
+        from pilothouse.registry.store.stored_form import MediaType
+
+        if not self.etcd_servers and "storage-media-type" not in given:
+            return MediaType.OWN_JSON
+        return MediaType(self.storage_media_type or MediaType.PROTOBUF.value)
 
     def validate(self, given: Set[str]) -> list[str]:
         """Backend, overrides, encryption, media type and cache sizes."""

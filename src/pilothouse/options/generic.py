@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
+from pilothouse.apis.gates import enabled_gates
 from pilothouse.options.declaring import FlagGroup, flag
 from pilothouse.options.emulation import check_versions
-from pilothouse.options.feature_gates import check_gates
+from pilothouse.options.feature_gates import check_gates, read_gates
 from pilothouse.options.kinds import BOOL, DURATION, FLOAT, INT, IP, MULTIMAP, STRING, STRINGS, Multimap
 
 _CORS_HELP = (
@@ -37,14 +38,12 @@ class GenericOptions(FlagGroup):
         "",
         "IP address that members of the cluster reach this server at. Default: the bind "
         "address, or the host's default interface when that is unspecified.",
-        effective=True,
     )
     cors_allowed_origins: tuple[str, ...] = flag(
         "cors-allowed-origins",
         STRINGS,
         (),
         "Origins allowed by CORS, as regular expressions pinned to both ends of the host. Empty: CORS is off.",
-        effective=True,
     )
     emulated_version: tuple[str, ...] = flag(
         "emulated-version", STRINGS, (), "Version to emulate, as major.minor or component=major.minor."
@@ -55,15 +54,12 @@ class GenericOptions(FlagGroup):
         False,
         "With --emulated-version: also serve newer versions of the APIs it has.",
     )
-    external_hostname: str = flag(
-        "external-hostname", STRING, "", "Host name in URLs that this server hands out.", effective=True
-    )
+    external_hostname: str = flag("external-hostname", STRING, "", "Host name in URLs that this server hands out.")
     feature_gates: Multimap = flag(
         "feature-gates",
         MULTIMAP,
         {},
         "Features to switch, as Gate=true,Other=false or component:Gate=true.",
-        effective=True,
     )
     goaway_chance: float = flag(
         "goaway-chance", FLOAT, 0.0, "Share of HTTP/2 requests answered with GOAWAY, at most 0.02; 0 is off."
@@ -73,7 +69,6 @@ class GenericOptions(FlagGroup):
         DURATION,
         0.0,
         "How long after the start /livez takes unfinished post-start hooks for healthy.",
-        effective=True,
     )
     max_mutating_requests_inflight: int = flag(
         "max-mutating-requests-inflight",
@@ -99,14 +94,12 @@ class GenericOptions(FlagGroup):
         1800,
         "Shortest time in seconds that a watch without a time-out of its own is kept "
         "open; the actual time is up to twice as long.",
-        effective=True,
     )
     request_timeout: float = flag(
         "request-timeout",
         DURATION,
         60.0,
         "How long a request may take; watches and other long-running requests are exempt.",
-        effective=True,
     )
     runtime_config_emulation_forward_compatible: bool = flag(
         "runtime-config-emulation-forward-compatible",
@@ -119,7 +112,6 @@ class GenericOptions(FlagGroup):
         DURATION,
         0.0,
         "How long to go on serving, with /readyz failing, before a graceful stop begins.",
-        effective=True,
     )
     shutdown_send_retry_after: bool = flag(
         "shutdown-send-retry-after",
@@ -141,12 +133,11 @@ class GenericOptions(FlagGroup):
         STRINGS,
         (),
         "Directives of the Strict-Transport-Security header, for example max-age=31536000,includeSubDomains,preload.",
-        effective=True,
     )
 
     def validate(self, given: Set[str]) -> list[str]:
         """Limits, HSTS directives, CORS origins, emulated versions and feature gates."""
-        errors = self._negative_values()
+        errors = self._negative_errors()
         errors += _aggregate(_hsts_errors(self.strict_transport_security_directives))
         errors += _aggregate(_cors_errors(self.cors_allowed_origins))
         errors += check_versions(self.emulated_version, self.min_compatibility_version)
@@ -157,7 +148,11 @@ class GenericOptions(FlagGroup):
                 errors.append(_needs_emulation("RuntimeConfigEmulationForwardCompatible"))
         return errors + check_gates(self.feature_gates)
 
-    def _negative_values(self) -> list[str]:
+    def enabled_gates(self) -> frozenset[str]:
+        """The feature gates that are on."""
+        return enabled_gates(read_gates(self.feature_gates))
+
+    def _negative_errors(self) -> list[str]:
         errors = []
         if self.livez_grace_period < 0:
             errors.append("--livez-grace-period can not be a negative value")

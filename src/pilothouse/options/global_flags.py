@@ -14,5 +14,5 @@ class GlobalOptions(FlagGroup):
 
     section = "global"
 
-    help: bool = flag("help", BOOL, False, "Print this help.", effective=True, short="h")
-    version: str = flag("version", VERSION, "false", "Print the version; raw prints it in full.", effective=True)
+    help: bool = flag("help", BOOL, False, "Print this help.", short="h")
+    version: str = flag("version", VERSION, "false", "Print the version; raw prints it in full.")

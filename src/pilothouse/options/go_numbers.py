@@ -1,7 +1,7 @@
 """Numbers, truth values and durations as Go's standard library reads and prints them.
 
 Flag values follow Go's grammar, not Python's: ``0x1F``, ``010`` (octal) and ``1_000`` are integers, ``T`` is true, and
-``1h2m3.5s`` is a duration. Refusals carry the original's exact words because they are shown to the user.
+``1h2m3.5s`` is a duration. Refusals carry kube-apiserver's exact words because they are shown to the user.
 """
 
 from __future__ import annotations

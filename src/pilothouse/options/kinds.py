@@ -2,7 +2,7 @@
 
 ``Kind.read(text, earlier)`` gets the value of an earlier occurrence on the same command line (``None`` for the
 first), so a list flag appends while the first occurrence replaces the default, as pflag does. It raises
-``ValueRefused`` with the original's words. ``Kind.word`` is the type shown in ``--help``; ``Kind.bare`` is the text
+``ValueRefused`` with kube-apiserver's words. ``Kind.word`` is the type shown in ``--help``; ``Kind.bare`` is the text
 meant by a flag without a value.
 """
 

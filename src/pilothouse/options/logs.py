@@ -31,7 +31,7 @@ class LogOptions(FlagGroup):
         "log-text-split-stream", BOOL, False, "Text format: info to stdout, errors to stderr."
     )
     format: str = flag("logging-format", STRING, "text", "Format of the log: json, text.")
-    verbosity: int = flag("v", LEVEL, 0, "How much to log; 4 and up is for debugging.", effective=True, short="v")
+    verbosity: int = flag("v", LEVEL, 0, "How much to log; 4 and up is for debugging.", short="v")
     vmodule: tuple[tuple[str, int], ...] = flag(
         "vmodule", VMODULE, (), "How much to log for single modules: pattern=level,..."
     )

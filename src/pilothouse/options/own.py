@@ -10,8 +10,8 @@ from pilothouse.options.kinds import BOOL, DURATION, STRING, STRINGS
 
 
 @dataclass
-class OwnOptions(FlagGroup):
-    """The ``Pilothouse`` section."""
+class StateOptions(FlagGroup):
+    """Where a server keeps what it has, and how often it looks at files of others: of every server."""
 
     section = "Pilothouse"
 
@@ -20,21 +20,37 @@ class OwnOptions(FlagGroup):
         STRING,
         "./pilothouse-data",
         "Folder of the embedded store and of the certificates made at the first start.",
-        effective=True,
     )
+    file_check_interval: float = flag(
+        "file-check-interval",
+        DURATION,
+        10.0,
+        "How often files named by flags are looked at for changes: certificates, tokens, keys, configurations.",
+    )
+
+    def validate(self, given: Set[str]) -> list[str]:
+        """There must be a folder to keep data in, and time between two looks at a file."""
+        errs = [] if self.data_dir else ["--data-dir must not be empty"]
+        if self.file_check_interval <= 0:
+            errs.append("--file-check-interval must be greater than 0")
+        return errs
+
+
+@dataclass
+class OwnOptions(StateOptions):
+    """The ``Pilothouse`` section of the main server."""
+
     write_kubeconfig: str = flag(
         "write-kubeconfig",
         STRING,
         "",
         "File to write the administrator's kubeconfig to. Default: admin.kubeconfig in --data-dir.",
-        effective=True,
     )
     admission_plugin_modules: tuple[str, ...] = flag(
         "admission-plugin-module",
         STRINGS,
         (),
         "Python modules with admission plug-ins of your own; may be given several times.",
-        effective=True,
     )
     check_policy_types: bool = flag(
         "check-policy-types",
@@ -42,19 +58,4 @@ class OwnOptions(FlagGroup):
         False,
         "Report in the status of validating admission policies what does not fit the types they match; "
         "elsewhere the controller manager does.",
-        effective=True,
     )
-    file_check_interval: float = flag(
-        "file-check-interval",
-        DURATION,
-        10.0,
-        "How often files named by flags are looked at for changes: certificates, tokens, keys, configurations.",
-        effective=True,
-    )
-
-    def validate(self, given: Set[str]) -> list[str]:
-        """There must be a folder to keep data in, and time between two looks at a file."""
-        faults = [] if self.data_dir else ["--data-dir must not be empty"]
-        if self.file_check_interval <= 0:
-            faults.append("--file-check-interval must be greater than 0")
-        return faults

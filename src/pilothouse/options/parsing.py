@@ -7,11 +7,15 @@ flag takes its value only with ``=``; ``--`` ends the flags. An unknown flag is 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from pilothouse.machinery.go_quote import quote
 from pilothouse.options.declaring import Flag
 from pilothouse.options.go_numbers import ValueRefused
-from pilothouse.options.server_options import ServerOptions, declared_flags
+from pilothouse.options.option_set import OptionSet, flags_of
+from pilothouse.options.server_options import ServerOptions
+
+Options = TypeVar("Options", bound=OptionSet)
 
 
 class UsageError(Exception):
@@ -20,19 +24,25 @@ class UsageError(Exception):
 
 def parse(argv: Sequence[str], program: str = "kube-apiserver") -> ServerOptions:
     """Read the arguments after the program's name; raises ``UsageError``."""
-    return _Parser(program).parse(argv)
+    return parse_into(ServerOptions(), argv, program)
+
+
+def parse_into(options: Options, argv: Sequence[str], program: str) -> Options:
+    """The same for the options of any program, which are changed and returned."""
+    _Parser(options, program).parse(argv)
+    return options
 
 
 class _Parser:
-    def __init__(self, program: str) -> None:
+    def __init__(self, options: OptionSet, program: str) -> None:
         self._program = program
-        self._flags = declared_flags()
+        self._flags = flags_of(type(options))
         self._short = {flag.short: name for name, (_, flag) in self._flags.items() if flag.short}
-        self._options = ServerOptions()
+        self._options = options
         self._given: set[str] = set()
         self._words: list[str] = []
 
-    def parse(self, argv: Sequence[str]) -> ServerOptions:
+    def parse(self, argv: Sequence[str]) -> None:
         self._words = list(reversed(argv))
         operands: list[str] = []
         while self._words:
@@ -50,7 +60,6 @@ class _Parser:
             listed = " ".join(quote(operand) for operand in operands)
             raise UsageError(f"{quote(self._program)} does not take any arguments, got [{listed}]")
         self._options.given = frozenset(self._given)
-        return self._options
 
     def _long(self, word: str) -> None:
         name, equals, value = word[2:].partition("=")
@@ -98,7 +107,7 @@ class _Parser:
             raise UsageError(f"invalid argument {quote(text)} for {quote(flag.title)} flag: {refusal}") from None
         setattr(group, flag.attribute, value)
         if flag.deprecated and flag.name not in self._given:
-            self._options.derived.notices.append(f"Flag --{flag.name} has been deprecated, {flag.deprecated}")
+            self._options.notice(f"Flag --{flag.name} has been deprecated, {flag.deprecated}")
         self._given.add(flag.name)
 
 

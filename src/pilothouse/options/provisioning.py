@@ -6,14 +6,20 @@ Runs after validation, right before the server starts, so that a wrong command l
 from __future__ import annotations
 
 import ipaddress
+import math
+import os
 import re
-import shlex
 import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from pilothouse import KUBERNETES_VERSION, __version__
-from pilothouse.app.kubeconfig import write_kubeconfig
-from pilothouse.app.pki import ensure_pki, ensure_serving_pair
+from pilothouse.credentials.folder_claim import FolderTaken, Holder, claimed
+from pilothouse.credentials.kubeconfig import write_kubeconfig
+from pilothouse.credentials.pki import UnusablePki, ensure_pki, ensure_serving_pair
+from pilothouse.credentials.private_folder import make_private_folder
+from pilothouse.options.greeting import greeting, server_url
 from pilothouse.options.server_options import ServerOptions
 
 _DNS_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?")
@@ -29,18 +35,37 @@ class StartError(Exception):
     """The options are valid but this server cannot start with them; the message is for the user."""
 
 
-def provision(options: ServerOptions) -> None:
-    """Make whatever is missing or about to expire; raises ``StartError``."""
-    if options.etcd.etcd_servers:
-        raise StartError(
-            "--etcd-servers: etcd is not supported yet; leave it out to use the embedded store in --data-dir"
-        )
+@contextmanager
+def claimed_folder(options: ServerOptions) -> Iterator[None]:
+    """``--data-dir`` is this server's within the block; raises ``StartError`` if it is another's.
+
+    A server whose flags name an etcd and all certificates has nothing there, and needs no claim.
+    """
+    if options.etcd.etcd_servers and options.derived.pki is None:
+        yield
+        return
+    folder = Path(options.own.data_dir).absolute()
+    with ExitStack() as stack:
+        try:
+            make_private_folder(folder)
+            stack.enter_context(claimed(folder, Holder(os.getpid(), server_url(options), time.time())))
+        except FolderTaken as refusal:
+            raise StartError(str(refusal)) from None
+        except OSError as problem:
+            raise StartError(options.explain(problem)) from problem
+        yield
+
+
+def provision(options: ServerOptions, now: Callable[[], float] = time.time) -> float:
+    """Make whatever is missing or about to expire; the answer is when to look again. Raises ``StartError``."""
     derived = options.derived
-    derived.greeting = _greeting(options)
+    due = math.inf
     try:
+        make_private_folder(Path(options.own.data_dir))
         if derived.pki is not None:
             names, addresses = serving_names(options)
-            ensure_pki(derived.pki.directory.parent, dns_names=names, ip_addresses=addresses)
+            ensure_pki(derived.pki.directory.parent, dns_names=names, ip_addresses=addresses, now=now)
+            due = derived.pki.renew_at() or 0.0
             serving = options.secure_serving
             if serving.tls_cert_file != str(derived.pki.serving_cert) and "cert-dir" in options.given:
                 ensure_serving_pair(
@@ -48,8 +73,12 @@ def provision(options: ServerOptions) -> None:
                 )
         if derived.admin_kubeconfig and derived.pki is not None:
             _write_admin_kubeconfig(options)
+    except UnusablePki as problem:
+        raise StartError(str(problem)) from None
     except OSError as problem:
-        raise StartError(f"cannot prepare certificates and kubeconfig: {problem}") from problem
+        raise StartError(f"cannot prepare certificates and kubeconfig: {options.explain(problem)}") from problem
+    derived.greeting = greeting(options)
+    return due
 
 
 def _write_admin_kubeconfig(options: ServerOptions) -> None:
@@ -63,27 +92,6 @@ def _write_admin_kubeconfig(options: ServerOptions) -> None:
         pki.admin_cert,
         pki.admin_key,
     )
-
-
-def _greeting(options: ServerOptions) -> str:
-    lines = [
-        f"Pilothouse {__version__} (Kubernetes v{KUBERNETES_VERSION}.0) is ready.",
-        f"  Listening on  {server_url(options)}",
-        f"  Data in       {Path(options.own.data_dir).absolute()}",
-    ]
-    if options.derived.admin_kubeconfig:
-        path = shlex.quote(str(Path(options.derived.admin_kubeconfig).absolute()))
-        lines.append(f"  Try           kubectl --kubeconfig {path} get namespaces")
-    return "\n".join(lines)
-
-
-def server_url(options: ServerOptions) -> str:
-    """Where a client on this machine reaches the server."""
-    address = ipaddress.ip_address(options.secure_serving.bind_address or "0.0.0.0")
-    if address.is_unspecified:
-        address = ipaddress.ip_address("127.0.0.1")
-    host = f"[{address}]" if address.version == 6 else str(address)
-    return f"https://{host}:{options.secure_serving.secure_port}"
 
 
 def serving_names(options: ServerOptions) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -6,12 +6,10 @@ server can make ``ServerOptions()`` and set attributes; ``complete`` and ``valid
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from functools import cache
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
-from typing import Any
 
-from pilothouse.app.pki import Pki
+from pilothouse.credentials.pki import Pki
 from pilothouse.options.admission import AdmissionOptions
 from pilothouse.options.api_enablement import APIEnablementOptions
 from pilothouse.options.audit import AuditOptions
@@ -24,9 +22,11 @@ from pilothouse.options.etcd import EtcdOptions
 from pilothouse.options.features import FeatureOptions
 from pilothouse.options.generic import GenericOptions
 from pilothouse.options.global_flags import GlobalOptions
-from pilothouse.options.kinds import STRING_ARRAY, STRINGS
+from pilothouse.options.idle_flags import IDLE_FLAGS
+from pilothouse.options.living import LivingOptions
 from pilothouse.options.logs import LogOptions
 from pilothouse.options.metrics import MetricsOptions
+from pilothouse.options.option_set import OptionSet, flags_of, groups_of
 from pilothouse.options.own import OwnOptions
 from pilothouse.options.secure_serving import SecureServingOptions
 from pilothouse.options.traces import TracingOptions
@@ -47,16 +47,17 @@ class Derived:
     greeting: str = ""
     """What to tell the user once the server is ready: where it listens and what to try next."""
     problems: list[str] = field(default_factory=list)
-    """Faults found on the way, for ``validate`` to report with the others."""
+    """Errors found on the way, for ``validate`` to report with the others."""
     notices: list[str] = field(default_factory=list)
-    """What the user should know: worth a warning, no fault."""
+    """What the user should know: worth a warning, no error."""
 
 
 @dataclass
-class ServerOptions:
+class ServerOptions(OptionSet):
     """Every option of the server."""
 
     own: OwnOptions = field(default_factory=OwnOptions)
+    living: LivingOptions = field(default_factory=LivingOptions)
     generic: GenericOptions = field(default_factory=GenericOptions)
     etcd: EtcdOptions = field(default_factory=EtcdOptions)
     secure_serving: SecureServingOptions = field(default_factory=SecureServingOptions)
@@ -73,44 +74,29 @@ class ServerOptions:
     control_plane: ControlPlaneOptions = field(default_factory=ControlPlaneOptions)
     global_flags: GlobalOptions = field(default_factory=GlobalOptions)
 
-    given: frozenset[str] = frozenset()
     derived: Derived = field(default_factory=Derived)
 
-    def group(self, name: str) -> FlagGroup:
-        """The group behind an attribute's name."""
-        found = getattr(self, name)
-        assert isinstance(found, FlagGroup)
-        return found
+    def notice(self, text: str) -> None:
+        self.derived.notices.append(text)
 
-    def shown(self) -> dict[str, str]:
-        """Every flag and its present value as text."""
-        values = {f.name: (f, getattr(self.group(group), f.attribute)) for group, f in declared_flags().values()}
-        return {name: _shown(f, value) for name, (f, value) in values.items()}
+    def greeting(self) -> str:
+        """What to tell the user once the server is ready."""
+        return self.derived.greeting
 
-    def ineffective(self) -> list[str]:
+    def client_authorities(self) -> tuple[str, ...]:
+        """The files with the authorities of clients and of front proxies."""
+        return self.authentication.client_authorities()
+
+    def idle(self) -> list[str]:
         """The flags on the command line that have no effect yet, sorted."""
-        flags = declared_flags()
-        return sorted(name for name in self.given if not flags[name][1].effective)
+        return sorted(self.given & IDLE_FLAGS)
 
 
-def _shown(declared: Flag, value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return declared.kind.show(value) or ("[]" if declared.kind in (STRINGS, STRING_ARRAY) else "")
-
-
-@cache
 def flag_groups() -> dict[str, type[FlagGroup]]:
     """Attribute name → group class, in the order of ``--help``."""
-    groups: dict[str, type[FlagGroup]] = {}
-    for each in fields(ServerOptions):
-        factory: Any = each.default_factory
-        if isinstance(factory, type) and issubclass(factory, FlagGroup):
-            groups[each.name] = factory
-    return groups
+    return groups_of(ServerOptions)
 
 
-@cache
 def declared_flags() -> dict[str, tuple[str, Flag]]:
     """Flag name → (attribute of its group, declaration)."""
-    return {flag.name: (name, flag) for name, group in flag_groups().items() for flag in group.flags()}
+    return flags_of(ServerOptions)

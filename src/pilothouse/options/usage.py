@@ -1,6 +1,6 @@
 """The text of ``--help``: every flag by section, in the layout of kube-apiserver's own.
 
-A flag that is accepted without effect says so, from its declaration.
+A flag that is accepted without effect says so.
 """
 
 from __future__ import annotations
@@ -8,16 +8,18 @@ from __future__ import annotations
 import textwrap
 
 from pilothouse.options.declaring import Flag
-from pilothouse.options.server_options import flag_groups
+from pilothouse.options.idle_flags import IDLE_FLAGS
+from pilothouse.options.option_set import OptionSet, groups_of
+from pilothouse.options.server_options import ServerOptions
 
 NO_EFFECT = "(accepted, no effect yet)"
 _COLUMN = 47
 
 
-def flag_usage(width: int = 120) -> str:
+def flag_usage(width: int = 120, options: type[OptionSet] = ServerOptions) -> str:
     """All sections."""
     sections = []
-    for group in flag_groups().values():
+    for group in groups_of(options).values():
         title = group.section[:1].upper() + group.section[1:]
         lines = [
             line
@@ -44,7 +46,7 @@ def _text(flag: Flag) -> str:
     parts = [flag.help]
     if flag.default not in (False, 0, "", "0", "false", (), {}):
         parts.append(f"(default {flag.kind.show(flag.default)})")
-    if not flag.effective:
+    if flag.name in IDLE_FLAGS:
         parts.append(NO_EFFECT)
     if flag.deprecated:
         parts.append(f"(DEPRECATED: {flag.deprecated})")

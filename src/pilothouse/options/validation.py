@@ -12,12 +12,13 @@ _PLUGIN_FLAGS = frozenset({"enable-admission-plugins", "disable-admission-plugin
 
 
 def validate(options: ServerOptions) -> list[str]:
-    """All faults of completed options; empty when the server may start."""
+    """All errors of completed options; empty when the server may start."""
     given = options.given
     errors = options.logs.validate(given)
     if not gate_enabled(options.generic.feature_gates, "LoggingAlphaOptions"):
         errors += options.logs.alpha_errors()
-    errors += options.own.validate(given) + _kubeconfig_errors(options) + _plugin_errors(options)
+    errors += options.own.validate(given) + options.living.validate(given)
+    errors += _kubeconfig_errors(options) + _plugin_errors(options)
     errors += options.generic.validate(given) + options.etcd.validate(given)
     if options.features.enable_priority_and_fairness:
         errors += options.api_enablement.flow_control_conflict()

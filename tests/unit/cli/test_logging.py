@@ -2,6 +2,7 @@ import io
 import logging
 import re
 
+import orjson
 import pytest
 
 from pilothouse.cli.logging import set_up_logging
@@ -13,9 +14,9 @@ def log():
     root, ours = logging.getLogger(), logging.getLogger("pilothouse")
     handlers, level, our_level = root.handlers[:], root.level, ours.level
 
-    def start(verbosity=0):
+    def start(verbosity=0, **more):
         stream = io.StringIO()
-        set_up_logging(verbosity, stream)
+        set_up_logging(verbosity, stream, **more)
         return stream
 
     yield start
@@ -74,3 +75,32 @@ def test_setting_up_again_does_not_double_the_lines(log):
     stream = log()
     logging.getLogger("pilothouse.test").info("once")
     assert stream.getvalue().count("once") == 1
+
+
+def test_json_has_a_line_a_message(log):
+    stream = log(4, form="json")
+    logger = logging.getLogger("pilothouse.test")
+    logger.info("a\nb from %s", "x")
+    logger.debug("details, Bearer abcdefgh")
+    try:
+        raise ValueError("no")
+    except ValueError:
+        logger.exception("failed")
+    first, second, third = map(orjson.loads, stream.getvalue().splitlines())
+    assert (first["msg"], first["v"]) == ("a\nb from x", 0)
+    assert re.fullmatch(r"test_logging\.py:\d+", first["caller"])
+    assert first["ts"] > 1e12
+    assert (second["msg"], second["v"]) == ("details, Bearer <masked>", 4)
+    assert "v" not in third
+    assert third["err"].endswith("ValueError: no")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "shown"), [("test_logging", True), ("test_*", True), ("other", False), ("*/cli/*", True)]
+)
+def test_single_modules_say_more(log, pattern, shown):
+    stream = log(0, modules=((pattern, 4),))
+    logging.getLogger("pilothouse.test").debug("details")
+    logging.getLogger("pilothouse.test").info("always")
+    assert ("details" in stream.getvalue()) == shown
+    assert "always" in stream.getvalue()

@@ -1,11 +1,21 @@
+import os
 import platform
+import socket
+import subprocess
+import sys
 
 import pytest
 
 from pilothouse import __version__
 from pilothouse.cli.main import main
-from pilothouse.options.kinds import BOOL
-from pilothouse.options.server_options import declared_flags
+from pilothouse.options import server_options
+from pilothouse.testing.in_process import InProcessServer
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
 
 
 def run(capsys, *words, program="pilothouse"):
@@ -57,7 +67,7 @@ def test_wrong_command_lines(capsys, words, err):
 
 
 @pytest.mark.parametrize("command", ["serve", "inspect"])
-def test_all_faults_are_printed_and_the_exit_code_is_one(capsys, tmp_path, command):
+def test_all_errors_are_printed_and_the_exit_code_is_one(capsys, tmp_path, command):
     code, out, err = run(
         capsys,
         command,
@@ -65,6 +75,7 @@ def test_all_faults_are_printed_and_the_exit_code_is_one(capsys, tmp_path, comma
         "--secure-port=0",
         "--goaway-chance=1",
         "--authorization-mode=Foo",
+        "--simulate-nodes=0",
     )
     assert (code, out) == (1, "")
     assert err.splitlines() == [
@@ -75,15 +86,15 @@ def test_all_faults_are_printed_and_the_exit_code_is_one(capsys, tmp_path, comma
     assert not (tmp_path / "data").exists()
 
 
-def test_flags_without_effect_get_one_warning_line(capsys, tmp_path):
-    switches = (flag for _, flag in declared_flags().values() if flag.kind is BOOL and not flag.effective)
-    idle = sorted(f"--{flag.name}" for flag in switches)[:2]
-    code, _, err = run(capsys, f"--data-dir={tmp_path}/data", "--etcd-servers=http://x", *idle)
+def test_flags_without_effect_get_one_warning_line(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(server_options, "IDLE_FLAGS", frozenset({"contention-profiling", "profiling", "cert-dir"}))
+    idle = ["--contention-profiling", "--profiling"]
+    code, _, err = run(capsys, f"--data-dir={tmp_path}/data", f"--encryption-provider-config={tmp_path}/none", *idle)
     assert code == 1
     lines = [line for line in err.splitlines() if "no effect yet" in line]
     assert len(lines) == 1
     assert lines[0].endswith("These flags are accepted but have no effect yet: " + ", ".join(idle))
-    assert "Error: --etcd-servers: etcd is not supported yet" in err
+    assert f"cannot start: --encryption-provider-config: cannot open {tmp_path}/none: No such file" in err
 
 
 def test_inspect_shows_the_server_and_leaves_nothing_behind(tmp_path, monkeypatch, capsys):
@@ -94,3 +105,52 @@ def test_inspect_shows_the_server_and_leaves_nothing_behind(tmp_path, monkeypatc
     servers = ("Server 1: kube-aggregator", "Server 2: kube-apiserver", "Server 3: apiextensions")
     assert all(part in shown for part in (*servers, "pods/status", "/readyz"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_help_and_wrong_flags_need_nothing_of_the_server():
+    code = (
+        "import sys, pilothouse.cli.main;"
+        "print([name for name in sys.modules if name.startswith(('pilothouse.endpoints', 'pilothouse.storage', "
+        "'pilothouse.registry', 'pilothouse.controllers.runtime', 'pilothouse.apis.resources'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_folder_of_a_running_server_is_left_alone(capsys, tmp_path):
+    folder = tmp_path / "data"
+    with InProcessServer(data_dir=folder) as server:
+        before = server.kubeconfig.read_bytes()
+        code, out, err = run(capsys, f"--data-dir={folder}", "--secure-port=7443", "--simulate-nodes=0")
+        assert (code, out) == (1, "")
+        assert f"pid {os.getpid()}, {server.url}" in err
+        assert server.kubeconfig.read_bytes() == before
+        assert server.call("GET", "/readyz").status == 200
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--token-auth-file={tmp}/none"], "--token-auth-file: cannot open {tmp}/none"),
+        (["--client-ca-file={tmp}/none"], "--client-ca-file: cannot open {tmp}/none"),
+        (["--authentication-config={tmp}/none"], "--authentication-config: cannot open {tmp}/none"),
+        (["--audit-policy-file={tmp}/none"], "--audit-policy-file: cannot open {tmp}/none"),
+        (["--tls-cert-file={tmp}/no", "--tls-private-key-file={tmp}/no"], "--tls-cert-file: cannot open {tmp}/no"),
+        (
+            ["--proxy-client-cert-file={tmp}/no", "--proxy-client-key-file={tmp}/no"],
+            "--proxy-client-cert-file: cannot open {tmp}/no",
+        ),
+        (["--secure-port={taken}"], "cannot listen on 127.0.0.1:{taken}: Address already in use; stop what listens"),
+    ],
+)
+def test_a_failed_start_says_why_in_a_line(capsys, tmp_path, words, said):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        known = {"tmp": tmp_path, "taken": taken.getsockname()[1]}
+        own = [f"--data-dir={tmp_path}/data", "--bind-address=127.0.0.1", "--controllers=-*"]
+        port = [] if "taken" in words[0] else [f"--secure-port={free_port()}"]
+        code, out, err = run(capsys, *own, *port, *(word.format(**known) for word in words))
+    assert (code, out) == (1, "")
+    assert said.format(**known) in err
+    assert "Traceback" not in err

@@ -134,7 +134,7 @@ def test_service_ranges_refused(text, problem):
 
 
 def test_the_core_group_in_runtime_config_has_one_spelling():
-    options = completed("--runtime-config=v1=false,api/legacy=true,batch/v1=true")
+    options = completed("--runtime-config=v1=false,batch/v1=true")
     assert options.api_enablement.runtime_config == {"/v1": "false", "batch/v1": "true"}
 
 

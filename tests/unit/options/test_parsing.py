@@ -3,14 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from pilothouse.options import UsageError, parse
+from pilothouse.options import UsageError, parse, server_options
 from pilothouse.options.kinds import NamedCertKey, PortRange
 from pilothouse.options.server_options import declared_flags
 
 with (Path(__file__).parent / "flags.tsv").open() as _file:
     FACTS = list(csv.DictReader(_file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
-# One acceptable text for each type of the original's help.
+# One acceptable text for each type of kube-apiserver's help.
 EXAMPLES = {
     "": "true", "bool": "true", "int": "3", "float": "0.01", "float32": "2.5", "string": "text", "strings": "a,b",
     "stringArray": "a", "duration": "1h2m3s", "ip": "192.0.2.7", "mapStringString": "a=b", "stringToString": "a=b",
@@ -53,7 +53,19 @@ def test_only_known_flags_beside_the_originals():
         "data-dir",
         "file-check-interval",
         "write-kubeconfig",
-        # deprecated and hidden in the original's help
+        # the living cluster's
+        "cluster-cidr",
+        "cluster-signing-cert-file",
+        "cluster-signing-key-file",
+        "controllers",
+        "node-cidr-mask-size",
+        "root-ca-file",
+        "scheduler",
+        "simulate-nodes",
+        "simulated-exec-runs-locally",
+        "simulated-node-template",
+        "simulation-stages",
+        # deprecated and hidden in kube-apiserver's help
         "apiserver-count",
         "audit-webhook-batch-initial-backoff",
         "default-watch-cache-size",
@@ -208,6 +220,7 @@ def test_a_deprecated_flag_is_noticed_once():
     ]
 
 
-def test_flags_without_effect_are_known():
-    options = parse(["--secure-port=1", "--goaway-chance=0.01", "--egress-selector-config-file=x"])
-    assert options.ineffective() == ["egress-selector-config-file", "goaway-chance"]
+def test_flags_without_effect_are_known(monkeypatch):
+    monkeypatch.setattr(server_options, "IDLE_FLAGS", frozenset({"profiling", "goaway-chance", "cert-dir"}))
+    options = parse(["--secure-port=1", "--goaway-chance=0.01", "--profiling"])
+    assert options.idle() == ["goaway-chance", "profiling"]

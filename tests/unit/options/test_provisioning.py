@@ -34,7 +34,7 @@ def test_authentication_of_ones_own_writes_no_kubeconfig(tmp_path):
     options = provisioned(tmp_path, f"--token-auth-file={tmp_path}/tokens.csv")
     assert not (tmp_path / "data" / "admin.kubeconfig").exists()
     assert (tmp_path / "data" / "pki" / "apiserver.crt").exists()
-    assert "kubectl" not in options.derived.greeting
+    assert "kubectl --kubeconfig" not in options.derived.greeting
 
 
 def test_the_serving_certificate_has_every_name(tmp_path):
@@ -68,14 +68,6 @@ def test_a_certificate_folder_is_filled_once(tmp_path):
     assert stat.S_IMODE((tmp_path / "certs" / "apiserver.key").stat().st_mode) == 0o600
     provisioned(tmp_path, *words, "--external-hostname=other.example.com")
     assert (tmp_path / "certs" / "apiserver.crt").read_bytes() == first
-
-
-def test_etcd_is_refused_at_the_start_and_leaves_nothing_behind(tmp_path):
-    options = complete(parse([f"--data-dir={tmp_path}/data", "--etcd-servers=http://127.0.0.1:2379"]))
-    assert validate(options) == []
-    with pytest.raises(StartError, match="not supported yet"):
-        provision(options)
-    assert not (tmp_path / "data").exists()
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):

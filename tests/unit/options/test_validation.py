@@ -3,7 +3,7 @@ import pytest
 from pilothouse.options import complete, parse, validate
 
 
-def faults(*words):
+def errors_of(*words):
     return validate(complete(parse(["--data-dir=/data", *words])))
 
 
@@ -144,21 +144,23 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("flag", "fault"), CASES)
-def test_one_fault(flag, fault):
-    assert fault in faults(flag)
+@pytest.mark.parametrize(("flag", "error"), CASES)
+def test_one_error(flag, error):
+    assert error in errors_of(flag)
 
 
-def test_faults_of_one_flag_are_aggregated():
-    assert faults("--strict-transport-security-directives=a, ") == [
+def test_errors_of_one_flag_are_aggregated():
+    assert errors_of("--strict-transport-security-directives=a, ") == [
         "[--strict-transport-security-directives invalid, allowed values: max-age=expireTime, includeSubDomains, "
         "preload. see https://tools.ietf.org/html/rfc6797#section-6.1 for more information, "
         "empty value in strict-transport-security-directives]"
     ]
 
 
-def test_all_faults_are_reported_together():
-    found = faults("--secure-port=0", "--goaway-chance=1", "--authorization-mode=Foo", "--service-cluster-ip-range=x")
+def test_all_errors_are_reported_together():
+    found = errors_of(
+        "--secure-port=0", "--goaway-chance=1", "--authorization-mode=Foo", "--service-cluster-ip-range=x"
+    )
     assert found == [
         "--goaway-chance can not be less than 0 or greater than 0.02",
         "--secure-port 0 must be between 1 and 65535, inclusive. It cannot be turned off with 0",
@@ -183,7 +185,7 @@ def test_all_faults_are_reported_together():
     ],
 )
 def test_good_flags(words):
-    assert faults(*words) == []
+    assert errors_of(*words) == []
 
 
 @pytest.mark.parametrize(
@@ -194,13 +196,13 @@ def test_good_flags(words):
     ],
 )
 def test_cors_origins_must_be_pinned_expressions(origin, why):
-    (fault,) = faults(f"--cors-allowed-origins={origin}")
-    assert fault.startswith("--cors-allowed-origins has an invalid regular expression: ")
-    assert why in fault
+    (error,) = errors_of(f"--cors-allowed-origins={origin}")
+    assert error.startswith("--cors-allowed-origins has an invalid regular expression: ")
+    assert why in error
 
 
 @pytest.mark.parametrize(
-    ("words", "fault"),
+    ("words", "error"),
     [
         (["--audit-log-mode=x"], 'invalid audit log mode x, allowed modes are "batch,blocking,blocking-strict"'),
         (["--audit-log-mode=batch", "--audit-log-batch-buffer-size=0"],
@@ -216,42 +218,42 @@ def test_cors_origins_must_be_pinned_expressions(origin, why):
         (["--audit-log-version=v2"], 'invalid group version, allowed versions are ["audit.k8s.io/v1"]'),
     ],
 )  # fmt: skip
-def test_audit_flags_count_when_the_log_is_on(words, fault):
-    assert faults(*words) == []
-    assert faults("--audit-log-path=audit.log", *words) == [fault]
+def test_audit_flags_count_when_the_log_is_on(words, error):
+    assert errors_of(*words) == []
+    assert errors_of("--audit-log-path=audit.log", *words) == [error]
 
 
 def test_plugins_cannot_be_on_and_off():
-    assert faults("--enable-admission-plugins=PodSecurity", "--disable-admission-plugins=PodSecurity") == [
+    assert errors_of("--enable-admission-plugins=PodSecurity", "--disable-admission-plugins=PodSecurity") == [
         "[PodSecurity] in enable-admission-plugins and disable-admission-plugins overlapped"
     ]
     assert (
         "admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive"
-        in faults("--admission-control=PodSecurity", "--enable-admission-plugins=PodSecurity")
+        in errors_of("--admission-control=PodSecurity", "--enable-admission-plugins=PodSecurity")
     )
 
 
 def test_exclusive_flags():
     assert (
         "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are "
-        "defined" in faults("--authorization-config=x", "--authorization-mode=RBAC")
+        "defined" in errors_of("--authorization-config=x", "--authorization-mode=RBAC")
     )
-    assert "authentication-config file and oidc-* flags are mutually exclusive" in faults(
+    assert "authentication-config file and oidc-* flags are mutually exclusive" in errors_of(
         "--authentication-config=x", "--oidc-issuer-url=https://x"
     )
     assert any(
-        fault.startswith("--write-kubeconfig cannot be used with authentication flags")
-        for fault in faults("--write-kubeconfig=k", "--client-ca-file=ca.crt")
+        error.startswith("--write-kubeconfig cannot be used with authentication flags")
+        for error in errors_of("--write-kubeconfig=k", "--client-ca-file=ca.crt")
     )
 
 
 def test_features_that_flags_need():
     gate = "--feature-gates=UnknownVersionInteroperabilityProxy=false"
-    assert faults("--peer-ca-file=x") == []
-    assert faults("--peer-ca-file=x", gate) == [
+    assert errors_of("--peer-ca-file=x") == []
+    assert errors_of("--peer-ca-file=x", gate) == [
         "--peer-ca-file requires UnknownVersionInteroperabilityProxy feature to be turned on"
     ]
-    assert '--requestheader-uid-headers requires the "RemoteRequestHeaderUID" feature to be enabled' in faults(
+    assert '--requestheader-uid-headers requires the "RemoteRequestHeaderUID" feature to be enabled' in errors_of(
         "--requestheader-uid-headers=X-Remote-Uid", "--feature-gates=RemoteRequestHeaderUID=false"
     )
 
@@ -261,5 +263,26 @@ def test_proxies_and_users_must_not_share_an_authority_by_accident(tmp_path):
     (tmp_path / "a.crt").write_text(block)
     (tmp_path / "b.crt").write_text("# other\n" + block.replace("QUJD", "QU\nJD"))
     words = [f"--client-ca-file={tmp_path}/a.crt", f"--requestheader-client-ca-file={tmp_path}/b.crt"]
-    assert any("contain overlapping certificates" in fault for fault in faults(*words))
-    assert faults(*words, "--requestheader-allowed-names=proxy") == []
+    assert any("contain overlapping certificates" in error for error in errors_of(*words))
+    assert errors_of(*words, "--requestheader-allowed-names=proxy") == []
+
+
+@pytest.mark.parametrize(
+    ("value", "errors"),
+    [
+        ("nope.example.com/v1=true,apps/v1=true", ["unknown api groups nope.example.com/v1"]),
+        ("b.io/v1=true,a.io/v1/things=false", ["unknown api groups a.io/v1,b.io/v1"]),
+        ("batch/v9=true", ["group version batch/v9 that has not been registered"]),
+        ("batch/v1beta1=true,v1=true,extensions/v1beta1=true", []),
+        ("apps/v1/deployments=false", []),
+    ],
+)
+def test_versions_of_the_runtime_config_must_exist(value, errors):
+    assert validate(complete(parse([f"--runtime-config={value}"]))) == errors
+
+
+def test_everything_allowed_is_said_loudly():
+    options = complete(parse(["--token-auth-file=/tokens.csv"]))
+    assert options.authorization.mode == ("AlwaysAllow",)
+    assert any("EVERY AUTHENTICATED USER MAY DO EVERYTHING" in notice for notice in options.derived.notices)
+    assert complete(parse(["--token-auth-file=/tokens.csv", "--authorization-mode=RBAC"])).derived.notices == []

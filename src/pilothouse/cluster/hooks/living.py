@@ -1,0 +1,98 @@
+"""What makes a cluster move, where the flags want it: controllers, the scheduler, simulated nodes."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+
+from pilothouse.cluster.hooks.hook import HookContext, PostStartHook
+from pilothouse.machinery.supervision import Supervisor
+
+
+def controllers(context: HookContext) -> Iterator[PostStartHook]:
+    """The controllers of kube-controller-manager, of which one process acts."""
+    living = context.options.living
+    rows = living.rows()
+    if not rows:
+        return
+    from pilothouse.controllers.manager.context import ControllerContext
+    from pilothouse.controllers.manager.manager import ControllerManager
+
+    key_file = context.options.control_plane.service_account_signing_key_file
+    settings = living.manager_settings(context.options.derived.service_ranges, key_file)
+    manager: ControllerManager | None = None
+
+    async def start(supervisor: Supervisor) -> None:
+        nonlocal manager
+        made = ControllerContext(
+            context.informers, context.clients, supervisor, context.clock, settings, served=context.served
+        )
+        manager = ControllerManager(made, rows, _identity())
+        _when_ready(context, supervisor, manager.start)
+
+    async def stop() -> None:
+        if manager is not None:
+            await manager.stop()
+
+    yield PostStartHook(
+        "start-kube-controller-manager-controllers",
+        f"{len(rows)} controllers, while this process leads",
+        start,
+        lambda: "" if manager is None else manager.error(),
+        ("stop-kube-controller-manager-controllers", stop),
+    )
+
+
+def scheduler(context: HookContext) -> Iterator[PostStartHook]:
+    """The scheduler, of which one process acts."""
+    if not context.options.living.scheduler:
+        return
+    from pilothouse.controllers.runtime.leader_lease import LeaderLease
+    from pilothouse.simulation.scheduler.scheduler import Scheduler
+
+    client = context.clients.scheduler()
+    lease = LeaderLease(client.of("coordination.k8s.io", "v1", "leases"), "kube-system", "kube-scheduler", _identity())
+
+    async def lead(supervisor: Supervisor) -> None:
+        Scheduler(client, context.informers, supervisor, instance=socket.gethostname(), clock=context.clock).start()
+
+    async def start(supervisor: Supervisor) -> None:
+        _when_ready(context, supervisor, lambda: lease.start(supervisor, lead))
+
+    yield PostStartHook(
+        "start-kube-scheduler",
+        "the scheduler, while this process leads",
+        start,
+        lambda: "",
+        ("stop-kube-scheduler", lease.stop),
+    )
+
+
+def simulated_nodes(context: HookContext) -> Iterator[PostStartHook]:
+    """Nodes on which pods seem to run."""
+    simulation = context.simulation
+    if simulation is None:
+        return
+    from pilothouse.simulation.storage.storage import SimulatedStorage
+
+    async def start(supervisor: Supervisor) -> None:
+        await simulation.start(context.clients, context.informers, supervisor, context.clock)
+        await SimulatedStorage(context.clients, context.informers, supervisor, clock=context.clock).start()
+
+    count = simulation.settings.count
+    yield PostStartHook("start-simulated-nodes", f"{count} simulated nodes with storage", start)
+
+
+def _when_ready(context: HookContext, supervisor: Supervisor, begin: Callable[[], None]) -> None:
+    """Begin when all hooks have run: before, the roles by which controllers may act are not there."""
+
+    async def wait() -> None:
+        await context.lifecycle.ready.wait()
+        begin()
+
+    supervisor.spawn("waiting until the server is ready", wait())
+
+
+def _identity() -> str:
+    return f"{socket.gethostname()}_{os.getpid()}"

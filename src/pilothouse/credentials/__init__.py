@@ -1,0 +1,1 @@
+"""The certificates, keys and kubeconfig that a server makes for itself; knows nothing of flags or servers."""

@@ -1,0 +1,43 @@
+"""The flags that are accepted without effect. Made by ``tools/make_idle_flags.py``."""
+
+from typing import Final
+
+IDLE_FLAGS: Final = frozenset(
+    {
+        "allow-metric-labels",
+        "allow-metric-labels-manifest",
+        "apiserver-count",
+        "audit-log-version",
+        "audit-webhook-version",
+        "contention-profiling",
+        "coordinated-leadership-lease-duration",
+        "coordinated-leadership-renew-deadline",
+        "coordinated-leadership-retry-period",
+        "debug-socket-path",
+        "default-watch-cache-size",
+        "disabled-metrics",
+        "emulated-version",
+        "emulation-forward-compatible",
+        "enable-garbage-collector",
+        "enable-logs-handler",
+        "etcd-count-metric-poll-period",
+        "kubelet-read-only-port",
+        "kubelet-timeout",
+        "log-json-info-buffer-size",
+        "log-json-split-stream",
+        "log-text-info-buffer-size",
+        "log-text-split-stream",
+        "max-connection-bytes-per-sec",
+        "min-compatibility-version",
+        "peer-ca-file",
+        "permit-address-sharing",
+        "runtime-config-emulation-forward-compatible",
+        "show-hidden-metrics-for-version",
+        "storage-backend",
+        "storage-initialization-timeout",
+        "tls-curve-preferences",
+        "tracing-config-file",
+        "watch-cache",
+        "watch-cache-sizes",
+    }
+)

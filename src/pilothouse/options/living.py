@@ -1,0 +1,170 @@
+"""Flags of what makes a cluster move: controllers, a scheduler and simulated nodes, in the same process.
+
+``pilothouse`` has all of it unless a flag says otherwise; ``kube-apiserver`` is the API server alone.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pilothouse.controllers.manager.catalogue import CONTROLLERS, Row, UnknownController, choose
+from pilothouse.options.declaring import FlagGroup, flag
+from pilothouse.options.kinds import BOOL, INT, STRING, STRINGS
+
+if TYPE_CHECKING:
+    from pilothouse.controllers.manager.context import ManagerSettings
+    from pilothouse.net.dialing.dialer import Dialer
+    from pilothouse.simulation.nodes.simulation import Simulation
+
+Networks = Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]
+
+
+@dataclass
+class LivingOptions(FlagGroup):
+    """The ``Living cluster`` section."""
+
+    section = "Living cluster"
+
+    controllers: tuple[str, ...] = flag(
+        "controllers",
+        STRINGS,
+        (),
+        "Controllers to run, as kube-controller-manager spells them: '*' all that are on by default, 'foo' the one "
+        "named foo, '-foo' not that one, '-*' none. Default: '*' for pilothouse, none for kube-apiserver. "
+        f"All controllers: {', '.join(sorted(row.name for row in CONTROLLERS))}.",
+    )
+    scheduler: bool = flag(
+        "scheduler", BOOL, False, "Schedule pods. Default: true for pilothouse, false for kube-apiserver."
+    )
+    simulate_nodes: int = flag(
+        "simulate-nodes",
+        INT,
+        0,
+        "So many nodes are simulated: pods seem to run on them. Default: 1 for pilothouse, 0 for kube-apiserver.",
+    )
+    node_template: str = flag(
+        "simulated-node-template", STRING, "", "File with a Node in YAML that simulated nodes look like."
+    )
+    stages: str = flag(
+        "simulation-stages", STRING, "", "File with rules in YAML that tell how containers on simulated nodes behave."
+    )
+    run_commands: bool = flag(
+        "simulated-exec-runs-locally",
+        BOOL,
+        False,
+        "Commands executed in simulated pods are processes of this machine. Only for people you trust with it.",
+    )
+    cluster_cidr: str = flag(
+        "cluster-cidr", STRING, "10.244.0.0/16", "Ranges that the pod addresses of nodes are taken from."
+    )
+    node_mask: int = flag("node-cidr-mask-size", INT, 24, "Size of the range that each node gets of an IPv4 range.")
+    signing_cert: str = flag(
+        "cluster-signing-cert-file",
+        STRING,
+        "",
+        "Certificate of the authority that signs certificates. Default: the one made at the first start.",
+    )
+    signing_key: str = flag("cluster-signing-key-file", STRING, "", "Private key of that authority.")
+    root_ca: str = flag(
+        "root-ca-file",
+        STRING,
+        "",
+        "Certificate that is published to namespaces. Default: the authority made at the first start.",
+    )
+
+    def enliven(self, given: Set[str]) -> None:
+        """Take the defaults of ``pilothouse``: everything that no flag speaks of is on."""
+        if "controllers" not in given:
+            self.controllers = ("*",)
+        bare = "controllers" in given and not self.rows()
+        if "scheduler" not in given:
+            self.scheduler = not bare
+        if "simulate-nodes" not in given:
+            self.simulate_nodes = 0 if bare else 1
+
+    def validate(self, given: Set[str]) -> list[str]:
+        """Names must be known, files readable, ranges ranges."""
+        errs: list[str] = []
+        try:
+            choose(self.controllers)
+        except UnknownController as error:
+            errs.append(f"--controllers: {error}")
+        if self.simulate_nodes < 0:
+            errs.append("--simulate-nodes must not be negative")
+        try:
+            self.networks()
+        except ValueError as error:
+            errs.append(f"--cluster-cidr: {error}")
+        for name, read in (("simulated-node-template", self._template), ("simulation-stages", self._rules)):
+            try:
+                read()
+            except (OSError, ValueError) as error:
+                errs.append(f"--{name}: {error}")
+        return errs
+
+    @property
+    def needs_node_authorizer(self) -> bool:
+        """Whether kubelets act as ``system:node`` users in this process."""
+        return self.simulate_nodes > 0
+
+    def rows(self) -> list[Row]:
+        """The controllers to run."""
+        try:
+            return choose(self.controllers)
+        except UnknownController:
+            return []
+
+    def networks(self) -> Networks:
+        """The ranges of pod addresses."""
+        return tuple(ipaddress.ip_network(each.strip()) for each in self.cluster_cidr.split(",") if each.strip())
+
+    def manager_settings(self, service_networks: Networks, key_file: str) -> ManagerSettings:
+        """What controllers are told."""
+        from pilothouse.controllers.manager.context import ManagerSettings
+
+        return ManagerSettings(
+            root_ca_file=self.root_ca,
+            signing_cert_file=self.signing_cert,
+            signing_key_file=self.signing_key,
+            service_account_key_file=key_file,
+            cluster_networks=self.networks(),
+            node_mask=self.node_mask,
+            service_networks=service_networks,
+        )
+
+    def simulation(self, dialer: Dialer, cert_file: str, key_file: str) -> Simulation | None:
+        """The simulated nodes, whose kubelets serve with this certificate; None without any."""
+        if not self.simulate_nodes:
+            return None
+        from pilothouse.simulation.nodes.pool import PoolSettings
+        from pilothouse.simulation.nodes.simulation import Simulation
+
+        settings = PoolSettings(self.simulate_nodes, template=self._template(), rules=self._rules())
+        return Simulation(settings, dialer, cert_file, key_file, run_commands=self.run_commands)
+
+    def _template(self) -> Any:
+        if not self.node_template:
+            return None
+        from pilothouse.simulation.nodes.template import check_template
+
+        return check_template(_read_yaml(self.node_template))
+
+    def _rules(self) -> Any:
+        if not self.stages:
+            return ()
+        from pilothouse.simulation.nodes.behaviour import read_rules
+
+        return read_rules(_read_yaml(self.stages))
+
+
+def _read_yaml(path: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(Path(path).read_text())
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path}: {error}") from None

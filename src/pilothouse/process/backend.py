@@ -1,0 +1,82 @@
+"""From flags to the store. Here, and nowhere else, it is decided which backend keeps the objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.metrics import Gauge
+from pilothouse.machinery.supervision import Supervisor
+from pilothouse.options.process_options import ProcessOptions
+from pilothouse.storage.backends.contract import Backend
+from pilothouse.storage.backends.sqlite import Retention, SQLiteBackend
+from pilothouse.storage.encryption.metrics import EncryptionMetrics
+from pilothouse.storage.encryption.reloading import Encryption
+from pilothouse.storage.stack import MakeEncryption, StorageStack
+
+_EXAMINE_AFTER: Final = 30.0
+"""Seconds until the file is looked through: the start has other things to do."""
+
+
+def make_storage(options: ProcessOptions, identity: str, supervisor: Supervisor) -> StorageStack:
+    """The backend with its encryption and its caches, not yet opened. Raises OSError and ValueError."""
+    if options.etcd.etcd_servers:
+        return _make_etcd(options, identity, supervisor)
+    retention = Retention(seconds=options.etcd.etcd_compaction_interval or 300.0)
+    path = str(Path(options.own.data_dir) / "store.db")
+    backend = SQLiteBackend(path, retention=retention, examine_after=_EXAMINE_AFTER, supervisor=supervisor)
+    encrypt = _encrypting(options, identity, supervisor)
+    return StorageStack(backend, encrypt, identity, readiness=lambda: backend.error, supervisor=supervisor)
+
+
+def _make_etcd(options: ProcessOptions, identity: str, supervisor: Supervisor) -> StorageStack:
+    """One stack for each set of servers that the flags name."""
+    from pilothouse.storage.backends.etcd import EtcdBackend  # only where it is used
+
+    flags, encrypt = options.etcd, _encrypting(options, identity, supervisor)
+
+    size = Gauge("apiserver_storage_size_bytes", "Size of the storage database.", ("storage_cluster_id",))
+
+    def make(number: int, servers: Sequence[str], others: Mapping[GroupResource, StorageStack]) -> StorageStack:
+        known = size.labelled(f"etcd-{number}")
+
+        def tell_size(bytes: int) -> None:
+            known.value = bytes
+
+        backend = EtcdBackend(flags.transport(servers), flags.settings(), tell_size)
+        return StorageStack(
+            backend,
+            encrypt,
+            identity,
+            others=others,
+            health=lambda: backend.health.error,
+            readiness=lambda: backend.readiness.error,
+            supervisor=supervisor,
+            counted=(size,),
+        )
+
+    overrides = flags.overrides()
+    apart = sorted(set(overrides.values()) - {flags.etcd_servers})
+    stacks = {servers: make(number, servers, {}) for number, servers in enumerate(apart, 1)}
+    others = {resource: stacks[servers] for resource, servers in overrides.items() if servers in stacks}
+    return make(0, flags.etcd_servers, others)
+
+
+def _encrypting(options: ProcessOptions, identity: str, supervisor: Supervisor) -> MakeEncryption | None:
+    flags = options.etcd
+
+    def encrypt(backend: Backend, metrics: EncryptionMetrics) -> Encryption:
+        reload = flags.encryption_provider_config_automatic_reload
+        return Encryption(
+            backend,
+            flags.encryption_provider_config,
+            flags.etcd_prefix,
+            metrics,
+            identity,
+            reload=reload,
+            supervisor=supervisor,
+        )
+
+    return encrypt if flags.encryption_provider_config else None

@@ -1,0 +1,58 @@
+"""The sockets of a process: where it listens, the TLS it speaks there, and the connections it has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from pilothouse.endpoints.request import APIRequest
+from pilothouse.filters.types import Handler
+from pilothouse.net.listener import Listener
+from pilothouse.net.server import HttpServer
+from pilothouse.net.tls import ServerTls
+from pilothouse.options.secure_serving import SecureServingOptions
+
+
+class Serving:
+    """Accepts connections and has their requests handled. To be made on the event loop."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        flags: SecureServingOptions,
+        client_authorities: Callable[[], tuple[str, ...]],
+        goaway_chance: float,
+    ) -> None:
+        http2 = flags.http2_options(goaway_chance)
+        self.http = HttpServer(handler, request_type=APIRequest, http2=http2)
+        self._flags, self._client_authorities = flags, client_authorities
+        self._tls: ServerTls | None = None
+        self._listener: Listener | None = None
+
+    def start(self) -> None:
+        """Read the certificates and listen. Raises OSError."""
+        self._tls = ServerTls(self._flags.tls_files(self._client_authorities()))
+        self._listener = Listener(self.http, self._flags.bind(), self._tls.context)
+        self._listener.start()
+
+    async def poll_files(self) -> None:
+        """Look whether certificates changed."""
+        if self._tls is not None:
+            await asyncio.to_thread(self._tls.reload_if_changed)
+
+    def stop_accepting(self) -> None:
+        """Take no more connections; those there are live on."""
+        if self._listener is not None:
+            self._listener.stop()
+
+    async def drain(self, seconds: float) -> None:
+        """End each connection after the request it is at, and wait for that, but not longer."""
+        self.http.begin_drain()
+        await self.http.wait_idle(seconds)
+
+    async def close(self) -> None:
+        """End all connections at once."""
+        if self._listener is not None:
+            self._listener.stop()
+            await self._listener.wait_stopped()
+        await self.http.close()

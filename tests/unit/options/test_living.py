@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+
+from pilothouse.options import complete, parse, validate
+
+
+def enlivened(*words: str):
+    options = parse(list(words))
+    options.living.enliven(options.given)
+    return complete(options)
+
+
+@pytest.mark.parametrize(
+    ("words", "controllers", "scheduler", "nodes"),
+    [
+        ([], ("*",), True, 1),
+        (["--controllers=-*"], ("-*",), False, 0),
+        (["--controllers=*,-deployment-controller"], ("*", "-deployment-controller"), True, 1),
+        (["--simulate-nodes=0"], ("*",), True, 0),
+        (["--controllers=-*", "--simulate-nodes=5"], ("-*",), False, 5),
+        (["--scheduler=false"], ("*",), False, 1),
+    ],
+)
+def test_what_is_on(words, controllers, scheduler, nodes) -> None:
+    living = enlivened(*words).living
+    assert (living.controllers, living.scheduler, living.simulate_nodes) == (controllers, scheduler, nodes)
+
+
+def test_a_bare_server_has_none_of_it() -> None:
+    options = complete(parse([]))
+    assert options.living.rows() == [] and not options.living.scheduler and not options.living.simulate_nodes
+    assert options.authorization.mode == ("RBAC",)
+    assert enlivened().authorization.mode == ("Node", "RBAC")
+
+
+@pytest.mark.parametrize(
+    ("flag", "text"),
+    [
+        ("--controllers=*,nonsense", "is not in the list of known controllers"),
+        ("--simulate-nodes=-1", "--simulate-nodes must not be negative"),
+        ("--cluster-cidr=nowhere", "--cluster-cidr"),
+        ("--simulation-stages=/does/not/exist", "--simulation-stages"),
+        ("--simulated-node-template=/does/not/exist", "--simulated-node-template"),
+        ("--authorization-mode=RBAC", "--simulate-nodes needs Node in --authorization-mode"),
+    ],
+)
+def test_mistakes_are_told(flag: str, text: str) -> None:
+    assert any(text in error for error in validate(enlivened(flag)))
