@@ -5,91 +5,93 @@
 
 Nothing is left out: filters, authentication, RBAC, admission and the SQLite store work as in ``pilothouse serve``. It
 is ready when the block begins, in a fraction of a second. When the block ends, requests are drained, watches end, and
-the data is removed unless ``data_dir`` was given. Any number of servers can run side by side.
+the data is removed unless a folder was named. Any number of servers can run side by side, and one can be entered again
+after it was left. ``living`` adds what ``pilothouse serve`` runs beside the API: controllers, a scheduler and a
+simulated node, on a ``clock`` that a test may hold.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 import ssl
 import tempfile
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
-from http.client import HTTPSConnection
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pilothouse.app.assembly import Assembly, assemble
-from pilothouse.app.pki import Pki
-from pilothouse.options import ServerOptions, complete, parse, provision, validate
+from pilothouse.controllers.runtime.clock import SYSTEM, Clock
+from pilothouse.credentials.pki import Pki
+from pilothouse.machinery.objects import Object
+from pilothouse.options import ServerOptions, claimed_folder, complete, parse, provision, server_url, validate
+from pilothouse.process.hosting import HostingProcess
+from pilothouse.process.process import Process
+from pilothouse.testing.calling import Answer, Caller
+from pilothouse.testing.definitions import establish
 
 _HOST = "127.0.0.1"
-_CALL_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the server said. Header names are in lower case; repeated headers are joined by a comma."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        """The body, decoded."""
-        return json.loads(self.body)
 
 
 class InProcessServer:
-    """A server for the time of a ``with`` or ``async with`` block. ``flags`` are those of ``pilothouse serve``."""
+    """A server for the time of a ``with`` or ``async with`` block. ``flags`` are those of ``pilothouse serve``.
 
-    def __init__(self, *flags: str, data_dir: str | Path | None = None) -> None:
+    What they leave open is chosen: a free port of 127.0.0.1 and a temporary folder.
+    """
+
+    def __init__(
+        self, *flags: str, data_dir: str | Path | None = None, living: bool = False, clock: Clock = SYSTEM
+    ) -> None:
         self._flags = flags
         self._given = data_dir
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._data_dir = Path()
-        self._port = 0
-        self._assembly: Assembly | None = None
+        self._living, self._clock = living, clock
+        self._options: ServerOptions | None = None
+        self._process: HostingProcess[Any] | None = None
         self._thread: threading.Thread | None = None
+        self._entered = False
         self._stop: Future[None] = Future()
+        self._closing = ExitStack()
 
     # How to reach it
 
     @property
+    def options(self) -> ServerOptions:
+        """The completed flags."""
+        assert self._options is not None, "the server has not been started"
+        return self._options
+
+    @property
     def url(self) -> str:
-        """Where the server listens, such as ``https://127.0.0.1:34567``."""
-        return f"https://{_HOST}:{self._port}"
+        """Where the server is reached, such as ``https://127.0.0.1:34567``."""
+        return server_url(self.options)
 
     @property
     def port(self) -> int:
-        return self._port
+        return self.options.secure_serving.secure_port
 
     @property
     def data_dir(self) -> Path:
         """The folder with the store, the certificates and the kubeconfig."""
-        return self._data_dir
+        return Path(self.options.own.data_dir)
 
     @property
     def kubeconfig(self) -> Path:
         """A kubeconfig file of the administrator, with all certificates in it."""
-        return self._data_dir / "admin.kubeconfig"
+        return Path(self.options.derived.admin_kubeconfig or self.data_dir / "admin.kubeconfig")
 
     @property
     def pki(self) -> Pki:
         """The certificates: ``pki.ca_cert`` to trust, ``pki.admin_cert`` and ``pki.admin_key`` to show."""
-        return Pki(self._data_dir / "pki")
+        return Pki(self.data_dir / "pki")
 
     @property
-    def assembly(self) -> Assembly:
+    def process(self) -> Process:
         """The running server's parts, for tests that look inside."""
-        assert self._assembly is not None, "the server is not running"
-        return self._assembly
+        assert isinstance(self._process, Process), "the server is not running"
+        return self._process
 
     def ssl_context(self) -> ssl.SSLContext:
         """Trusts this server and authenticates as its administrator."""
@@ -102,23 +104,21 @@ class InProcessServer:
 
         A ``body`` that is neither bytes nor text is sent as JSON.
         """
-        connection = HTTPSConnection(_HOST, self._port, timeout=_CALL_SECONDS, context=self.ssl_context())
-        sent = dict(headers or {})
-        if body is not None and not isinstance(body, bytes | str):
-            body = json.dumps(body).encode()
-            if not any(name.lower() == "content-type" for name in sent):
-                sent["Content-Type"] = "application/json"
-        try:
-            connection.request(method, path, body, sent)
-            answer = connection.getresponse()
-            data = answer.read()
-        finally:
-            connection.close()
-        joined: dict[str, str] = {}
-        for name, value in answer.getheaders():
-            name = name.lower()
-            joined[name] = f"{joined[name]}, {value}" if name in joined else value
-        return Answer(answer.status, joined, data)
+        return self.caller().call(method, path, body, headers)
+
+    def caller(self) -> Caller:
+        """The administrator."""
+        return Caller(self.url, self.ssl_context())
+
+    def establish(self, definition: Object) -> Object:
+        """Create a custom resource definition and wait until clients can use what it defines."""
+
+        def ask(method: str, path: str, body: Any, headers: Mapping[str, str] | None) -> tuple[int, Any]:
+            answer = self.call(method, path, body, headers)
+            is_json = answer.headers.get("content-type", "").startswith("application/json")
+            return answer.status, answer.json if is_json else answer.body
+
+        return establish(ask, definition)
 
     async def request(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
@@ -129,6 +129,7 @@ class InProcessServer:
     # On the loop of the caller
 
     async def __aenter__(self) -> Self:
+        self._enter()
         await self._start()
         return self
 
@@ -140,7 +141,9 @@ class InProcessServer:
     # In a thread of its own
 
     def __enter__(self) -> Self:
+        self._enter()
         started: Future[None] = Future()
+        self._stop = Future()
         self._thread = threading.Thread(target=self._run, args=(started,), name="pilothouse", daemon=True)
         self._thread.start()
         try:
@@ -175,45 +178,58 @@ class InProcessServer:
 
     # Both
 
+    def _enter(self) -> None:
+        if self._entered:
+            raise RuntimeError("this server runs already: make another InProcessServer, or leave this one first")
+        self._entered = True
+
     async def _start(self) -> None:
         with _reserved_port() as reserved:
-            self._port = reserved.getsockname()[1]
-            options = await asyncio.to_thread(self._prepare)
-            self._assembly = assemble(options)
             try:
-                await self._assembly.start()
+                process = await self._make(reserved.getsockname()[1])
+                await process.start()
+                self._process = process
             except BaseException:
-                await self._assembly.close()
                 self._clean_up()
                 raise
 
     async def _end(self) -> None:
         try:
-            await self.assembly.stop()
+            assert self._process is not None
+            await self._process.stop()
         finally:
-            self._assembly = None
+            self._process = None
             await asyncio.to_thread(self._clean_up)
 
-    def _prepare(self) -> ServerOptions:
-        if self._given is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="pilothouse-")
-            self._data_dir = Path(self._temporary.name)
-        else:
-            self._data_dir = Path(self._given).absolute()
-            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        own = (f"--data-dir={self._data_dir}", f"--bind-address={_HOST}", f"--secure-port={self._port}")
-        options = complete(parse([*own, "--permit-port-sharing", *self._flags]))
-        faults = validate(options)
-        if faults:
-            self._clean_up()
-            raise ValueError("; ".join(faults))
+    async def _make(self, port: int) -> HostingProcess[Any]:
+        """The process, not yet started, on this port unless flags name another."""
+        self._options = await asyncio.to_thread(self._prepare, port)
+        return Process(self._options, self._clock)
+
+    def _prepare(self, port: int) -> ServerOptions:
+        options = parse(self._flags)
+        if "data-dir" not in options.given:
+            folder = self._given or self._closing.enter_context(tempfile.TemporaryDirectory(prefix="pilothouse-"))
+            options.own.data_dir = str(Path(folder).absolute())
+        elif self._given is not None:
+            raise ValueError("both data_dir and --data-dir are given")
+        if "bind-address" not in options.given:
+            options.secure_serving.bind_address = _HOST
+        if "secure-port" not in options.given:
+            options.secure_serving.secure_port = port
+            options.secure_serving.permit_port_sharing = True
+        if self._living:
+            options.living.enliven(options.given)
+        errs = validate(complete(options))
+        if errs:
+            raise ValueError("; ".join(errs))
+        self._closing.enter_context(claimed_folder(options))
         provision(options)
         return options
 
     def _clean_up(self) -> None:
-        if self._temporary is not None:
-            self._temporary.cleanup()
-            self._temporary = None
+        self._closing.close()
+        self._entered = False
 
 
 def _reserved_port() -> socket.socket:

@@ -186,14 +186,6 @@ class WriteConformance:
         final = await store.get("/a/count")
         assert final == KeyValue("/a/count", b"60", 62, 2)
 
-    async def test_dependent_writes_in_one_breath(self, harness: Harness) -> None:
-        store = await harness.open()
-        create = asyncio.ensure_future(store.create("/a/1", b"1"))
-        update = asyncio.ensure_future(store.update("/a/1", b"2", 2))
-        again = asyncio.ensure_future(store.update("/a/1", b"3", 3))
-        assert [await create, await update, await again] == [2, 3, 4]
-        assert await store.get("/a/1") == KeyValue("/a/1", b"3", 4, 2)
-
     async def test_cancelling_a_writer_harms_nobody(self, harness: Harness) -> None:
         store = await harness.open()
         first = asyncio.ensure_future(store.create("/a/1", b"x"))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from pathlib import Path
 
 import pytest
 
+from pilothouse.options import StartError
+from pilothouse.testing.definitions import await_condition
 from pilothouse.testing.in_process import InProcessServer
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -72,3 +75,44 @@ async def test_a_start_that_fails_is_raised(tmp_path: Path) -> None:
         async with InProcessServer(data_dir=tmp_path):
             pass
     assert len(asyncio.all_tasks()) == 1
+
+
+def test_flags_for_port_folder_and_kubeconfig_are_honoured(tmp_path: Path) -> None:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    flags = (f"--secure-port={port}", f"--data-dir={tmp_path}/data", f"--write-kubeconfig={tmp_path}/config")
+    with InProcessServer(*flags) as server:
+        assert server.port == port
+        assert server.data_dir == tmp_path / "data"
+        assert server.kubeconfig == tmp_path / "config"
+        assert server.url in server.kubeconfig.read_text()
+        assert server.call("GET", "/readyz").status == 200
+    assert (tmp_path / "data" / "store.db").exists()
+
+
+def test_a_server_can_be_entered_again_but_not_twice_at_once() -> None:
+    server = InProcessServer()
+    for _ in range(2):
+        with server:
+            with pytest.raises(RuntimeError, match="runs already"), server:
+                pass
+            assert server.call("GET", "/readyz").status == 200
+
+
+def test_two_servers_do_not_share_a_folder(tmp_path: Path) -> None:
+    with InProcessServer(data_dir=tmp_path) as first:
+        before = first.kubeconfig.read_bytes()
+        with pytest.raises(StartError, match=f"another server .*{first.url}"), InProcessServer(data_dir=tmp_path):
+            pass
+        assert first.kubeconfig.read_bytes() == before
+        await_condition(
+            lambda: first.call("GET", "/api/v1/namespaces/default/endpoints/kubernetes").json.get("subsets"),
+            lambda subsets: bool(subsets) and subsets[0]["ports"][0]["port"] == first.port,
+        )
+
+
+def test_a_living_cluster() -> None:
+    with InProcessServer(living=True) as server:
+        accounts = "/api/v1/namespaces/default/serviceaccounts/default"
+        await_condition(lambda: server.call("GET", accounts), lambda answer: answer.status == 200)

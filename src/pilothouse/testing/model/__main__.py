@@ -1,0 +1,37 @@
+"""``python -m pilothouse.testing.model``: rounds of the model checker for as long as wanted, with a seed for each."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from pilothouse.testing.model.runner import Plan, check
+
+
+def main() -> int:
+    """Run rounds until the time is up; 1 after the first that goes wrong."""
+    parser = argparse.ArgumentParser(prog="python -m pilothouse.testing.model", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=3600, help="how long in all")
+    parser.add_argument("--round", type=float, default=60, help="seconds of one round")
+    parser.add_argument("--servers", type=int, default=2, help="server processes on one store")
+    parser.add_argument("--seed", type=int, default=1, help="of the first round")
+    flags = parser.parse_args()
+    ends, seed = time.monotonic() + flags.seconds, flags.seed
+    while time.monotonic() < ends:
+        with tempfile.TemporaryDirectory(prefix="pilothouse-model-") as folder:
+            plan = Plan(seconds=min(flags.round, max(1.0, ends - time.monotonic())), servers=flags.servers, seed=seed)
+            history, wrong = check(Path(folder) / "data", plan)
+        events = sum(len(watched.events) for watched in history.watched)
+        print(f"seed {seed}: {len(history.written)} writes, {len(history.listed)} lists, {events} events", flush=True)
+        for violation in wrong:
+            print(f"  wrong: {violation}")
+        if wrong:
+            return 1
+        seed += 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
