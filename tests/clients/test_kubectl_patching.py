@@ -43,7 +43,7 @@ def test_patches_of_three_types_differ_in_lists(kubectl, deployed, read):
 
 
 def test_edits(run, deployed, read, tmp_path):
-    """The editor is a script; what it leaves behind is sent as a patch, and a wrong edit comes back with its fault."""
+    """The editor is a script; what it leaves behind is sent as a patch, and a wrong edit comes back with its error."""
     wish = tmp_path / "edit.sh"
     wish.write_text('#!/bin/sh\nsed -i "$EDIT" "$1"\n')
     wish.chmod(0o755)
@@ -56,8 +56,8 @@ def test_edits(run, deployed, read, tmp_path):
     done = run(*edit, EDIT="s/^  replicas: .*/  replicas: -1/", **variables)
     assert 'deployments.apps "thing" is invalid' in done.stderr
     drafts = [draft.read_text() for draft in tmp_path.glob("kubectl-edit-*.yaml")]
-    fault = "# * spec.replicas: Invalid value: -1: must be greater than or equal to 0\n"
-    assert any(fault in draft for draft in drafts)
+    error = "# * spec.replicas: Invalid value: -1: must be greater than or equal to 0\n"
+    assert any(error in draft for draft in drafts)
 
 
 def test_labels_and_annotations(kubectl, server, read, manifests):

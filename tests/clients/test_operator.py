@@ -48,7 +48,7 @@ CRD = {
 @pytest.fixture(scope="module")
 def boats(server):
     """The CRD, served."""
-    assert server.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD)[0] == 201
+    server.establish(CRD)
     return server.namespace("boats")
 
 

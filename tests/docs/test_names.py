@@ -10,7 +10,14 @@ import pytest
 from pilothouse.options.server_options import declared_flags
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/testing.md", "docs/admission-plugins.md")
+DOCUMENTS = (
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "docs/testing.md",
+    "docs/admission-plugins.md",
+    "docs/next-release.md",
+)
 SOURCE = ROOT / "src" / "pilothouse"
 FOLDERS = (ROOT, SOURCE, SOURCE / "endpoints" / "output", SOURCE / "machinery")
 _QUOTED = re.compile(r"`([^`\n]+)`")
@@ -24,7 +31,7 @@ def quoted(document: str) -> list[str]:
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_files_exist(document: str) -> None:
     paths = [text for text in quoted(document) if _PATH.fullmatch(text) and ("/" in text or text.endswith(".py"))]
-    patterns = [path.replace("<group>", "*").rstrip("/") for path in paths if not path.startswith(".")]
+    patterns = [re.sub("<\\w+>", "*", path).rstrip("/") for path in paths if not path.startswith(".")]
     made = ("pilothouse-data", "conftest.py")
     missing = [
         pattern
@@ -34,11 +41,19 @@ def test_files_exist(document: str) -> None:
     assert missing == []
 
 
+def test_files_of_drawings_exist() -> None:
+    """Walks and drawings are in fenced blocks, where names stand without quotes."""
+    blocks = (ROOT / "ARCHITECTURE.md").read_text().split("```")[1::2]
+    named = {name for block in blocks for name in re.findall(r"\b[\w/]+/\w+\.py\b", block)}
+    assert len(named) > 30
+    assert [name for name in sorted(named) if not (SOURCE / name).is_file()] == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_flags_exist(document: str) -> None:
     known = declared_flags().keys()
     named = {match for text in quoted(document) for match in re.findall(r"--([a-z][a-z-]+)", text)}
-    assert named - known - {"quick", "area", "exclude-editable", "strict", "kubeconfig"} == set()
+    assert named - known - {"quick", "area", "exclude-editable", "strict", "kubeconfig", "user", "group"} == set()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

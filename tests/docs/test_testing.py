@@ -16,7 +16,7 @@ EXAMPLE = re.compile(r"```python (\S+)\n(.*?)```", re.DOTALL)
 
 def test_the_examples_pass(tmp_path: Path) -> None:
     examples = EXAMPLE.findall(TEXT)
-    assert len(examples) >= 4
+    assert len(examples) >= 5
     for name, code in examples:
         (tmp_path / name).write_text(code)
     done = subprocess.run(
@@ -28,7 +28,7 @@ def test_the_examples_pass(tmp_path: Path) -> None:
         timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 passed" in done.stdout
+    assert "8 passed" in done.stdout
 
 
 def test_everything_named_exists() -> None:

@@ -123,8 +123,7 @@ async def test_nothing_is_left_after_the_stop() -> None:
 
 
 async def test_clients_that_vanish_leave_nothing_behind(server: InProcessServer) -> None:
-    http = server.assembly.http
-    assert http is not None
+    http = server.process.serving.http
     for _ in range(20):
         watching = await connect(server)
         assert await watching.send("GET", f"{MAPS}?watch=1&resourceVersion=0") == 200
@@ -132,4 +131,4 @@ async def test_clients_that_vanish_leave_nothing_behind(server: InProcessServer)
     async with asyncio.timeout(10):
         while http.connections or http.tasks:
             await asyncio.sleep(0.01)
-    assert not server.assembly.cacher._served
+    assert not server.process.storage.cacher._served

@@ -176,8 +176,7 @@ class Prey:
 async def prey() -> AsyncIterator[Prey]:
     async with InProcessServer() as server:
         token = await set_up(server)
-        http = server.assembly.http
-        assert http is not None
+        http = server.process.serving.http
         door = await asyncio.get_running_loop().create_server(http.protocol, "127.0.0.1", 0)
         host, port = door.sockets[0].getsockname()
         yield Prey(server, host, port, token)
@@ -291,7 +290,7 @@ async def ask(prey: Prey, request: bytes) -> tuple[int, bytes]:
 
 def kept(prey: Prey) -> dict[str, int]:
     """Everything that the outsider may not change, with its revision."""
-    storage = prey.server.assembly.storage
+    storage = prey.server.process.cluster.storage
     found: dict[str, int] = {}
     for group, resource in (
         ("", "secrets"), ("", "configmaps"), ("", "namespaces"), ("", "serviceaccounts"), ("", "pods"), ("", "nodes"),

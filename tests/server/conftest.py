@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from pilothouse.app.pki import ensure_pki
+from pilothouse.credentials.pki import ensure_pki
 
 Answer = Callable[[str, Any], tuple[int, Any]]
 

@@ -53,12 +53,7 @@ def test_custom_resources_have_types_too() -> None:
     names = {"plural": "widgets", "kind": "Widget"}
     spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
     with InProcessServer("--check-policy-types") as server:
-        crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        assert server.call("POST", crds, {"metadata": {"name": f"widgets.{group}"}, "spec": spec}).status == 201
-        deadline = time.monotonic() + 10
-        while server.call("GET", f"/apis/{group}/v1/widgets").status != 200:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        server.establish({"metadata": {"name": f"widgets.{group}"}, "spec": spec})
         made = policy("object.spec.size > 1 && object.metadata.name != ''", "object.spec.colour == 'red'")
         made["spec"]["matchConstraints"]["resourceRules"] = [{**RULE, "apiGroups": [group], "resources": ["widgets"]}]
         assert server.call("POST", POLICIES, made).status == 201

@@ -80,7 +80,7 @@ def test_unknown_fields_are_dropped_and_warned_about(server):
     assert 'unknown field \\"metadata.labls\\"' in headers["warning"]
 
 
-def test_strict_validation_names_every_fault(server):
+def test_strict_validation_names_every_error(server):
     raw = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"s"},"data":{"a":"1","a":"2"},"b":1}'
     code, _, answer = server.call("POST", MAP + "?fieldValidation=Strict", raw, {"Content-Type": "application/json"})
     assert code == 400

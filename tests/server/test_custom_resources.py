@@ -6,8 +6,8 @@ import base64
 import json
 import ssl
 import threading
-import time
 from datetime import UTC, datetime, timedelta
+from http.client import HTTPSConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from urllib.parse import quote
@@ -18,7 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+from pilothouse.testing.definitions import DEFINITIONS, await_condition
+
 MERGE = {"Content-Type": "application/merge-patch+json"}
 SCHEMA = {
     "type": "object",
@@ -50,31 +51,13 @@ def definition(group, *versions, plural="widgets", kind="Widget", **spec):
     }
 
 
-def until(get, wanted, seconds=10.0):
-    """Ask until the answer is the wanted one."""
-    deadline = time.monotonic() + seconds
-    while not wanted(answer := get()):
-        assert time.monotonic() < deadline, answer
-        time.sleep(0.005)
-    return answer
-
-
-def establish(server, crd):
-    code, _, answer = server.call("POST", CRDS, crd)
-    assert code == 201, answer
-    group, spec = crd["spec"]["group"], crd["spec"]
-    name = next(each["name"] for each in spec["versions"] if each["served"])
-    path = f"/apis/{group}/{name}/{spec['names']['plural']}"
-    until(lambda: server.call("GET", path)[0], lambda code: code == 200)
-
-
 def widget(group, name, at="v1", **spec):
     return {"apiVersion": f"{group}/{at}", "kind": "Widget", "metadata": {"name": name}, "spec": spec}
 
 
 def test_the_life_of_a_custom_resource(server):
     group = "life.example.com"
-    establish(server, definition(group, version(subresources={"status": {}})))
+    server.establish(definition(group, version(subresources={"status": {}})))
     path = f"/apis/{group}/v1/namespaces/default/widgets"
     code, headers, made = server.call("POST", path, {**widget(group, "one", colour="red", odd=1), "status": {"x": 1}})
     assert code == 201
@@ -101,7 +84,7 @@ def test_the_life_of_a_custom_resource(server):
 
 def test_server_side_apply_merges_by_the_schema(server):
     group = "apply.example.com"
-    establish(server, definition(group, version()))
+    server.establish(definition(group, version()))
     path = f"/apis/{group}/v1/namespaces/default/widgets/one"
     as_yaml = {"Content-Type": "application/apply-patch+yaml"}
     for manager, tags in (("a", ["x"]), ("b", ["y"])):
@@ -116,7 +99,7 @@ def test_versions_share_their_objects(server):
     group = "versions.example.com"
     old = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}
     beta = version("v1beta1", schema=old, storage=False, deprecated=True)
-    establish(server, definition(group, version(), beta))
+    server.establish(definition(group, version(), beta))
     path = f"/apis/{group}/%s/namespaces/default/widgets/one"
     server.call("POST", (path % "v1").rpartition("/")[0], widget(group, "one", colour="red"))
     code, headers, shown = server.call("GET", path % "v1beta1")
@@ -132,7 +115,7 @@ def test_selectable_fields_and_tables(server):
     group = "select.example.com"
     columns = [{"name": "Colour", "type": "string", "jsonPath": ".spec.colour"}]
     fields = [{"jsonPath": ".spec.colour"}]
-    establish(server, definition(group, version(additionalPrinterColumns=columns, selectableFields=fields)))
+    server.establish(definition(group, version(additionalPrinterColumns=columns, selectableFields=fields)))
     path = f"/apis/{group}/v1/namespaces/default/widgets"
     for name, colour in (("a", "red"), ("b", "blue")):
         server.call("POST", path, widget(group, name, colour=colour))
@@ -147,32 +130,32 @@ def test_selectable_fields_and_tables(server):
 def test_a_definition_waits_for_its_objects_to_go(server):
     group = "leaving.example.com"
     crd = definition(group, version())
-    establish(server, crd)
+    server.establish(crd)
     path = f"/apis/{group}/v1/namespaces/default/widgets"
     held = widget(group, "held")
     held["metadata"]["finalizers"] = ["hold.example.com"]
     code, headers, _ = server.call("POST", path, held)
     assert (code, "prefer a domain-qualified finalizer name" in headers["warning"]) == (201, True)
     name = crd["metadata"]["name"]
-    code, _, marked = server.call("DELETE", f"{CRDS}/{name}")
+    code, _, marked = server.call("DELETE", f"{DEFINITIONS}/{name}")
     assert (code, "deletionTimestamp" in marked["metadata"]) == (200, True)
     code, _, refused = server.call("POST", path, widget(group, "late"))
     assert (code, "create not allowed while custom resource definition is terminating" in refused["message"]) == (
         403,
         True,
     )
-    until(lambda: server.call("GET", f"{path}/held")[2], lambda obj: "deletionTimestamp" in obj["metadata"])
+    await_condition(lambda: server.call("GET", f"{path}/held")[2], lambda obj: "deletionTimestamp" in obj["metadata"])
     server.call("PATCH", f"{path}/held", {"metadata": {"finalizers": None}}, MERGE)
-    until(lambda: server.call("GET", f"{CRDS}/{name}")[0], lambda code: code == 404)
-    until(lambda: server.call("GET", f"/apis/{group}")[0], lambda code: code == 404)
-    establish(server, crd)
+    await_condition(lambda: server.call("GET", f"{DEFINITIONS}/{name}")[0], lambda code: code == 404)
+    await_condition(lambda: server.call("GET", f"/apis/{group}")[0], lambda code: code == 404)
+    server.establish(crd)
     assert server.call("GET", path)[2]["items"] == []
 
 
 def test_definitions_and_objects_survive_a_restart(launch, tmp_path):
     group = "restart.example.com"
     first = launch(tmp_path / "data")
-    establish(first, definition(group, version()))
+    first.establish(definition(group, version()))
     path = f"/apis/{group}/v1/namespaces/default/widgets"
     assert first.call("POST", path, widget(group, "one", colour="red"))[0] == 201
     first.process.terminate()
@@ -185,31 +168,33 @@ def test_definitions_and_objects_survive_a_restart(launch, tmp_path):
 
 def test_a_new_schema_applies_to_what_is_stored(server):
     group = "grow.example.com"
-    establish(server, definition(group, version()))
+    server.establish(definition(group, version()))
     path = f"/apis/{group}/v1/namespaces/default/widgets/one"
     server.call("POST", path.rpartition("/")[0], widget(group, "one", colour="red"))
     grown = json.loads(json.dumps(SCHEMA))
     grown["properties"]["spec"]["properties"]["shape"] = {"type": "string", "default": "round"}
     del grown["properties"]["spec"]["properties"]["colour"]
-    code, _, _ = server.call("PATCH", f"{CRDS}/widgets.{group}", {"spec": {"versions": [version(schema=grown)]}}, MERGE)
+    code, _, _ = server.call(
+        "PATCH", f"{DEFINITIONS}/widgets.{group}", {"spec": {"versions": [version(schema=grown)]}}, MERGE
+    )
     assert code == 200
-    found = until(lambda: server.call("GET", path)[2], lambda obj: "shape" in obj["spec"])
+    found = await_condition(lambda: server.call("GET", path)[2], lambda obj: "shape" in obj["spec"])
     assert found["spec"] == {"size": 1, "shape": "round"}
 
 
 def test_openapi_and_discovery_follow(server):
     group = "shown.example.com"
-    establish(server, definition(group, version()))
+    server.establish(definition(group, version()))
     _, _, resources = server.call("GET", f"/apis/{group}/v1")
     assert [item["name"] for item in resources["resources"]] == ["widgets"]
     code, _, document = server.call("GET", f"/openapi/v3/apis/{group}/v1")
     assert (code, "com.example.shown.v1.Widget" in document["components"]["schemas"]) == (200, True)
     assert group in [each["name"] for each in server.call("GET", "/apis")[2]["groups"]]
     services = "/apis/apiregistration.k8s.io/v1/apiservices"
-    until(lambda: server.call("GET", f"{services}/v1.{group}")[0], lambda code: code == 200)
-    server.call("DELETE", f"{CRDS}/widgets.{group}")
-    until(lambda: server.call("GET", f"/openapi/v3/apis/{group}/v1")[0], lambda code: code == 404)
-    until(lambda: server.call("GET", f"{services}/v1.{group}")[0], lambda code: code == 404)
+    await_condition(lambda: server.call("GET", f"{services}/v1.{group}")[0], lambda code: code == 200)
+    server.call("DELETE", f"{DEFINITIONS}/widgets.{group}")
+    await_condition(lambda: server.call("GET", f"/openapi/v3/apis/{group}/v1")[0], lambda code: code == 404)
+    await_condition(lambda: server.call("GET", f"{services}/v1.{group}")[0], lambda code: code == 404)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +208,7 @@ def test_openapi_and_discovery_follow(server):
 def test_large_objects_end_quickly(server, spec, status):
     group = "large.example.com"
     if server.call("GET", f"/apis/{group}/v1/widgets")[0] != 200:
-        establish(server, definition(group, version()))
+        server.establish(definition(group, version()))
     path = f"/apis/{group}/v1/namespaces/default/widgets"
     assert server.call("POST", path, widget(group, f"big-{status}", **spec))[0] == status
 
@@ -233,9 +218,9 @@ def test_absurd_schemas_are_refused(server):
     for _ in range(200):
         deep = {"type": "object", "properties": {"a": deep}}
     body = json.dumps(definition("deep.example.com", version(schema=deep))).encode()
-    assert server.call("POST", CRDS, body, {"Content-Type": "application/json"})[0] in (400, 422)
+    assert server.call("POST", DEFINITIONS, body, {"Content-Type": "application/json"})[0] in (400, 422)
     bad = {"type": "object", "properties": {"a": {"type": "string", "pattern": "(a{1000}){1000}"}}}
-    code, _, answer = server.call("POST", CRDS, definition("re.example.com", version(schema=bad)))
+    code, _, answer = server.call("POST", DEFINITIONS, definition("re.example.com", version(schema=bad)))
     assert (code, "must be a valid regular expression" in answer["message"]) == (422, True)
 
 
@@ -312,7 +297,7 @@ def test_conversion_by_webhook(server, webhook):
     client = {"url": url, "caBundle": authority}
     conversion = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}}
     versions = [version(schema=open_schema), version("v2", schema=open_schema, storage=False)]
-    establish(server, definition(group, *versions, conversion=conversion))
+    server.establish(definition(group, *versions, conversion=conversion))
     first = f"/apis/{group}/v1/namespaces/default/widgets"
     second = f"/apis/{group}/v2/namespaces/default/widgets"
     assert server.call("POST", first, widget(group, "one", colour="red"))[0] == 201
@@ -349,3 +334,56 @@ def test_kubectl(kubectl, server):
     refused = kubectl("patch", resource, "one", "--type=merge", "-p", '{"spec":{"size":"x"}}', fails=True)
     assert 'must be of type integer: "string"' in refused
     kubectl("delete", "crd", crd["metadata"]["name"])
+
+
+def test_fields_are_selected_in_the_version_that_is_asked_for(server, webhook):
+    group = "chosen.example.com"
+    url, authority = webhook
+    client = {"url": url, "caBundle": authority}
+    conversion = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}}
+
+    def schema(field):
+        spec = {"type": "object", "properties": {field: {"type": "string"}}}
+        return {"type": "object", "properties": {"spec": spec}}
+
+    first = version(schema=schema("colour"), selectableFields=[{"jsonPath": ".spec.colour"}])
+    second = version("v2", schema=schema("paint"), storage=False, selectableFields=[{"jsonPath": ".spec.paint"}])
+    server.establish(definition(group, first, second, conversion=conversion))
+    path = f"/apis/{group}/v2/namespaces/default/widgets"
+    for name, paint in (("one", "red"), ("two", "blue")):
+        assert server.call("POST", path, widget(group, name, "v2", paint=paint))[0] == 201
+    _, _, listed = server.call("GET", f"{path}?fieldSelector=spec.paint%3Dred")
+    assert [item["metadata"]["name"] for item in listed["items"]] == ["one"]
+    _, _, listed = server.call("GET", f"{path}?fieldSelector=spec.paint!%3Dred&limit=1")
+    assert [item["metadata"]["name"] for item in listed["items"]] == ["two"]
+    _, _, listed = server.call("GET", f"/apis/{group}/v1/namespaces/default/widgets?fieldSelector=spec.colour%3Dred")
+    assert [item["metadata"]["name"] for item in listed["items"]] == ["one"]
+    start = listed["metadata"]["resourceVersion"]
+    server.call("PATCH", f"{path}/two", {"spec": {"paint": "red"}}, MERGE)
+    server.call("PATCH", f"{path}/two", {"metadata": {"labels": {"a": "b"}}}, MERGE)
+    server.call("PATCH", f"{path}/one", {"spec": {"paint": "green"}}, MERGE)
+    server.call("DELETE", f"{path}/one")
+    server.call("DELETE", f"{path}/two")
+    watch = f"{path}?watch=1&timeoutSeconds=1&resourceVersion={start}&fieldSelector=spec.paint%3Dred"
+    connection = HTTPSConnection("127.0.0.1", server.port, context=server.tls())
+    connection.request("GET", watch)
+    events = [json.loads(line) for line in connection.getresponse().read().splitlines()]
+    connection.close()
+    assert [(e["type"], e["object"]["metadata"]["name"], e["object"]["spec"]) for e in events] == [
+        ("ADDED", "two", {"paint": "red"}),
+        ("MODIFIED", "two", {"paint": "red"}),
+        ("DELETED", "one", {"paint": "red"}),
+        ("DELETED", "two", {"paint": "red"}),
+    ]
+
+
+def test_a_definition_that_is_not_the_one_that_was_meant(server):
+    group = "meant.example.com"
+    made = server.establish(definition(group, version()))
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.{group}"
+    code, _, refused = server.call("DELETE", path, {"preconditions": {"uid": "x"}})
+    uid = made["metadata"]["uid"]
+    why = f"precondition failed: UID in precondition: x, UID in object meta: {uid}"
+    what = f'customresourcedefinitions.apiextensions.k8s.io "widgets.{group}"'
+    assert (code, refused["message"]) == (409, f"Operation cannot be fulfilled on {what}: {why}")
+    assert server.call("GET", "/apis//v1/widgets")[2] == b"404 page not found\n"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import time
 
 import orjson
 
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POLICIES = "/apis/admissionregistration.k8s.io/v1"
 GROUP = "policies.example.com"
 SPEC = {"type": "object", "properties": {"size": {"type": "integer"}, "note": {"type": "string"}}}
@@ -20,12 +18,7 @@ def establish(server):
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": SCHEMA}}
     names = {"plural": "widgets", "kind": "Widget"}
     spec = {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]}
-    code, _, answer = server.call("POST", CRDS, {"metadata": {"name": f"widgets.{GROUP}"}, "spec": spec})
-    assert code == 201, answer
-    deadline = time.monotonic() + 10
-    while server.call("GET", WIDGETS)[0] != 200:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    server.establish({"metadata": {"name": f"widgets.{GROUP}"}, "spec": spec})
 
 
 def constraints(group, resource):
@@ -86,12 +79,7 @@ def serve_two_versions(server, group, conversion=None):
         "versions": versions,
         **({"conversion": conversion} if conversion else {}),
     }
-    code, _, answer = server.call("POST", CRDS, {"metadata": {"name": f"widgets.{group}"}, "spec": spec})
-    assert code == 201, answer
-    deadline = time.monotonic() + 10
-    while any(server.call("GET", f"/apis/{group}/{name}/widgets")[0] != 200 for name in ("v1", "v2")):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    server.establish({"metadata": {"name": f"widgets.{group}"}, "spec": spec})
 
 
 def create_widget(server, group, version, **spec):

@@ -1,4 +1,4 @@
-"""Requests that no socket has seen, and stores over a database of their own."""
+"""Requests that no socket has seen, stores over a database of their own, and informers of them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pilothouse.authn.user import User
+from pilothouse.controllers.runtime.informers import InformerFactory
+from pilothouse.controllers.runtime.sources import built_in_source
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.request_info import resolve
+from pilothouse.machinery.supervision import RestartPolicy, Supervisor
+from pilothouse.machinery.user import User
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.storage.cacher import Cacher
@@ -28,8 +31,9 @@ class Asked(APIRequest):
         self.path, _, self.query = target.partition("?")
         self.headers = {name.lower().encode(): value.encode() for name, value in headers.items()}
         self.sent = body
-        self.warnings = self.audit = self._query = None
-        self.authentication_seconds = 0.0
+        self.warnings = self.audit = self._query = self.removed_release = None
+        self.weight = len(body)
+        self.authentication_seconds = self.queued_seconds = 0.0
         self.credential_notes = ()
         self.user = User("admin")
         self.info = resolve(method, self.path, Query(self.query))
@@ -64,3 +68,19 @@ async def cacher(tmp_path: Path) -> AsyncIterator[Cacher]:
 async def storage(cacher: Cacher) -> StorageFactory:
     """Makes stores of any resource."""
     return StorageFactory(cacher)
+
+
+@pytest.fixture
+async def supervisor() -> AsyncIterator[Supervisor]:
+    """Restarts what fails without waiting."""
+    supervisor = Supervisor("test", policy=RestartPolicy(first_seconds=0.001, most_seconds=0.01))
+    yield supervisor
+    await supervisor.close()
+
+
+@pytest.fixture
+async def informers(storage: StorageFactory, supervisor: Supervisor) -> InformerFactory:
+    """Informers of built-in resources, already started."""
+    factory = InformerFactory(lambda gvr: built_in_source(storage, gvr), supervisor)
+    factory.start()
+    return factory

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Where a distribution is not named after the module it brings.
-MODULES = {"pyyaml": "yaml", "google-re2": "re2", "grpcio": "grpc"}
+MODULES = {"pyyaml": "yaml", "google-re2": "re2", "grpcio": "grpc", "pynacl": "nacl"}
 # Read as files, never imported.
 DATA = {"lightkube-models"}
 # Imported only by the fixtures that pytest itself loads.
@@ -18,7 +18,8 @@ HOSTS = {"pytest"}
 
 
 def test_every_import_is_declared_and_every_dependency_imported() -> None:
-    declared = _names(PROJECT["dependencies"]) | _names(PROJECT["optional-dependencies"]["grpc"])
+    extras = PROJECT["optional-dependencies"]
+    declared = _names(PROJECT["dependencies"]) | _names(extras["grpc"]) | _names(extras["secretbox"])
     assert _imported() == {MODULES.get(name, name) for name in declared - DATA}
 
 

@@ -1,0 +1,202 @@
+"""A server under attack, and what the attack does to it and to others.
+
+Every test attacks with what once froze the server or filled its memory, and ``attacked`` holds the server to the rule:
+no turn of the event loop above the limit, no more memory than the allowance, and a second client that is served all
+the while. Holds are measured by the server itself, in processor time, so that a busy machine makes no difference.
+``ATTACK_FIGURES=path`` appends a line with the figures of every attack to a file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPException, HTTPSConnection
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from pilothouse.credentials.pki import Pki
+
+MEGABYTE = 1024 * 1024
+HOLD_SECONDS = 0.08
+"""The rule says 20 ms; the meter's buckets, and what the first use of a part costs, need some room."""
+_BUCKET = re.compile(r'^pilothouse_event_loop_hold_seconds_bucket\{le="([^"]+)"\} (\d+)$', re.MULTILINE)
+
+
+@dataclass
+class Answer:
+    """What came back. Without a status, the server hung up or took too long."""
+
+    status: int
+    body: bytes
+    seconds: float
+
+    @property
+    def json(self) -> Any:
+        return orjson.loads(self.body)
+
+
+@dataclass
+class Figures:
+    """What one attack did."""
+
+    seconds: float = 0.0
+    held: float = 0.0
+    """At least one turn of the loop took this long."""
+    grown: int = 0
+    """By how many bytes the process was larger at its largest."""
+    waits: list[float] = field(default_factory=list)
+    """How long the second client waited each time."""
+
+    @property
+    def p99(self) -> float:
+        return sorted(self.waits)[int(len(self.waits) * 0.99)] if self.waits else 0.0
+
+
+class Victim:
+    """The attacked server."""
+
+    def __init__(self, running: Any) -> None:
+        self.server = running
+        self.port: int = running.port
+        self._pki = Pki(running.data / "pki")
+
+    def tls(self, *, anonymous: bool = False) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=str(self._pki.ca_cert))
+        if not anonymous:
+            context.load_cert_chain(self._pki.admin_cert, self._pki.admin_key)
+        return context
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        kind: str = "application/json",
+        *,
+        user: str = "",
+        anonymous: bool = False,
+        accept: str = "application/json",
+        timeout: float = 120.0,
+    ) -> Answer:
+        """One request on a connection of its own; as a ``user`` without any role, if one is named."""
+        connection = HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=self.tls(anonymous=anonymous))
+        data = orjson.dumps(body) if isinstance(body, dict | list) else body
+        headers = {"Accept": accept, **({"Content-Type": kind} if data is not None else {})}
+        if user:
+            headers["Impersonate-User"] = user
+        started = time.monotonic()
+        try:
+            connection.request(method, path, data, headers)
+            answer = connection.getresponse()
+            status, told = answer.status, answer.read()
+        except (OSError, HTTPException):
+            status, told = 0, b""
+        finally:
+            connection.close()
+        return Answer(status, told, time.monotonic() - started)
+
+    def establish(self, definition: dict[str, Any]) -> None:
+        self.server.establish(definition)
+
+    @contextmanager
+    def attacked(self, what: str, *, allowance: int = 64 * MEGABYTE, hold: float = HOLD_SECONDS) -> Iterator[Figures]:
+        """Run an attack inside; afterwards the server must have kept the rule."""
+        figures = Figures()
+        before, start = self._holds(), self._memory("VmRSS")
+        self._reset_peak()
+        over = threading.Event()
+        second = threading.Thread(target=self._visit, args=(figures.waits, over))
+        second.start()
+        started = time.monotonic()
+        try:
+            yield figures
+        finally:
+            figures.seconds = time.monotonic() - started
+            over.set()
+            second.join()
+        figures.grown = max(0, self._memory("VmHWM") - start)
+        figures.held = max((low for low, new in self._new_holds(before) if new), default=0.0)
+        _write(what, figures)
+        assert figures.held <= hold, f"{what}: one turn of the loop took more than {figures.held * 1000:.0f} ms"
+        assert figures.grown <= allowance, f"{what}: the process grew by {figures.grown // MEGABYTE} MB"
+        assert figures.waits, f"{what}: nobody else was served"
+
+    def _visit(self, waits: list[float], over: threading.Event) -> None:
+        """A well-behaved client: one small request after the other on one connection."""
+        connection = HTTPSConnection("127.0.0.1", self.port, timeout=120, context=self.tls())
+        while not over.is_set() or not waits:
+            started = time.monotonic()
+            with suppress(OSError, HTTPException):
+                connection.request("GET", "/api/v1/namespaces/default")
+                assert connection.getresponse().read()
+                waits.append(time.monotonic() - started)
+            over.wait(0.002)
+        connection.close()
+
+    def _holds(self) -> list[tuple[float, int]]:
+        page = self.call("GET", "/metrics").body.decode()
+        return [(float(bound), int(count)) for bound, count in _BUCKET.findall(page)]
+
+    def _new_holds(self, before: list[tuple[float, int]]) -> list[tuple[float, int]]:
+        """The lower bound of each bucket, and how many holds fell into it since."""
+        lower, seen = 0.0, 0
+        found: list[tuple[float, int]] = []
+        for (bound, count), (_, earlier) in zip(self._holds(), before, strict=True):
+            found.append((lower, count - earlier - seen))
+            lower, seen = bound, count - earlier
+        return found
+
+    def _memory(self, which: str) -> int:
+        status = Path(f"/proc/{self.server.process.pid}/status").read_text()
+        found = re.search(rf"^{which}:\s+(\d+) kB$", status, re.MULTILINE)
+        assert found is not None
+        return int(found[1]) * 1024
+
+    def _reset_peak(self) -> None:
+        with suppress(OSError):
+            Path(f"/proc/{self.server.process.pid}/clear_refs").write_text("5")
+
+
+def _write(what: str, figures: Figures) -> None:
+    if path := os.environ.get("ATTACK_FIGURES"):
+        line = (
+            f"{what}\t{figures.seconds:.2f} s\theld {figures.held * 1000:.0f} ms\t{figures.grown // MEGABYTE} MB"
+            f"\tothers p99 {figures.p99 * 1000:.1f} ms, longest {max(figures.waits, default=0) * 1000:.0f} ms"
+        )
+        with Path(path).open("a") as file:
+            file.write(line + "\n")
+
+
+@pytest.fixture(scope="module")
+def victim(server: Any) -> Victim:
+    """The shared server."""
+    return Victim(server)
+
+
+@pytest.fixture(scope="module")
+def crowd(victim: Victim) -> Callable[[str, int], None]:
+    """Fills a namespace with config maps."""
+
+    def fill(namespace: str, count: int) -> None:
+        victim.server.namespace(namespace)
+        connection = HTTPSConnection("127.0.0.1", victim.port, timeout=120, context=victim.tls())
+        for number in range(count):
+            metadata = {"name": f"m{number}", "labels": {"app": f"a{number % 10}", "number": str(number)}}
+            body = orjson.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+            path = f"/api/v1/namespaces/{namespace}/configmaps"
+            connection.request("POST", path, body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            answer.read()
+            assert answer.status == 201
+        connection.close()
+
+    return fill

@@ -1,0 +1,115 @@
+"""Bodies near the size limit: broken ones, ones that nobody may send, and ones with very many of something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+POLICIES = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
+
+
+def config_map(**metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "attack", **metadata}}
+
+
+@pytest.mark.parametrize(
+    ("what", "body"),
+    [
+        ("an unfinished string", b'{"data":{"a":"' + b"x" * 2_900_000),
+        ("an unfinished list", b'{"data":[' + b"1," * 1_400_000),
+        ("deep lists", b'{"data":' + b"[" * 2_900_000),
+        ("a broken number at the end", b'{"a":[' + b"{}," * 900_000 + b"01]}"),
+        ("invalid text", b'{"a":"' + b"\xff" * 2_900_000 + b'"}'),
+        ("many unknown fields", b"{" + b",".join(b'"f%d":0' % n for n in range(230_000)) + b"}"),
+        ("one field many times", b"{" + b",".join(b'"data":{}' for n in range(290_000)) + b"}"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_faulty_json(victim: Any, what: str, body: bytes) -> None:
+    with victim.attacked(f"{what}, {len(body) >> 10} KB", allowance=20 * len(body)):
+        answer = victim.call("POST", f"{MAPS}?fieldValidation=Strict", body)
+    assert answer.status in (400, 422)
+
+
+def test_protobuf_of_a_user_without_a_role(victim: Any) -> None:
+    requirement = {"key": "a", "operator": "In", "values": ["b"]}
+    spec = {
+        "resourceAttributes": {
+            "verb": "list",
+            "resource": "pods",
+            "labelSelector": {"requirements": [requirement] * 150_000},
+        }
+    }
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "metadata": {}, "spec": spec}
+    body = orjson.dumps(review)[:2_900_000]
+    with victim.attacked("SelfSubjectAccessReview, 2.9 MB", allowance=20 * len(body)):
+        victim.call("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body, user="nobody")
+
+
+def test_large_network_policy(victim: Any) -> None:
+    rule = {"ports": [{"port": 80, "protocol": "TCP"}], "from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}
+    policy = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "attack"},
+        "spec": {"podSelector": {}, "ingress": [rule] * 28_000, "policyTypes": ["Ingress"]},
+    }
+    with victim.attacked("NetworkPolicy, 2.8 MB", allowance=100 << 20):
+        answer = victim.call("POST", POLICIES, policy)
+    assert answer.status == 201
+
+
+def test_many_finalizers(victim: Any) -> None:
+    with victim.attacked("100,000 finalizers"):
+        answer = victim.call("POST", MAPS, config_map(finalizers=[f"a.example/f{n}" for n in range(100_000)]))
+    assert answer.status in (413, 422, 500)
+
+
+def test_many_bad_finalizers(victim: Any) -> None:
+    with victim.attacked("100,000 bad finalizers"):
+        answer = victim.call("POST", MAPS, config_map(finalizers=["-"] * 100_000))
+    assert answer.status == 422
+
+
+def test_many_owners(victim: Any) -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "a"}
+    owners = [{**owner, "uid": str(n)} for n in range(40_000)]
+    with victim.attacked("40,000 owners", allowance=200 << 20):
+        victim.call("POST", MAPS, config_map(ownerReferences=owners))
+
+
+def test_many_bad_labels(victim: Any) -> None:
+    with victim.attacked("100,000 bad labels"):
+        answer = victim.call("POST", MAPS, config_map(labels={f"-{n}": "-" for n in range(100_000)}))
+    assert answer.status == 422
+
+
+def test_pod_with_many_containers(victim: Any) -> None:
+    containers = [{"name": f"c{n}", "image": "i", "ports": [{"containerPort": 1}]} for n in range(20_000)]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "attack"}, "spec": {"containers": containers}}
+    with victim.attacked("pod with 20,000 containers"):
+        victim.call("POST", "/api/v1/namespaces/default/pods", pod)
+
+
+def test_large_object_in_every_form(victim: Any) -> None:
+    big = config_map(name="big")
+    big["data"] = {f"k{n}": "v" * 20 for n in range(25_000)}
+    assert victim.call("POST", MAPS, big).status == 201
+    forms = ["application/yaml", "application/vnd.kubernetes.protobuf", "application/json;as=Table;g=meta.k8s.io;v=v1"]
+    with victim.attacked("an object of 1 MB, in all forms"):
+        for accept in forms:
+            assert victim.call("GET", f"{MAPS}/big", accept=accept).status == 200
+        assert victim.call("GET", f"{MAPS}/big?pretty=1").status == 200
+    merge = "application/merge-patch+json"
+    with victim.attacked("an object of 1 MB, patched"):
+        assert victim.call("PATCH", f"{MAPS}/big", {"data": {"k1": "x"}}, merge).status == 200
+        strategic = "application/strategic-merge-patch+json"
+        assert victim.call("PATCH", f"{MAPS}/big", {"data": {"k2": "x"}}, strategic).status == 200
+        operations = [{"op": "add", "path": "/data/k3", "value": "x"}]
+        assert victim.call("PATCH", f"{MAPS}/big", operations, "application/json-patch+json").status == 200
+        big["data"]["k4"] = "x"
+        assert victim.call("PUT", f"{MAPS}/big", big).status == 200
+    assert victim.call("DELETE", f"{MAPS}/big").status == 200

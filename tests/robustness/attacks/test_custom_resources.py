@@ -1,0 +1,104 @@
+"""Custom resources whose schema multiplies what is sent: enumerations, defaults, rules; and schemas that are large."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+GROUP = "attacks.example"
+
+
+def definition(plural: str, spec: dict[str, Any], **more: Any) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {"spec": spec}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, **more}
+    kind = plural.capitalize()
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [version],
+        },
+    }
+
+
+def path(plural: str) -> str:
+    return f"/apis/{GROUP}/v1/namespaces/default/{plural}"
+
+
+def custom(plural: str, spec: Any, name: str = "attack") -> dict[str, Any]:
+    kind = plural.capitalize()
+    return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def listed(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {"items": {"type": "array", "items": items}}}
+
+
+@pytest.mark.parametrize("size", [500, 50_000])
+def test_wrong_values_of_an_enumeration(victim: Any, size: int) -> None:
+    plural = f"enums{size}"
+    victim.establish(definition(plural, listed({"type": "string", "enum": [f"value{n}" for n in range(size)]})))
+    with victim.attacked(f"enumeration of {size}, 117 KB of wrong values"):
+        answer = victim.call("POST", path(plural), custom(plural, {"items": ["x"] * 29_000}))
+    assert answer.status == 422
+    with victim.attacked(f"enumeration of {size}, right values"):
+        answer = victim.call("POST", path(plural), custom(plural, {"items": [f"value{size - 1}"] * 29_000}))
+    assert answer.status == 201
+
+
+def test_defaults_that_multiply(victim: Any) -> None:
+    fields = {f"f{n}": {"type": "integer", "default": 0} for n in range(150)}
+    victim.establish(definition("defaults", listed({"type": "object", "properties": fields})))
+    with victim.attacked("78 KB that default to 4 million values"):
+        answer = victim.call("POST", path("defaults"), custom("defaults", {"items": [{}] * 26_000}))
+    assert (answer.status, answer.json["message"]) == (500, "etcdserver: request is too large")
+
+
+def test_rules_within_their_budget(victim: Any) -> None:
+    rule = {"rule": "self.all(a, self.all(b, a + b >= 0))"}
+    numbers = {"type": "array", "maxItems": 300, "items": {"type": "integer"}, "x-kubernetes-validations": [rule]}
+    spec = {"type": "object", "properties": {"items": {"type": "array", "maxItems": 8, "items": numbers}}}
+    victim.establish(definition("rules", spec))
+    assert victim.call("POST", path("rules"), custom("rules", {"items": [[1]]}, "first")).status == 201
+    with victim.attacked("rules within their budget"):
+        answer = victim.call("POST", path("rules"), custom("rules", {"items": [list(range(300))] * 8}))
+    assert answer.status == 201
+
+
+def test_large_schema(victim: Any) -> None:
+    one = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^a*$"}}}
+    fields = {f"field{n}": one for n in range(7_000)}
+    with victim.attacked("a definition of 600 KB", allowance=250 << 20):
+        victim.establish(definition("larges", {"type": "object", "properties": fields}))
+    with victim.attacked("a first object of a definition of 600 KB", allowance=250 << 20):
+        assert victim.call("POST", path("larges"), custom("larges", {"field1": {"a": "aa"}})).status == 201
+        assert victim.call("GET", path("larges")).status == 200
+    victim.call("DELETE", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/larges.{GROUP}")
+
+
+def test_definition_that_is_too_large(victim: Any) -> None:
+    fields = {f"field{n}": {"type": "string", "enum": ["a", "b"]} for n in range(55_000)}
+    with victim.attacked("a definition of 2.9 MB", allowance=250 << 20):
+        answer = victim.call(
+            "POST",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            definition("toolarges", {"type": "object", "properties": fields}),
+        )
+    assert answer.status in (413, 422, 500)
+
+
+def test_apply_in_conflict_over_many_fields(victim: Any) -> None:
+    spec = {"type": "object", "additionalProperties": {"type": "string"}}
+    victim.establish(definition("applies", spec))
+    where = f"{path('applies')}/attack?fieldManager="
+    kind = "application/apply-patch+yaml"
+    wanted = custom("applies", {f"f{n}": "a" for n in range(30_000)})
+    assert victim.call("PATCH", f"{where}one", wanted, kind).status == 201
+    with victim.attacked("an apply in conflict over 30,000 fields", allowance=200 << 20):
+        answer = victim.call("PATCH", f"{where}two", custom("applies", {f"f{n}": "b" for n in range(30_000)}), kind)
+    assert answer.status == 409

@@ -1,0 +1,52 @@
+"""A store in trouble: clients get a clear Status without paths, probes see it, and a damaged file is told at start."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from pilothouse.testing.in_process import InProcessServer
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def config_map(name: str, size: int) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "x" * size}}
+
+
+async def test_a_full_disk() -> None:
+    async with InProcessServer() as server:
+        backend: Any = server.process.storage.backend
+        assert (await server.request("POST", MAPS, config_map("before", 10))).status == 201
+        pages = await backend._perform(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
+        await backend._perform(lambda c: c.execute(f"PRAGMA max_page_count = {pages}").fetchall())
+        refused = await server.request("POST", MAPS, config_map("during", 500_000))
+        assert (refused.status, refused.json["reason"]) == (507, "InsufficientStorage")
+        assert str(server.data_dir) not in refused.body.decode()
+        # Somebody looks every second whether there is room again, and small things still find some.
+        async with asyncio.timeout(30):
+            while (await server.request("GET", "/readyz")).status != 500:
+                assert (await server.request("POST", MAPS, config_map("during", 500_000))).status == 507
+        assert (await server.request("GET", f"{MAPS}/before")).status == 200
+        await backend._perform(lambda c: c.execute("PRAGMA max_page_count = 1000000").fetchall())
+        assert (await server.request("POST", MAPS, config_map("during", 500_000))).status == 201
+        async with asyncio.timeout(30):
+            while (await server.request("GET", "/readyz")).status != 200:
+                await asyncio.sleep(0.05)
+
+
+def test_a_damaged_file_ends_the_start_with_a_word(tmp_path: Path) -> None:
+    (tmp_path / "store.db").write_bytes(b"SQLite format 3\0" + b"\xa5" * 50_000)
+    ended = subprocess.run(
+        [sys.executable, "-m", "pilothouse", "serve", "--data-dir", str(tmp_path), "--secure-port", "16443"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert "pilothouse store check" in ended.stderr
+    assert "Traceback" not in ended.stderr

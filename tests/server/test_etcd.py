@@ -1,0 +1,272 @@
+"""Whole servers on a real etcd: one that loses it and finds it again, and two that see each other's changes."""
+
+import asyncio
+import json
+import ssl
+import time
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPSConnection
+
+import pytest
+
+from pilothouse.storage.backends.etcd import EtcdBackend, Transport
+from pilothouse.testing.etcd_process import EtcdCluster, find_etcd
+from pilothouse.testing.in_process import InProcessServer
+
+pytestmark = pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+PATIENCE_SECONDS = 60.0
+
+
+@pytest.fixture(scope="module")
+def etcd():
+    with EtcdCluster() as cluster:
+        yield cluster
+
+
+def on(etcd, *flags):
+    return InProcessServer(f"--etcd-servers={','.join(etcd.urls)}", *flags)
+
+
+def until(condition):
+    """Wait for something that must come."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.01)
+    return found
+
+
+def config_map(name, **data):
+    return {"metadata": {"name": name}, "data": data}
+
+
+class Watch:
+    """A watch over HTTP, read event by event."""
+
+    def __init__(self, server, path):
+        self.connection = HTTPSConnection("127.0.0.1", server.port, timeout=PATIENCE_SECONDS, context=context(server))
+        self.connection.request("GET", path)
+        self.answer = self.connection.getresponse()
+
+    def next(self):
+        return json.loads(self.answer.readline())
+
+    def close(self):
+        self.connection.close()
+
+
+def context(server) -> ssl.SSLContext:
+    return server.ssl_context()
+
+
+def test_two_servers_see_one_cluster(etcd):
+    with on(etcd) as first, on(etcd) as second:
+        created = first.call("POST", CONFIG_MAPS, config_map("shared", a="1"))
+        assert created.status == 201
+        assert second.call("GET", f"{CONFIG_MAPS}/shared").json == created.json
+        version = created.json["metadata"]["resourceVersion"]
+        watch = Watch(second, f"{CONFIG_MAPS}?watch=1&resourceVersion={version}")
+        changed = first.call("PUT", f"{CONFIG_MAPS}/shared", config_map("shared", a="2"))
+        assert second.call("PUT", f"{CONFIG_MAPS}/shared", {**created.json, "data": {}}).status == 409
+        deleted = second.call("DELETE", f"{CONFIG_MAPS}/shared")
+        assert deleted.status == 200
+        assert first.call("GET", f"{CONFIG_MAPS}/shared").status == 404
+        modified, gone = watch.next(), watch.next()
+        watch.close()
+        assert (modified["type"], modified["object"]) == ("MODIFIED", {**changed.json})
+        assert gone["type"] == "DELETED"
+
+
+def test_a_server_takes_over_what_another_left(etcd):
+    with on(etcd) as server:
+        made = server.call("POST", CONFIG_MAPS, config_map("kept", a="1")).json
+        server.establish(
+            {
+                "metadata": {"name": "gears.etcd.example.com"},
+                "spec": {
+                    "group": "etcd.example.com",
+                    "scope": "Namespaced",
+                    "names": {"plural": "gears", "kind": "Gear"},
+                    "versions": [
+                        {
+                            "name": "v1",
+                            "served": True,
+                            "storage": True,
+                            "schema": {
+                                "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                            },
+                        }
+                    ],
+                },
+            }
+        )
+        gears = "/apis/etcd.example.com/v1/namespaces/default/gears"
+        gear = {"apiVersion": "etcd.example.com/v1", "kind": "Gear", "metadata": {"name": "g"}, "spec": {"teeth": 7}}
+        gear = server.call("POST", gears, gear).json
+    with on(etcd) as server:
+        assert server.call("GET", f"{CONFIG_MAPS}/kept").json == made
+        until(lambda: server.call("GET", gears).status == 200)
+        assert server.call("GET", f"{gears}/g").json == gear
+
+
+def test_rules_follow_what_another_server_changes(etcd):
+    with on(etcd) as first, on(etcd) as second:
+        account = "system:serviceaccount:default:reader"
+        headers = {"Impersonate-User": account}
+        assert second.call("GET", CONFIG_MAPS, headers=headers).status == 403
+        role = {"metadata": {"name": "reader"}, "rules": [{"apiGroups": [""], "resources": ["*"], "verbs": ["list"]}]}
+        binding = {
+            "metadata": {"name": "reader"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+            "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "default"}],
+        }
+        rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+        assert first.call("POST", f"{rbac}/roles", role).status == 201
+        assert first.call("POST", f"{rbac}/rolebindings", binding).status == 201
+        until(lambda: second.call("GET", CONFIG_MAPS, headers=headers).status == 200)
+
+
+def test_two_servers_never_give_one_address_or_port_twice(etcd):
+    services = "/api/v1/namespaces/default/services"
+    spec = {"type": "NodePort", "ports": [{"port": 80}]}
+
+    def make(server, number):
+        answer = server.call("POST", services, {"metadata": {"name": f"s{number}"}, "spec": spec})
+        assert answer.status == 201, answer.body
+        return answer.json["spec"]
+
+    with on(etcd) as first, on(etcd) as second, ThreadPoolExecutor(8) as threads:
+        made = list(threads.map(lambda number: make((first, second)[number % 2], number), range(40)))
+        assert len({spec["clusterIP"] for spec in made}) == 40
+        assert len({spec["ports"][0]["nodePort"] for spec in made}) == 40
+
+
+def test_one_address_asked_for_at_two_servers_is_given_once(etcd):
+    services = "/api/v1/namespaces/default/services"
+
+    def ask(server, number, address):
+        spec = {"clusterIP": address, "ports": [{"port": 80}]}
+        answer = server.call("POST", services, {"metadata": {"name": f"asked-{number}"}, "spec": spec})
+        return answer.status
+
+    with on(etcd) as first, on(etcd) as second, ThreadPoolExecutor(2) as threads:
+        free = []
+        for number in range(5):
+            spec = {"ports": [{"port": 80}]}
+            made = first.call("POST", services, {"metadata": {"name": f"free-{number}"}, "spec": spec}).json
+            free.append(made["spec"]["clusterIP"])
+            assert first.call("DELETE", f"{services}/free-{number}").status == 200
+        for number, address in enumerate(free):
+            until(lambda address=address: _is_free((first, second), address))
+            one = threads.submit(ask, first, 2 * number, address)
+            other = threads.submit(ask, second, 2 * number + 1, address)
+            assert sorted((one.result(), other.result())) == [201, 422]
+
+
+def _is_free(servers, address):
+    path = f"/apis/networking.k8s.io/v1/ipaddresses/{address}"
+    return all(server.call("GET", path).status == 404 for server in servers)
+
+
+def test_a_watch_goes_on_at_another_server(etcd):
+    with on(etcd) as first, on(etcd) as second:
+        servers = (first, second)
+        version = first.call("GET", CONFIG_MAPS).json["metadata"]["resourceVersion"]
+        seen = []
+        for number in range(6):
+            writer, reader = servers[number % 2], servers[(number + 1) % 2]
+            assert writer.call("POST", CONFIG_MAPS, config_map(f"turn-{number}")).status == 201
+            watch = Watch(reader, f"{CONFIG_MAPS}?watch=1&resourceVersion={version}")
+            event = watch.next()
+            watch.close()
+            seen.append((event["type"], event["object"]["metadata"]["name"]))
+            version = event["object"]["metadata"]["resourceVersion"]
+        assert seen == [("ADDED", f"turn-{number}") for number in range(6)]
+
+
+def test_what_one_server_compacted_is_gone_for_all(etcd):
+    with on(etcd) as first:
+        listed = first.call("GET", f"{CONFIG_MAPS}?limit=1").json["metadata"]
+        for number in range(3):
+            assert first.call("POST", CONFIG_MAPS, config_map(f"newer-{number}")).status == 201
+
+        async def compact():
+            backend = EtcdBackend(Transport(etcd.urls))
+            await backend.open()
+            await backend.compact(await backend.current_revision())
+            await backend.close()
+
+        asyncio.run(compact())
+        with on(etcd) as second:
+            old = f"{CONFIG_MAPS}?resourceVersion={listed['resourceVersion']}&resourceVersionMatch=Exact"
+            for server in (first, second):
+                answer = server.call("GET", old)
+                assert (answer.status, answer.json["reason"]) == (410, "Expired")
+            watch = Watch(second, f"{CONFIG_MAPS}?watch=1&resourceVersion={listed['resourceVersion']}")
+            event = watch.next()
+            watch.close()
+            assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
+
+
+def test_a_full_etcd_takes_no_writes_and_serves_the_rest():
+    with EtcdCluster(options=["--quota-backend-bytes=16777216"]) as etcd:
+        with on(etcd) as server:
+            stored = []
+            while len(stored) < 100:
+                answer = server.call("POST", CONFIG_MAPS, config_map(f"large-{len(stored)}", a="x" * 900_000))
+                if answer.status != 201:
+                    break
+                stored.append(answer.json["metadata"]["name"])
+            assert answer.status == 500
+            assert answer.json["message"] == "etcdserver: mvcc: database space exceeded"
+            assert server.call("GET", f"{CONFIG_MAPS}/{stored[0]}").status == 200
+            assert server.call("GET", "/readyz").status == 200
+        with on(etcd) as server:
+            assert server.call("GET", f"{CONFIG_MAPS}/{stored[0]}").status == 200
+
+
+def test_etcd_goes_and_comes_back():
+    with EtcdCluster() as etcd, on(etcd, "--etcd-readycheck-timeout=200ms") as server:
+        (member,) = etcd.members
+        before = server.call("POST", CONFIG_MAPS, config_map("before")).json
+        version = before["metadata"]["resourceVersion"]
+        watch = Watch(server, f"{CONFIG_MAPS}?watch=1&resourceVersion={version}")
+        member.kill()
+        until(lambda: server.call("GET", "/readyz").status == 500)
+        assert server.call("GET", "/readyz/etcd-readiness").status == 500
+        assert server.call("GET", f"{CONFIG_MAPS}/before?resourceVersion=0").json == before
+        refused = server.call("POST", f"{CONFIG_MAPS}?timeout=1s", config_map("meanwhile"))
+        assert (refused.status, refused.json["reason"]) == (504, "Timeout")
+        member.start()
+        member.wait_ready()
+        until(lambda: server.call("GET", "/readyz").status == 200)
+        after = until(lambda: (a := server.call("POST", CONFIG_MAPS, config_map("after"))).status == 201 and a).json
+        event = watch.next()
+        watch.close()
+        assert (event["type"], event["object"]) == ("ADDED", after)
+
+
+def test_events_may_have_an_etcd_of_their_own(etcd):
+    with (
+        EtcdCluster() as apart,
+        on(etcd, f"--etcd-servers-overrides=/events#{apart.urls[0]}", "--delete-collection-workers=3") as server,
+    ):
+        about = {
+            "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"},
+            "reason": "R",
+            "type": "Normal",
+        }
+        events = "/api/v1/namespaces/default/events"
+        for number in range(5):
+            assert server.call("POST", events, {"metadata": {"name": f"e{number}"}, **about}).status == 201
+        listed = server.call("GET", events).json
+        assert len(listed["items"]) == 5
+        assert int(listed["metadata"]["resourceVersion"]) < 10
+        assert len(server.call("GET", "/apis/events.k8s.io/v1/namespaces/default/events").json["items"]) == 5
+        until(
+            lambda: b'apiserver_storage_size_bytes{storage_cluster_id="etcd-0"}' in server.call("GET", "/metrics").body
+        )
+        assert server.call("DELETE", events).status == 200
+        assert server.call("GET", events).json["items"] == []

@@ -1,0 +1,107 @@
+"""The pages for Prometheus: families of a real server, and what contrib/ asks for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pilothouse.testing.in_process import InProcessServer
+
+CONTRIB = Path(__file__).parent.parent.parent / "contrib"
+FAMILY = re.compile(r"\b((?:apiserver|kubernetes|pilothouse|process|etcd|version)_[a-z0-9_]+)")
+SERIES = re.compile(r'[a-zA-Z_:][a-zA-Z0-9_:]*(\{([a-z_]+="(\\.|[^"\\])*",?)*\})? (NaN|[-+0-9.e]+|\+Inf)')
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[InProcessServer]:
+    with InProcessServer() as server:
+        for path in ("/readyz", "/api/v1/namespaces", "/api/v1/namespaces/default", "/metrics/slis"):
+            assert server.call("GET", path).status == 200
+        yield server
+
+
+def families(page: str) -> dict[str, str]:
+    return dict(line.split()[2:4] for line in page.splitlines() if line.startswith("# TYPE"))
+
+
+def test_the_page_is_well_formed(server: InProcessServer) -> None:
+    page = server.call("GET", "/metrics").body.decode()
+    seen: set[str] = set()
+    for line in page.splitlines():
+        if not line.startswith("#"):
+            assert SERIES.fullmatch(line), line
+            name = line.rpartition(" ")[0]
+            assert name not in seen, f"{name} is shown twice"
+            seen.add(name)
+    kinds = families(page)
+    assert list(kinds) == sorted(kinds)
+    assert all(name.endswith("_total") or kind != "counter" for name, kind in kinds.items() if "pilothouse" in name)
+
+
+def test_families_of_requests_storage_and_the_process(server: InProcessServer) -> None:
+    page = server.call("GET", "/metrics").body.decode()
+    labels = 'group="",version="v1",resource="namespaces",subresource="",scope="resource",component="apiserver"'
+    assert f'apiserver_response_sizes_count{{verb="GET",{labels}}} ' in page
+    assert f'apiserver_request_sli_duration_seconds_count{{verb="GET",{labels}}} ' in page
+    assert 'apiserver_resource_objects{group="",resource="namespaces"} 4\n' in page
+    assert 'apiserver_resource_objects{group="rbac.authorization.k8s.io",resource="clusterroles"} ' in page
+    assert 'kubernetes_feature_enabled{name="WatchList",stage="BETA"} 1\n' in page
+    assert 'version_info{binary="1.37.0",component="kube",emulation="1.37",min_compat="1.36"} 1\n' in page
+    kinds = families(page)
+    assert {name: kinds[name] for name in ("process_cpu_seconds_total", "process_resident_memory_bytes")} == {
+        "process_cpu_seconds_total": "counter",
+        "process_resident_memory_bytes": "gauge",
+    }
+
+
+def test_service_level_indicators(server: InProcessServer) -> None:
+    page = server.call("GET", "/metrics/slis").body.decode()
+    assert families(page) == {"kubernetes_healthcheck": "gauge", "kubernetes_healthchecks_total": "counter"}
+    assert 'kubernetes_healthcheck{name="ping",type="readyz"} 1\n' in page
+    assert 'kubernetes_healthchecks_total{name="ping",status="success",type="readyz"} ' in page
+
+
+def test_streams_are_counted_while_they_last(server: InProcessServer) -> None:
+    def count() -> str:
+        page = server.call("GET", "/metrics").body.decode()
+        found = re.search(r'apiserver_longrunning_requests\{verb="WATCH",[^}]*resource="secrets"[^}]*\} (\d+)', page)
+        return found[1] if found else "none"
+
+    assert count() == "none"
+    assert server.call("GET", "/api/v1/secrets?watch=1&timeoutSeconds=1").status == 200
+    assert count() == "0"
+
+
+def test_contrib_asks_for_families_that_there_are(server: InProcessServer) -> None:
+    shown = families(server.call("GET", "/metrics").body.decode()) | families(
+        server.call("GET", "/metrics/slis").body.decode()
+    )
+    # These are shown once something has gone wrong.
+    shown |= {"apiserver_flowcontrol_rejected_requests_total": "counter"}
+    dashboard = json.loads((CONTRIB / "dashboard.json").read_text())
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    asked += re.findall(r"expr: (.*(?:\n {10,}.*)*)", (CONTRIB / "alerts.yaml").read_text())
+    for expression in asked:
+        for name in FAMILY.findall(expression):
+            assert re.sub(r"_(bucket|count|sum)$", "", name) in shown, name
+
+
+def test_families_of_kube_apiserver_have_its_types_labels_and_buckets(server: InProcessServer) -> None:
+    """Whatever is shown under one of its names is what its users know; what is missing is told in the docs."""
+    page = server.call("GET", "/metrics").body.decode()
+    shown = families(page)
+    for line in (Path(__file__).parent / "metric_families.txt").read_text().splitlines():
+        name, kind, labels, buckets = line.split()
+        if name not in shown or name.startswith("process_"):
+            continue
+        assert shown[name] == kind, name
+        series = re.findall(rf"^{name}(?:_bucket)?\{{(.*)\}} ", page, re.MULTILINE)
+        expected = set() if labels == "-" else set(labels.split(","))
+        assert {frozenset(re.findall(r'(\w+)="', each)) - {"le"} for each in series} <= {frozenset(expected)}, name
+        if kind == "histogram":
+            bounds = {float(bound) for each in series for bound in re.findall(r'le="([^"]+)"', each)}
+            assert bounds == {float(bound) for bound in buckets.split(",")}, name
