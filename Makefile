@@ -5,16 +5,19 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 CLIENTS := .tools/.installed
 
-.PHONY: help install dev clients run test lint golden bench clean
+.PHONY: help install dev clients run test soak lint golden bench catalogue dist clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make install   .venv with the command pilothouse in it"
 	@echo "make run       start the server on the embedded store     (ARGS='--secure-port=7443')"
-	@echo "make test      all tests, with real kubectl and helm      (ARGS='tests/unit/options -k port')"
+	@echo "make test      all tests, with real kubectl and helm      (JOBS=2 ARGS='tests/unit/options -k port')"
+	@echo "make soak      the tests that take minutes"
 	@echo "make lint      ruff, mypy --strict, import-linter"
-	@echo "make golden    replay recorded conversations              (SCENARIOS=dir ARGS='--area discovery -v')"
+	@echo "make golden    replay recorded conversations              (SCENARIOS=dir STORE=etcd ARGS='--area discovery -v')"
 	@echo "make bench     measure the server against this machine's limit; needs wrk   (ARGS='--quick')"
+	@echo "make catalogue make what is known of a Kubernetes release anew; see docs/next-release.md   (KUBERNETES=checkout RECORDED=folder)"
+	@echo "make dist      build wheel and sdist, check them, and run the wheel in a clean environment"
 	@echo "make clean     remove what the above made, except pilothouse-data"
 
 $(BIN)/python:
@@ -43,10 +46,17 @@ dev: $(VENV)/.dev
 clients: $(CLIENTS)
 
 run: install
-	@$(BIN)/pilothouse serve --check-policy-types $(ARGS)
+	@$(BIN)/pilothouse serve --bind-address=127.0.0.1 $(ARGS)
 
+# Files stay whole, so that what a module's tests share is made once; JOBS=0 runs everything in one process.
+JOBS ?= 2
 test: dev clients
-	KUBECTL="$(CURDIR)/.tools/kubectl" HELM="$(CURDIR)/.tools/helm" $(BIN)/python -m pytest -q $(ARGS)
+	KUBECTL="$(CURDIR)/.tools/kubectl" HELM="$(CURDIR)/.tools/helm" $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
+
+# What takes too long for every change: faults in many rounds, and the model checker for SECONDS (an hour).
+soak: dev
+	$(BIN)/python -m pytest -q -m soak $(ARGS)
+	$(BIN)/python -m pilothouse.testing.model --seconds $(or $(SECONDS),3600)
 
 lint: dev
 	$(BIN)/ruff check .
@@ -55,11 +65,20 @@ lint: dev
 	$(BIN)/lint-imports
 
 SCENARIOS ?= tests/golden
-golden: install
-	@$(BIN)/python tools/golden.py $(SCENARIOS) -- $(ARGS)
+golden: $(if $(filter etcd,$(STORE)),dev,install)
+	@$(BIN)/python tools/golden.py $(if $(filter etcd,$(STORE)),--etcd) $(SCENARIOS) -- $(ARGS)
 
 bench: dev
 	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+catalogue: dev
+	@$(BIN)/python tools/make_catalogue.py $(KUBERNETES) $(RECORDED)
+
+dist: dev
+	@$(PIP) install -c constraints.txt build twine
+	rm -rf dist && $(BIN)/python -m build --outdir dist . >/dev/null
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tools/check_dist.py dist constraints.txt
 
 clean:
 	rm -rf $(VENV) .tools build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache src/*.egg-info

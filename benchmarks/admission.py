@@ -20,11 +20,11 @@ from typing import Any
 import orjson
 
 from pilothouse.admission.catalogue import load_catalogue
-from pilothouse.admission.chain import Chain
+from pilothouse.admission.chain import AdmissionChain
 from pilothouse.admission.environment import Environment
-from pilothouse.authn.user import User
 from pilothouse.endpoints.admission import CREATE, Attributes
 from pilothouse.machinery.gvk import GroupVersionKind, GroupVersionResource
+from pilothouse.machinery.user import User
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.storage.cacher import Cacher
@@ -98,7 +98,7 @@ def requests(title: str, rounds: int) -> list[Attributes]:
     ]
 
 
-async def admit(chain: Chain, batch: list[Attributes]) -> None:
+async def admit(chain: AdmissionChain, batch: list[Attributes]) -> None:
     """Both phases for each request."""
     for attributes in batch:
         await chain.admit(attributes)
@@ -116,7 +116,7 @@ async def measure(rounds: int, around: Callable[[str], Any] | None) -> dict[str,
         await put(storage, "namespaces", "", NAMESPACE, spec={}, status={"phase": "Active"})
         await put(storage, "serviceaccounts", NAMESPACE, "default")
         catalogue = load_catalogue()
-        chain = Chain(catalogue.make(catalogue.select((), ()), Environment(storage), {}))
+        chain = AdmissionChain(catalogue.make(catalogue.select((), ()), Environment(storage), {}))
         found = {}
         for title in OBJECTS:
             await admit(chain, requests(title, 10))

@@ -10,23 +10,29 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 
 from pilothouse.apis import types
 from pilothouse.apis.core.config_map import ConfigMapStrategy
-from pilothouse.apis.core.pods.strategy import PodStrategy
+from pilothouse.apis.core.pod.strategy import PodStrategy
+from pilothouse.apis.gates import default_gates
 from pilothouse.apis.strategy import Context, Strategy
-from pilothouse.authn.user import User
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.rbac.authorizer import RBACAuthorizer
 from pilothouse.authz.rbac.index import Index
+from pilothouse.controlplane.bootstrap.static_objects import static_objects
+from pilothouse.endpoints.query import Query
+from pilothouse.endpoints.request_info import resolve
+from pilothouse.flowcontrol.controller import FlowController
 from pilothouse.machinery import protobuf
 from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.schema.decoding import decode
 from pilothouse.machinery.schema.types import Struct
+from pilothouse.machinery.user import User
 
 BATCHES, ROUNDS = 9, 400
 BINDINGS = 5000
@@ -86,7 +92,7 @@ def main() -> int:
     pod = parts_of("pod", "Pod", PodStrategy(), POD)
     config_map = parts_of("config map", "ConfigMap", ConfigMapStrategy(), CONFIG_MAP)
     missed = False
-    for part in [*pod, *config_map, access()]:
+    for part in [*pod, *config_map, access(), seat()]:
         micros = measure(part)
         aim = "" if part.aim is None else f"   aim {part.aim:.0f}"
         print(f"{part.title:36}{micros:8.1f} µs{aim}")
@@ -151,6 +157,22 @@ def access() -> Part:
     authorizer = RBACAuthorizer(index)
     attributes = Attributes(User("u7", groups=("a", "b")), "list", namespace="n7", resource="pods", version="v1")
     return Part(f"RBAC decision, {BINDINGS:,} bindings", lambda _: authorizer.decide(attributes), aim=10)
+
+
+def seat() -> Part:
+    """A seat for a read in a level with queues, taken and given back."""
+    controller = FlowController(600, lambda group, resource: None, default_gates())
+    controller.configure(static_objects("prioritylevelconfigurations"), static_objects("flowschemas"))
+    user = User("system:serviceaccount:a:b", groups=("system:serviceaccounts", "system:authenticated"))
+    info = resolve("GET", "/api/v1/namespaces/a/configmaps/x", Query(""))
+    request: Any = SimpleNamespace(info=info, user=user)
+
+    def take(_: Any) -> None:
+        ticket = controller.start(controller.classify(user, info), request)
+        assert ticket is not None
+        ticket.release()
+
+    return Part("flow control, a seat", take, aim=8)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Measures Pilothouse on this machine: ``run.py [--json FILE] [ARGUMENTS OF load.py]``.
+"""Measures Pilothouse on this machine: ``run.py [--etcd] [--json FILE] [ARGUMENTS OF load.py]``.
 
 Starts a fresh server on a temporary data folder, runs ``load.py`` against it, stops it, then measures what a server
 with no logic reaches here (``load.py limit``), and prints both side by side with the share of the limit. A share is
-worth comparing between machines and days; a rate is not.
+worth comparing between machines and days; a rate is not. With ``--etcd`` the server keeps its objects in an etcd
+that is started for it, on memory: what is measured is the server.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tools"))
 
 from launching import free_port, running_server  # noqa: E402 (after the path is known)
+from pilothouse.testing.etcd_process import EtcdCluster  # noqa: E402
 
 TOKEN = "benchtoken"
 # Row of load.py → row of the limit without its clients, and the figure to compare.
@@ -37,20 +40,23 @@ def main() -> int:
     """Measure, print the table, and keep the figures when asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", help="write the figures to this file")
+    parser.add_argument("--etcd", action="store_true", help="measure on etcd instead of the embedded store")
     options, passed = parser.parse_known_args()
     if shutil.which("wrk") is None:
         print("The benchmark needs wrk on the PATH (Debian and Ubuntu: apt install wrk).", file=sys.stderr)
         return 1
-    with tempfile.TemporaryDirectory(prefix="pilothouse-bench-") as folder:
-        rows = measure_server(Path(folder), passed)
-        limits = measure_limit(Path(folder))
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pilothouse-bench-")))
+        urls = stack.enter_context(EtcdCluster()).urls if options.etcd else ()
+        rows = measure_server(folder, passed, urls)
+        limits = measure_limit(folder)
     print_table(rows, limits)
     if options.json:
         Path(options.json).write_text(json.dumps({**rows, **limits}, indent=1))
     return 0
 
 
-def measure_server(folder: Path, passed: list[str]) -> Rows:
+def measure_server(folder: Path, passed: list[str], etcd: tuple[str, ...] = ()) -> Rows:
     """The figures of a fresh server."""
     tokens = folder / "tokens.csv"
     tokens.write_text(f'{TOKEN},bench,bench-uid,"system:masters"\n')
@@ -60,6 +66,7 @@ def measure_server(folder: Path, passed: list[str]) -> Rows:
         f"--secure-port={port}",
         "--bind-address=127.0.0.1",
         f"--token-auth-file={tokens}",
+        *([f"--etcd-servers={','.join(etcd)}"] if etcd else []),
     ]
     with running_server(flags, port, TOKEN, folder / "server.log") as server:
         print(f"ready after {server.seconds_to_ready:.2f} s", flush=True)

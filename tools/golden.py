@@ -1,8 +1,8 @@
-"""Replays recorded conversations against a fresh server: ``golden.py [SCENARIOS] [-- ARGS OF THE REPLAY]``.
+"""Replays recorded conversations against a fresh server: ``golden.py [--etcd] [SCENARIOS] [-- ARGS OF THE REPLAY]``.
 
 Makes the certificates, keys and tokens that the recordings expect in a temporary folder, starts the server with the
 flags they were recorded with, runs ``tests/golden/golden.py replay`` and stops the server. The exit code is the
-replay's.
+replay's. With ``--etcd`` the server runs on an etcd that is started for it, instead of the embedded store.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import ipaddress
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from launching import free_port, running_server
+from pilothouse.testing.etcd_process import EtcdCluster
 
 REPLAY = Path(__file__).parent.parent / "tests" / "golden" / "golden.py"
 TOKENS = """\
@@ -34,15 +36,18 @@ node2token,system:node:node2,node2-uid,"system:nodes"
 def main() -> int:
     """Replay the scenarios named on the command line."""
     own, replay = split_words(sys.argv[1:])
-    scenarios = [Path(word) for word in own] or [REPLAY.parent]
+    scenarios = [Path(word) for word in own if word != "--etcd"] or [REPLAY.parent]
     if not any(path.is_file() or next(path.glob("**/*.json"), None) for path in scenarios):
         print(f"No scenarios in {', '.join(map(str, scenarios))}.")
         return 0
-    with tempfile.TemporaryDirectory(prefix="pilothouse-golden-") as folder:
-        directory = Path(folder)
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pilothouse-golden-")))
         write_files(directory)
         port = free_port()
-        with running_server(flags(directory, port), port, "admintoken", directory / "server.log") as server:
+        words = flags(directory, port)
+        if "--etcd" in own:
+            words.append(f"--etcd-servers={','.join(stack.enter_context(EtcdCluster()).urls)}")
+        with running_server(words, port, "admintoken", directory / "server.log") as server:
             command = [sys.executable, str(REPLAY), "replay", server.url, *map(str, scenarios), "--jobs", "4", *replay]
             return subprocess.run(command, check=False).returncode
 

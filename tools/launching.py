@@ -37,7 +37,7 @@ def free_port() -> int:
 @contextmanager
 def running_server(flags: Sequence[str], port: int, token: str, log: Path) -> Iterator[RunningServer]:
     """Run ``pilothouse serve`` with the flags until the block ends; its log goes to a file, shown when it fails."""
-    command = [str(Path(sys.executable).with_name("pilothouse")), "serve", *flags]
+    command = [str(Path(sys.executable).with_name("kube-apiserver")), *flags]
     with log.open("wb") as output:
         started = time.monotonic()
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)

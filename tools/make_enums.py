@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from catalogue_file import write
+
 TYPE = re.compile(r"^func schema_\w*?_([a-z]+)_(v[a-z0-9]+)_(\w+)\(ref ")
 PROPERTY = re.compile(r'^\t{5}"([^"]+)": \{$')
 VALUES = re.compile(r"^\t+Enum:\s+\[\]interface\{\}\{(.*)\},$")
@@ -34,9 +36,8 @@ def read(lines: list[str]) -> Iterator[str]:
 
 def main() -> None:
     found = sorted(read(Path(sys.argv[1]).read_text().splitlines()))
-    out = Path(__file__).parents[1] / "src/pilothouse/apis/catalogue/enums.txt"
-    out.write_text("\n".join(found) + "\n")
-    print(f"{len(found)} fields, {out.stat().st_size} bytes")
+    size = write("enums.txt", "\n".join(found) + "\n")
+    print(f"{len(found)} fields, {size} bytes")
 
 
 if __name__ == "__main__":

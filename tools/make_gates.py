@@ -15,6 +15,8 @@ import re
 import sys
 from pathlib import Path
 
+from catalogue_file import write
+
 RELEASE = (1, 37)
 COMPATIBLE = (1, 36)
 """The oldest release that a server is compatible with unless told otherwise."""
@@ -76,9 +78,8 @@ def main() -> None:
             spec, name = effective(specs), names.get(key.rpartition(".")[2])
             if spec is not None and name is not None:
                 rows[name] = row(name, spec, needs.get(name, []))
-    out = Path(__file__).parents[1] / "src/pilothouse/apis/catalogue/gates.txt"
-    out.write_text("\n".join(rows[name] for name in sorted(rows)) + "\n")
-    print(f"{len(rows)} gates, {out.stat().st_size} bytes")
+    size = write("gates.txt", "\n".join(rows[name] for name in sorted(rows)) + "\n")
+    print(f"{len(rows)} gates, {size} bytes")
 
 
 if __name__ == "__main__":

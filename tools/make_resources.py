@@ -13,6 +13,8 @@ import json
 import sys
 from pathlib import Path
 
+from catalogue_file import write
+
 PACKAGES = {
     "": "core",
     "admissionregistration.k8s.io": "admissionregistration",
@@ -84,9 +86,8 @@ def main() -> None:
                     kind = kind_of(s["responseKind"], group, version) if s.get("responseKind") else "-"
                     sub = [s["subresource"], kind]
                     lines.append("    " + " ".join([*sub, ",".join(sorted(s["verbs"])) or "-"]))
-    out = Path(__file__).parents[1] / "src/pilothouse/apis/catalogue/resources.txt"
-    out.write_text("\n".join(lines) + "\n")
-    print(f"{len(lines)} lines")
+    size = write("resources.txt", "\n".join(lines) + "\n")
+    print(f"{len(lines)} lines, {size} bytes")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from catalogue_file import write
+
 META = "k8s.io/apimachinery/pkg/apis/meta/v1"
 SPECIAL = {
     f"{META}.Time": "Time",
@@ -41,7 +43,15 @@ NAMED = re.compile(r"^type (\w+) =? ?((?:map\[|\[|\*|\w)[^\n{(]*)$", re.M)
 EMPTY = re.compile(r"^type (\w+) struct ?\{ *\}$", re.M)
 GROUPED = re.compile(r"^type \(\n(.*?)^\)", re.S | re.M)
 FIELD = re.compile(r"^\s*(?:([A-Z]\w*)\s+)?([^\s`]+)\s+`([^`]*)`", re.M)
+MARKER = re.compile(r"^\s*// \+(listType|listMapKey|mapType|optional)\b=?(\w*)", re.M)
+MARKED = re.compile(r"((?:^[ \t]*//[^\n]*\n)+)(^[ \t]*[A-Z]\w*[ \t]+[^\s`]+[ \t]+`[^`\n]*)`", re.M)
 IMPORT = re.compile(r'^\s*(?:import\s+)?(\w+)?\s*"([^"]+)"', re.M)
+
+
+def _into_tag(match: re.Match[str]) -> str:
+    """A field with the markers of the comment above it in its tag."""
+    markers = ",".join(f"{key}={value}" for key, value in MARKER.findall(match[1]))
+    return f'{match[1]}{match[2]} marked:"{markers}"`' if markers else match[0]
 
 
 class Package:
@@ -58,6 +68,7 @@ class Package:
             self._read(file.read_text())
 
     def _read(self, raw: str) -> None:
+        raw = MARKED.sub(_into_tag, raw)
         head = raw.split("\ntype ", 1)[0]
         imports = {alias or p.rsplit("/", 1)[-1]: p for alias, p in IMPORT.findall(head)}
         text = COMMENT.sub("", raw)
@@ -159,6 +170,21 @@ def schema_flags(name: str, schema: dict[str, Any] | None, *, implied: bool) -> 
     return flags
 
 
+def marker_flags(tags: str, kind: str) -> list[str]:
+    """The same from the markers above a field of a kind, for types that no document describes."""
+    markers = [marker.partition("=")[::2] for marker in tag(tags, "marked").split(",") if marker]
+    keys = ",".join(value for key, value in markers if key == "listMapKey")
+    flags = [f"list={value}" + (f":{keys}" if keys else "") for key, value in markers if key == "listType"]
+    if not kind.rpartition("=")[2].startswith("[]"):
+        flags = []
+    return flags + [f"map={value}" for key, value in markers if key == "mapType"]
+
+
+def is_required(tags: str, options: list[str]) -> bool:
+    """Whether a field must be given, for types that no document describes."""
+    return not {"omitempty", "omitzero"}.intersection(options) and "optional=" not in tag(tags, "marked")
+
+
 def field_line(source: Source, package: Package, owner: str, match: re.Match[str], schema: Any) -> str | None:
     go_name, expr, tags = match.groups()
     json_tag = tag(tags, "json")
@@ -176,6 +202,9 @@ def field_line(source: Source, package: Package, owner: str, match: re.Match[str
         flags.append("patch=" + tag(tags, "patchStrategy"))
     if tag(tags, "patchMergeKey"):
         flags.append("key=" + tag(tags, "patchMergeKey"))
+    if schema is None:
+        flags += ["req"] if is_required(tags, options) else []
+        flags += marker_flags(tags, source.resolve(package, owner, expr))
     flags += schema_flags(name, schema, implied="omitempty" not in options and not expr.startswith("*"))
     proto_name = re.search(r"name=(\w+)", tag(tags, "protobuf"))
     if proto_name and proto_name.group(1) != name:
@@ -219,9 +248,8 @@ def main() -> None:
                 if line:
                     lines.append(line)
             blocks.append("\n".join(lines))
-    out = Path(__file__).parents[1] / "src/pilothouse/apis/catalogue/types.txt"
-    out.write_text("\n\n".join(blocks) + "\n")
-    print(f"{len(blocks)} types, {out.stat().st_size} bytes")
+    size = write("types.txt", "\n\n".join(blocks) + "\n")
+    print(f"{len(blocks)} types, {size} bytes")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,47 @@
+"""Writes a file of the catalogue under a header that says what it is and how it was made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent.parent / "src" / "pilothouse" / "apis" / "catalogue"
+RELEASE = "1.37"
+HEADERS = {
+    "types.txt": (
+        "Built-in types: a block a type, a line a field; apis/types.py explains the words.",
+        "tools/make_types.py from the struct tags and OpenAPI v3 documents",
+    ),
+    "enums.txt": (
+        "Fields that hold one of a few values: the type, the field, its values; read by apis/enumerations.py.",
+        "tools/make_enums.py from the generated OpenAPI definitions",
+    ),
+    "gates.txt": (
+        "Feature gates: name, stage, default, whether it is locked, what it needs; read by apis/gates.py.",
+        "tools/make_gates.py from the declarations of feature gates",
+    ),
+    "resources.txt": (
+        "Groups, versions, resources and subresources in discovery's order; read by apis/resources.py.",
+        "tools/make_resources.py from the discovery documents, keys in etcd and APIServices",
+    ),
+    "legacy_types.txt": (
+        "Types of versions that are served no more and that types.txt lacks; read when such a version is switched on.",
+        "tools/make_legacy.py from the struct tags of the predecessors",
+    ),
+    "legacy_resources.txt": (
+        "Versions, resources and subresources that are served no more, with their ends; read by apis/resources.py.",
+        "tools/make_legacy.py from the discovery documents of the predecessors",
+    ),
+}
+
+
+def header(name: str) -> str:
+    """The comment lines at the top of a file."""
+    what, how = HEADERS[name]
+    return f"# {what}\n# Made by {how} of Kubernetes {RELEASE}: not to be edited; see docs/next-release.md.\n"
+
+
+def write(name: str, content: str) -> int:
+    """Write a file anew; its size in bytes."""
+    file = FOLDER / name
+    file.write_text(header(name) + content)
+    return file.stat().st_size
