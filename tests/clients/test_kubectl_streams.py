@@ -1,32 +1,49 @@
-"""kubectl logs, exec, attach, cp and port-forward against a kubelet that speaks the real protocols."""
+"""kubectl logs, exec, attach, cp, debug, port-forward and proxy against a kubelet that speaks the real protocols.
+
+Each three times: over SPDY, over WebSockets that the server translates, and over WebSockets that the kubelet speaks.
+SPDY is spoken by kubectl 1.20 where there is one (``OLD_KUBECTL``, or ``.tools/kubectl-1.20``), and else by today's.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import os
+import signal
+import termios
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
+import aiohttp
+import orjson
 import pytest
-from tests.conftest import find_client
+from tests.conftest import ROOT, find_client
 
 from pilothouse.testing.in_process import InProcessServer
 from pilothouse.testing.kubelet import Process, StandInKubelet, run_locally
+
+SPDY = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
+
+
+def find_old_client() -> str:
+    """kubectl 1.20 if there is one, else today's."""
+    named = os.environ.get("OLD_KUBECTL") or str(ROOT / ".tools" / "kubectl-1.20")
+    return named if Path(named).exists() else find_client("kubectl", "KUBECTL")
 
 
 class Kubectl:
     """kubectl, as a child of the test's own loop."""
 
-    def __init__(self, server: InProcessServer, environment: dict[str, str]) -> None:
-        self._start = [find_client("kubectl", "KUBECTL"), f"--kubeconfig={server.kubeconfig}"]
-        self._environment = {**os.environ, **environment}
+    def __init__(self, server: InProcessServer, *, spdy: bool) -> None:
+        path = find_old_client() if spdy else find_client("kubectl", "KUBECTL")
+        self.command = [path, f"--kubeconfig={server.kubeconfig}"]
+        self._environment = {**os.environ, **(SPDY if spdy else {})}
 
     async def start(self, *arguments: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
-            *self._start, *arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=self._environment, limit=1 << 28
+            *self.command, *arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=self._environment, limit=1 << 28
         )
 
     async def __call__(self, *arguments: str, given: bytes = b"") -> tuple[int, bytes, bytes]:
@@ -52,7 +69,6 @@ async def kubelet(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 @pytest.fixture
 async def kubectl(kubelet: StandInKubelet, request: pytest.FixtureRequest) -> AsyncIterator[Kubectl]:
     way = request.node.callspec.params.get("kubelet")
-    spdy = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
     async with InProcessServer("--disable-admission-plugins=ServiceAccount") as server:
         assert (await server.request("POST", "/api/v1/nodes", kubelet.node("node-1"))).status == 201
         pod = {
@@ -64,7 +80,7 @@ async def kubectl(kubelet: StandInKubelet, request: pytest.FixtureRequest) -> As
         headers = {"Content-Type": "application/merge-patch+json"}
         path = "/api/v1/namespaces/default/pods/web/status"
         assert (await server.request("PATCH", path, running, headers)).status == 200
-        yield Kubectl(server, spdy if way == "spdy" else {})
+        yield Kubectl(server, spdy=way == "spdy")
 
 
 async def test_logs(kubectl: Kubectl, kubelet: StandInKubelet) -> None:
@@ -91,8 +107,56 @@ async def test_exec(kubectl: Kubectl, kubelet: StandInKubelet) -> None:
     assert not any(b"authorization" in headers for _, _, headers in kubelet.requests)
 
 
+async def test_a_terminal_and_its_sizes(kubectl: Kubectl, kubelet: StandInKubelet) -> None:
+    async def show_sizes(process: Process) -> int:
+        assert process.tty
+        for width in (81, 101):
+            while orjson.loads(await process.resize())["Width"] != width:
+                pass
+            await process.stdout(b"width %d\r\n" % width)
+        await process.stdout((await process.stdin()).upper())
+        return 5
+
+    kubelet.command = show_sizes
+    near, far = os.openpty()
+    termios.tcsetwinsize(far, (24, 81))
+    command = [*kubectl.command, "exec", "-it", "web", "--", "x"]
+    running = await asyncio.create_subprocess_exec(*command, stdin=far, stdout=far)
+    try:
+        async with asyncio.timeout(60):
+            await shown(near, b"width 81")
+            termios.tcsetwinsize(far, (24, 101))
+            running.send_signal(signal.SIGWINCH)
+            await shown(near, b"width 101")
+            os.write(near, b"typed\r")
+            await shown(near, b"TYPED")
+            assert await running.wait() == 5
+    finally:
+        with suppress(ProcessLookupError):
+            running.kill()
+        os.close(far)
+        os.close(near)
+
+
+async def shown(terminal: int, text: bytes) -> None:
+    """Wait until a terminal shows a text."""
+    seen = b""
+    while text not in seen:
+        seen += await asyncio.to_thread(os.read, terminal, 65536)
+
+
 async def test_exec_of_much_both_ways(kubectl: Kubectl) -> None:
-    data = os.urandom(1 << 20) * 24
+    await send_and_compare(kubectl, 24 << 20)
+
+
+@pytest.mark.soak
+async def test_exec_of_a_hundred_megabytes_both_ways(kubectl: Kubectl) -> None:
+    await send_and_compare(kubectl, 100 << 20)
+
+
+async def send_and_compare(kubectl: Kubectl, size: int) -> None:
+    """Through ``cat`` and back."""
+    data = os.urandom(1 << 20) * (size >> 20)
     code, out, err = await kubectl("exec", "-i", "web", "--", "cat", given=data)
     assert (code, err) == (0, b"")
     assert hashlib.sha256(out).digest() == hashlib.sha256(data).digest()
@@ -148,3 +212,46 @@ async def test_port_forward(kubectl: Kubectl) -> None:
         forwarding.terminate()
         await forwarding.wait()
         listening.close()
+
+
+async def test_proxy(kubectl: Kubectl, kubelet: StandInKubelet) -> None:
+    """Logs and streams through ``kubectl proxy``, which upgrades on behalf of its clients."""
+
+    async def greet(process: Process) -> int:
+        await process.stdout(b"hello")
+        return 0
+
+    kubelet.command = greet
+    kubelet.log("default", "web").write(b"one\n")
+    proxying = await kubectl.start("proxy", "--port=0", "--reject-paths=^$", "--reject-methods=^$")
+    pod = "/api/v1/namespaces/default/pods/web"
+    try:
+        assert proxying.stdout is not None
+        line = (await proxying.stdout.readline()).decode()
+        base = f"http://{line.split()[-1]}"
+        async with aiohttp.ClientSession() as session, asyncio.timeout(60):
+            async with session.get(f"{base}{pod}/log") as answer:
+                assert (answer.status, await answer.read()) == (200, b"one\n")
+            url = f"{base}{pod}/exec?command=x&stdout=1"
+            async with session.ws_connect(url, protocols=("v5.channel.k8s.io",), origin=base) as socket:
+                out = [message.data async for message in socket]
+        assert b"\1hello" in out
+    finally:
+        proxying.terminate()
+        await proxying.wait()
+
+
+async def test_debug(kubectl: Kubectl, kubelet: StandInKubelet) -> None:
+    """An ephemeral container is added and entered, by today's kubectl: what 1.20 asks for is gone."""
+
+    async def greet(process: Process) -> int:
+        await process.stdout(b"in %s\n" % process.container[2].encode())
+        return 0
+
+    kubelet.command = greet
+    kubectl.command[0] = find_client("kubectl", "KUBECTL")
+    flags = ("--image=busybox", "--container=tool", "--attach=false", "--profile=general")
+    code, out, err = await kubectl("debug", "web", *flags)
+    assert (code, out) == (0, b""), err
+    code, out, err = await kubectl("attach", "web", "-c", "tool")
+    assert (code, out) == (0, b"in tool\n"), err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -28,15 +29,21 @@ class Place:
         return await self.session.ws_connect(url, protocols=protocols, ssl=self.server.ssl_context())
 
 
-@pytest.fixture
-async def place() -> AsyncIterator[Place]:
-    flag = "--disable-admission-plugins=ServiceAccount"
-    async with StandInKubelet() as kubelet, InProcessServer(flag) as server, aiohttp.ClientSession() as session:
+@asynccontextmanager
+async def make_place(*flags: str) -> AsyncIterator[Place]:
+    flags = ("--disable-admission-plugins=ServiceAccount", *flags)
+    async with StandInKubelet() as kubelet, InProcessServer(*flags) as server, aiohttp.ClientSession() as session:
         await server.request("POST", "/api/v1/nodes", kubelet.node("n"))
         spec = {"nodeName": "n", "containers": [{"name": "c", "image": "x"}]}
         pod = {"metadata": {"name": "p"}, "spec": spec}
         assert (await server.request("POST", "/api/v1/namespaces/default/pods", pod)).status == 201
         yield Place(server, kubelet, session)
+
+
+@pytest.fixture
+async def place() -> AsyncIterator[Place]:
+    async with make_place() as made:
+        yield made
 
 
 async def received(socket: aiohttp.ClientWebSocketResponse) -> tuple[bytes, dict[str, Any]]:
@@ -152,3 +159,19 @@ async def test_a_kubelet_that_refuses_is_told_on_the_error_channel(place: Place)
         "Internal error occurred: unable to upgrade connection: go away",
     )
     await socket.close()
+
+
+async def test_streams_are_held_to_their_rate() -> None:
+    async def write(process: Process) -> int:
+        await process.stdout(b"x" * 60_000)
+        return 0
+
+    async with make_place("--max-connection-bytes-per-sec=100000") as place:
+        place.kubelet.command = write
+        for protocol in (V5, V4):  # translated, and passed on
+            begin = asyncio.get_running_loop().time()
+            socket = await place.connect("&stdout=1", protocol)
+            out, status = await received(socket)
+            assert (len(out), status["status"]) == (60_000, "Success")
+            assert asyncio.get_running_loop().time() - begin >= 0.45  # 60,000 bytes less what a tenth of a second saves
+            await socket.close()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pilothouse.net import eager
 from pilothouse.net.messages import Request, Response, UnsafeHeader
-from pilothouse.net.request_body import ClientDisconnected, MalformedBody, RequestBody
+from pilothouse.net.request_body import ClientDisconnected, MalformedBody, RequestBody, Trailers
 from pilothouse.net.writing import BodyWriter
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class Carrier(Protocol):
     def close_after_answer(self) -> None:
         """Take no further requests from this client's connection once this answer is sent."""
 
-    def finish(self) -> None:
-        """The answer is complete."""
+    def finish(self, trailers: Trailers = ()) -> None:
+        """The answer is complete, but for what comes after its body."""
 
     def break_off(self) -> None:
         """The answer never will be complete, and the client must be able to tell."""
@@ -185,7 +185,7 @@ class Exchange:
         writer, self._writer = self._writer, None
         if writer is not None and not self.over:
             writer.finish()
-            self._carrier.finish()
+            self._carrier.finish(writer.trailers)
 
     def _stream_failed(self, error: BaseException) -> None:
         self._task = None

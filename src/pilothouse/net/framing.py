@@ -6,7 +6,7 @@ for one is found for the other by the name of its framing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 
@@ -20,6 +20,13 @@ class Framing(NamedTuple):
 def chunk(data: bytes) -> bytes:
     """A piece of a chunked body, framed; made once, it may go to many clients."""
     return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def last_chunk(trailers: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """What ends a chunked body. Trailers are taken as they are: whoever read them has checked them."""
+    if not trailers:
+        return b"0\r\n\r\n"
+    return b"0\r\n%b\r\n\r\n" % b"\r\n".join(map(b": ".join, trailers))
 
 
 def _leave(data: bytes) -> bytes:

@@ -10,7 +10,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
-from pilothouse.net.request_body import BodyTooLarge, ClientDisconnected, MalformedBody, RequestBody
+from pilothouse.net.request_body import BodyTooLarge, ClientDisconnected, MalformedBody, RequestBody, Trailers
 from pilothouse.net.request_head import HeaderBlock, RequestLine
 from pilothouse.net.turns import WriteTurns
 from pilothouse.net.writing import BodyWriter
@@ -153,6 +153,11 @@ class Request:
         if self.headers.get(b"upgrade", b"").lower() != b"websocket":
             return False
         return any(b"upgrade" in value.lower() for value in self.header_values(b"connection"))
+
+    @property
+    def trailers(self) -> Trailers:
+        """What came after the body, once that is complete."""
+        return () if self._body is None else self._body.trailers
 
     async def body(self, limit: int = DEFAULT_BODY_LIMIT) -> bytes:
         """The whole body. Raises BodyTooLarge, MalformedBody or ClientDisconnected."""

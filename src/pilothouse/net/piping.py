@@ -11,17 +11,22 @@ from collections.abc import Callable
 from typing import cast
 
 from pilothouse.net.messages import Upgraded
+from pilothouse.net.pacing import Flow, Pace
 
 
 class PipeEnd(Upgraded):
-    """One of two ends. ``leftover`` came on this end before it was made and belongs to the other."""
+    """One of two ends. ``leftover`` came on this end before it was made and belongs to the other.
+
+    ``pace`` is what this end is read at.
+    """
 
     transport: asyncio.Transport | None = None
 
-    def __init__(self, leftover: bytes = b"") -> None:
+    def __init__(self, leftover: bytes = b"", pace: Pace | None = None) -> None:
         self._other: PipeEnd | None = None
         self._leftover = leftover
-        self._blocked = False
+        self._pace = pace
+        self._flow: Flow | None = None  # to the other end, once both are there
         self._gone = False
         self._on_end: Callable[[], object] | None = None
 
@@ -29,48 +34,50 @@ class PipeEnd(Upgraded):
         """Connect both ends; ``on_end`` is called once when the pipe ends."""
         self._other, other._other = other, self
         self._on_end = on_end
-        self._flush()
-        other._flush()
+        self._begin()
+        other._begin()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         other = self._other
         if other is not None:
-            self._flush()
-            other._flush()
+            self._begin()
+            other._begin()
             if other._gone:
                 self.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        other = self._other
-        if other is None or other.transport is None:
-            self._leftover += data
-            if self.transport is not None and not self._blocked:
-                self._blocked = True
-                self.transport.pause_reading()
-        elif not other.transport.is_closing():
-            other.transport.write(data)
+        if self._flow is not None:
+            self._flow.feed(data)
+            return
+        self._leftover += data
+        if self.transport is not None:
+            self.transport.pause_reading()
 
     def eof_received(self) -> bool:
         return False
 
     def pause_writing(self) -> None:
         other = self._other
-        if other is not None and other.transport is not None and not other.transport.is_closing():
-            other.transport.pause_reading()
+        if other is not None and other._flow is not None:
+            other._flow.congest()
 
     def resume_writing(self) -> None:
         other = self._other
-        if other is not None and other.transport is not None and not other.transport.is_closing():
-            other.transport.resume_reading()
+        if other is not None and other._flow is not None:
+            other._flow.clear()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._gone = True
         on_end, self._on_end = self._on_end, None
         other, self._other = self._other, None
+        if self._flow is not None:
+            self._flow.end()
         if other is not None:
             on_end = on_end or other._on_end
             other._on_end = None
+            if other._flow is not None:
+                other._flow.end()
             if other.transport is not None:
                 other.transport.close()
         if on_end is not None:
@@ -79,14 +86,17 @@ class PipeEnd(Upgraded):
     def drain_server(self) -> None:
         """The server stops: the pipe ends with its connections."""
 
-    def _flush(self) -> None:
-        """Hand over what came before both sides were there."""
+    def _begin(self) -> None:
+        """Once both sides are there: hand over what came before, and read on."""
         other = self._other
-        if other is None or other.transport is None:
+        if self._flow is not None or self.transport is None or other is None or other.transport is None:
             return
+        self._flow = Flow(self.transport, other._send, self._pace)
         leftover, self._leftover = self._leftover, b""
         if leftover:
-            other.transport.write(leftover)
-        if self._blocked and self.transport is not None:
-            self._blocked = False
-            self.transport.resume_reading()
+            self._flow.feed(leftover)
+        self._flow.clear()
+
+    def _send(self, data: bytes) -> None:
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.write(data)

@@ -6,10 +6,11 @@ than the handler asked for plus one read of the socket, because the carrier stop
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 HIGH_WATER = 256 * 1024
+Trailers = Sequence[tuple[bytes, bytes]]
 
 
 class BodyTooLarge(Exception):
@@ -38,7 +39,7 @@ class BodySource(Protocol):
 class RequestBody:
     """The body of one request on its way from the connection to the handler."""
 
-    __slots__ = ("_error", "_pieces", "_source", "_waiter", "complete", "length", "size")
+    __slots__ = ("_error", "_pieces", "_source", "_waiter", "complete", "length", "size", "trailers")
 
     def __init__(self, source: BodySource, length: int | None) -> None:
         self._source = source
@@ -48,17 +49,19 @@ class RequestBody:
         self.length = length
         self.size = 0
         self.complete = False
+        self.trailers: Trailers = ()  # what came after the body, once it is complete
 
     @property
     def congested(self) -> bool:
         """Enough is buffered and nobody waits for more."""
         return self._waiter is None and self.size >= HIGH_WATER
 
-    def feed(self, payload: bytes, complete: bool) -> None:
+    def feed(self, payload: bytes, complete: bool, trailers: Trailers = ()) -> None:
         if payload:
             self._pieces.append(payload)
             self.size += len(payload)
         self.complete = complete
+        self.trailers = trailers
         self._wake()
 
     def fail(self, error: Exception) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from wsproto.events import BytesMessage, TextMessage
 
 from pilothouse.net.client import Reply
+from pilothouse.net.pacing import Flow, pace_of
 from pilothouse.net.websocket import WebSocket, frame_binary
 
 HIGH_WATER: Final = 256 * 1024
@@ -86,15 +87,20 @@ class MessageSocket(WebSocket):
 class TunnelSocket(WebSocket):
     """A WebSocket that carries the bytes of the connection that a 101 was got on."""
 
-    def __init__(self, leftover: bytes, reply: Reply) -> None:
+    def __init__(self, leftover: bytes, reply: Reply, rate: int = 0) -> None:
         self._reply = reply
+        self._rate = rate
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._far: asyncio.Transport | None = None
+        self._outward: Flow | None = None
+        self._inward: Flow | None = None
         super().__init__(leftover, self._wait, self._hang_up)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         far = _FarEnd(self)
         self._far, early = self._reply.take_over(far)
+        self._outward = Flow(cast(asyncio.Transport, transport), self._send_far, pace_of(self._rate))
+        self._inward = Flow(self._far, self._send_near, pace_of(self._rate))
         super().connection_made(transport)
         if early:
             far.data_received(early)
@@ -108,22 +114,47 @@ class TunnelSocket(WebSocket):
         await self._over
 
     def _hang_up(self) -> None:
+        for flow in (self._outward, self._inward):
+            if flow is not None:
+                flow.end()
         if self._far is not None:
             self._far.close()
 
     def _skip(self, message: TextMessage | BytesMessage) -> None:
-        if isinstance(message, BytesMessage) and self._far is not None and not self._far.is_closing():
-            self._far.write(bytes(message.data))
+        if isinstance(message, BytesMessage) and self._outward is not None:
+            self._outward.feed(bytes(message.data))
+
+    def _send_far(self, data: bytes) -> None:
+        if self._far is not None and not self._far.is_closing():
+            self._far.write(data)
+
+    def _send_near(self, data: bytes) -> None:
+        self.write_frames(frame_binary(data))
+
+    def receive_far(self, data: bytes) -> None:
+        """Bytes of the other connection."""
+        if self._inward is not None:
+            self._inward.feed(data)
+
+    def pause_far(self) -> None:
+        """The other connection is congested."""
+        if self._outward is not None:
+            self._outward.congest()
+
+    def resume_far(self) -> None:
+        """The other connection takes bytes again."""
+        if self._outward is not None:
+            self._outward.clear()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        if self._far is not None and not self._far.is_closing():
-            self._far.pause_reading()
+        if self._inward is not None:
+            self._inward.congest()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self._far is not None and not self._far.is_closing():
-            self._far.resume_reading()
+        if self._inward is not None:
+            self._inward.clear()
 
 
 class _FarEnd(asyncio.Protocol):
@@ -133,18 +164,16 @@ class _FarEnd(asyncio.Protocol):
         self._socket = socket
 
     def data_received(self, data: bytes) -> None:
-        self._socket.write_frames(frame_binary(data))
+        self._socket.receive_far(data)
 
     def eof_received(self) -> bool:
         return False
 
     def pause_writing(self) -> None:
-        if not self._socket.transport.is_closing():
-            self._socket.transport.pause_reading()
+        self._socket.pause_far()
 
     def resume_writing(self) -> None:
-        if not self._socket.transport.is_closing():
-            self._socket.transport.resume_reading()
+        self._socket.resume_far()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._socket.end()

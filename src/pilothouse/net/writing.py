@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-from pilothouse.net.framing import CHUNKED, UNFRAMED, Framing, chunk
-from pilothouse.net.request_body import ClientDisconnected
+from pilothouse.net.framing import CHUNKED, UNFRAMED, Framing, chunk, last_chunk
+from pilothouse.net.request_body import ClientDisconnected, Trailers
 
 # Small enough that the copies made on the way (joined, encrypted) are reused heap memory. Measured over TLS: larger
 # batches go through mmap and cost up to half the throughput in page errors.
@@ -159,7 +159,7 @@ class PartsSender:
 class BodyWriter:
     """Where a streaming handler writes. Writes of one turn of the loop leave together."""
 
-    __slots__ = ("_chunked", "_gate", "_loop", "_pieces", "_scheduled", "_size", "closed")
+    __slots__ = ("_chunked", "_gate", "_loop", "_pieces", "_scheduled", "_size", "closed", "trailers")
 
     def __init__(self, gate: WriteGate, loop: asyncio.AbstractEventLoop, head: bytes, chunked: bool) -> None:
         self._gate = gate
@@ -168,6 +168,8 @@ class BodyWriter:
         self._pieces = [head]
         self._size = len(head)
         self.closed = False
+        self.trailers: Trailers = ()
+        """What comes after the body, where the protocol has a place for it; set before the handler returns."""
         self._scheduled = True
         loop.call_soon(self._turn)
 
@@ -225,7 +227,7 @@ class BodyWriter:
     def finish(self) -> None:
         """For the server: the handler is done, end the body."""
         if self._chunked:
-            self._pieces.append(b"0\r\n\r\n")
+            self._pieces.append(last_chunk(self.trailers))
         self.flush()
         self.close()
 

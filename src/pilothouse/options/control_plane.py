@@ -103,7 +103,10 @@ class ControlPlaneOptions(FlagGroup):
         "Node port of the kubernetes service; 0 makes it a ClusterIP service.",
     )
     max_connection_bytes_per_sec: int = flag(
-        "max-connection-bytes-per-sec", INT, 0, "Limit on the bytes a second of one long-running request; 0 is none."
+        "max-connection-bytes-per-sec",
+        INT,
+        0,
+        "Limit on the bytes a second of exec, attach, port-forward and upgraded proxies, each way; 0 is none.",
     )
     peer_advertise_ip: str = flag(
         "peer-advertise-ip",
@@ -191,7 +194,13 @@ class ControlPlaneOptions(FlagGroup):
             key_file=self.kubelet_client_key,
             insecure=not authority,
         )
-        return Links(client, tls, self.kubelet_port, self.kubelet_preferred_address_types)
+        return Links(
+            client,
+            tls,
+            self.kubelet_port,
+            self.kubelet_preferred_address_types,
+            max_bytes_per_second=self.max_connection_bytes_per_sec,
+        )
 
     def validate(self, given: Set[str]) -> list[str]:
         """Signing endpoint, leader election times, node port and reconciler."""

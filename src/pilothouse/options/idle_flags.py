@@ -27,7 +27,6 @@ IDLE_FLAGS: Final = frozenset(
         "log-json-split-stream",
         "log-text-info-buffer-size",
         "log-text-split-stream",
-        "max-connection-bytes-per-sec",
         "min-compatibility-version",
         "peer-ca-file",
         "permit-address-sharing",

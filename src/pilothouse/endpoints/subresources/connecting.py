@@ -109,7 +109,7 @@ async def _carry(
         elif _TRANSLATED in protocols:
             streams = Streams(*(bool(options.get(flag)) for flag in _FLAGS))
             return translate_streams(links, request, destination, streams)
-    return await pass_upgrade(links.client, request, destination)
+    return await pass_upgrade(links.client, request, destination, links.max_bytes_per_second)
 
 
 def asked_protocols(request: APIRequest) -> list[str]:

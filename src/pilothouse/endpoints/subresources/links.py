@@ -36,6 +36,8 @@ class Links:
     guard: Guard = is_global_unicast
     """Which addresses pods, services and nodes may have for proxies."""
     metrics: LinkMetrics = field(default_factory=LinkMetrics)
+    max_bytes_per_second: int = 0
+    """Of either direction of a connection that went on in another protocol; 0 does not limit them."""
 
     async def find_kubelet(self, nodes: Store, name: str, asking: GroupResource) -> Kubelet:
         """The kubelet of a node. A missing node is reported as one of the resource that the request is about."""

@@ -86,7 +86,7 @@ async def _proxy(scope: ResourceScope, request: APIRequest, links: Links, locate
 
 async def _upgrade(links: Links, request: APIRequest, destination: Destination) -> Response:
     try:
-        return await pass_upgrade(links.client, request, destination)
+        return await pass_upgrade(links.client, request, destination, links.max_bytes_per_second)
     except OutgoingError as error:
         raise errors.generic(str(error)) from None
 

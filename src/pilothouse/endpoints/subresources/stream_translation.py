@@ -25,6 +25,7 @@ from pilothouse.machinery.go_quote import quote
 from pilothouse.net.client import Outbound
 from pilothouse.net.dialing import OutgoingError
 from pilothouse.net.messages import ClientDisconnected, Response
+from pilothouse.net.pacing import Pace, pace_of
 from pilothouse.net.reverse_proxy import Destination
 from pilothouse.net.spdy import SpdySession, SpdyStream, StreamReset
 from pilothouse.net.websocket import BadHandshake, Handshake, read_handshake
@@ -88,6 +89,7 @@ class _Translator:
         self._metrics = links.metrics
         self._destination = destination
         self._streams = streams
+        self._rate = links.max_bytes_per_second
 
     async def serve(self, socket: MessageSocket) -> None:
         """Everything between the two handshakes and the Status."""
@@ -160,11 +162,11 @@ class _Translator:
         resize = await session.open({"streamType": "resize"}) if resizes else None
         error.close()
         async with asyncio.TaskGroup() as group:
-            reading = group.create_task(_copy_input(socket, stdin, resize))
+            reading = group.create_task(_copy_input(socket, stdin, resize, pace_of(self._rate)))
             if stdin is not None:
                 group.create_task(_await_end(stdin))
             outputs = [
-                group.create_task(_copy_output(stream, channel, socket))
+                group.create_task(_copy_output(stream, channel, socket, pace_of(self._rate)))
                 for stream, channel in ((stdout, STDOUT), (stderr, STDERR))
                 if stream is not None
             ]
@@ -185,11 +187,15 @@ async def _ping(session: SpdySession) -> None:
         session.ping()
 
 
-async def _copy_output(stream: SpdyStream, channel: int, socket: MessageSocket) -> None:
+async def _copy_output(stream: SpdyStream, channel: int, socket: MessageSocket, pace: Pace | None) -> None:
     prefix = bytes((channel,))
     with suppress(StreamReset):
         while piece := await stream.read():
-            await socket.send(prefix + piece)
+            if pace is None:
+                await socket.send(prefix + piece)
+            else:
+                async for part in pace.spread(piece):
+                    await socket.send(prefix + part)
 
 
 async def _await_end(stdin: SpdyStream) -> None:
@@ -200,8 +206,10 @@ async def _await_end(stdin: SpdyStream) -> None:
     stdin.close()
 
 
-async def _copy_input(socket: MessageSocket, stdin: SpdyStream | None, resize: SpdyStream | None) -> None:
-    """What the client sends, to the stream of its channel, until it goes."""
+async def _copy_input(
+    socket: MessageSocket, stdin: SpdyStream | None, resize: SpdyStream | None, pace: Pace | None
+) -> None:
+    """What the client sends, to the stream of its channel, until it goes. Input is held to the pace, sizes are not."""
     sinks = {STDIN: stdin, RESIZE: resize}
     channel = ERROR
     while True:
@@ -223,9 +231,15 @@ async def _copy_input(socket: MessageSocket, stdin: SpdyStream | None, resize: S
             else:
                 data = data[1:]
         sink = sinks.get(channel)
-        if sink is not None and data:
+        if sink is None or not data:
+            continue
+        if pace is None or channel != STDIN:
             sink.write(data)
             await sink.drain()
+        else:
+            async for part in pace.spread(data):
+                sink.write(part)
+                await sink.drain()
 
 
 def _judge(message: bytes, protocol: str) -> None:

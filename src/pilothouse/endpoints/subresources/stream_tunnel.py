@@ -51,7 +51,7 @@ async def tunnel_streams(links: Links, request: APIRequest, destination: Destina
     granted = Handshake(handshake.accept, (_PREFIX.encode() + chosen,) if chosen else ()).headers()
 
     def upgrade(_: asyncio.Transport, leftover: bytes) -> TunnelSocket:
-        return TunnelSocket(leftover, reply)
+        return TunnelSocket(leftover, reply, links.max_bytes_per_second)
 
     links.metrics.count_tunnelled(101)
     request.on_disconnect(reply.drop)

@@ -16,9 +16,9 @@ from typing import cast
 
 from pilothouse.net.client.head import MAX_HEAD, Headers, MalformedReply, ReplyHead, parse_head
 from pilothouse.net.dialing.failures import OutgoingError, explain_reading
-from pilothouse.net.framing import chunk
+from pilothouse.net.framing import chunk, last_chunk
 from pilothouse.net.http1.body_decoder import ChunkedDecoder, Decoder, LengthDecoder
-from pilothouse.net.request_body import ClientDisconnected, MalformedBody, RequestBody
+from pilothouse.net.request_body import ClientDisconnected, MalformedBody, RequestBody, Trailers
 from pilothouse.net.writing import WriteGate
 
 _join_pair = b": ".join
@@ -34,6 +34,8 @@ class Outbound:
     body: bytes | AsyncIterator[bytes] = b""
     length: int | None = None
     """The length of a body that is an iterator; None to send it in chunks."""
+    trailers: Callable[[], Headers] | None = None
+    """What to send after a body in chunks, asked when that is at its end."""
 
     @property
     def can_be_repeated(self) -> bool:
@@ -108,7 +110,7 @@ class ClientConnection(asyncio.Protocol):
             self.transport.write(sent + body)
         else:
             self.transport.write(sent)
-            self._pump = loop.create_task(self._send_body(body, chunked=outbound.length is None))
+            self._pump = loop.create_task(self._send_body(body, outbound))
         try:
             return await head
         except BaseException:
@@ -157,14 +159,15 @@ class ClientConnection(asyncio.Protocol):
             with suppress(asyncio.CancelledError, Exception):
                 await pump
 
-    async def _send_body(self, body: AsyncIterator[bytes], *, chunked: bool) -> None:
+    async def _send_body(self, body: AsyncIterator[bytes], outbound: Outbound) -> None:
+        chunked = outbound.length is None
         try:
             async for piece in body:
                 if piece:
                     self.transport.write(chunk(piece) if chunked else piece)
                     await self._gate.wait()
             if chunked:
-                self.transport.write(b"0\r\n\r\n")
+                self.transport.write(last_chunk(() if outbound.trailers is None else outbound.trailers()))
         except (ClientDisconnected, MalformedBody) as error:  # the one we send for has gone, or the other side has
             self._fail(error if isinstance(error, MalformedBody) else ConnectionEnded("EOF", untouched=False))
             self.transport.abort()
@@ -277,7 +280,7 @@ class ClientConnection(asyncio.Protocol):
                 self._fail(OutgoingError(str(error)))
                 self.transport.abort()
                 return
-            body.feed(payload, rest is not None)
+            body.feed(payload, rest is not None, self._decoder.trailers)
             if rest is not None:
                 self._decoder = None
                 self._completed(rest)
@@ -331,6 +334,11 @@ class Reply:
     def is_complete(self) -> bool:
         """Whether the whole body is here."""
         return self.body.complete
+
+    @property
+    def trailers(self) -> Trailers:
+        """What came after the body, once that is complete."""
+        return self.body.trailers
 
     async def read(self, limit: int) -> bytes:
         """The whole body. Raises BodyTooLarge and OutgoingError."""

@@ -3,17 +3,23 @@
 Sans-IO: bytes in, payload and left-over bytes out. Used for requests on the way in and for answers to our own requests.
 """
 
-from typing import Protocol
+import re
+from typing import ClassVar, Final, Protocol
 
-from pilothouse.net.request_body import MalformedBody
+from pilothouse.net.request_body import MalformedBody, Trailers
 
 _MAX_LINE = 4096
 _MAX_EXCESS = 16 * 1024
 _MAX_DIGITS = 16
+_TRAILER: Final = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)\r\n").fullmatch
 
 
 class Decoder(Protocol):
     """Takes one message body out of a byte stream."""
+
+    @property
+    def trailers(self) -> Trailers:
+        """What came after a body that has ended."""
 
     def feed(self, data: bytes) -> tuple[bytes, bytes | None]:
         """Return the payload in `data`, and what follows the body (None while the body goes on)."""
@@ -23,6 +29,8 @@ class LengthDecoder:
     """A body delimited by Content-Length."""
 
     __slots__ = ("remaining",)
+
+    trailers: ClassVar[Trailers] = ()
 
     def __init__(self, length: int) -> None:
         self.remaining = length
@@ -37,9 +45,9 @@ class LengthDecoder:
 
 
 class ChunkedDecoder:
-    """A body in chunked transfer coding; extensions and trailers are checked for their size and dropped."""
+    """A body in chunked transfer coding; extensions are checked for their size and dropped, trailers kept."""
 
-    __slots__ = ("_excess", "_in_trailer", "_line", "_remaining", "_trailer_size")
+    __slots__ = ("_excess", "_in_trailer", "_line", "_remaining", "_trailer_size", "trailers")
 
     def __init__(self) -> None:
         self._line = b""
@@ -47,6 +55,7 @@ class ChunkedDecoder:
         self._in_trailer = False
         self._trailer_size = 0
         self._excess = 0
+        self.trailers: Trailers = ()
 
     def feed(self, data: bytes) -> tuple[bytes, bytes | None]:
         payload: list[bytes] = []
@@ -91,8 +100,17 @@ class ChunkedDecoder:
             self._trailer_size += len(line)
             if self._trailer_size > _MAX_LINE:
                 raise MalformedBody("suspiciously long trailer after chunked body")
-            return line == b"\r\n"
+            return self._end_trailer(line)
         self._begin_chunk(line)
+        return False
+
+    def _end_trailer(self, line: bytes) -> bool:
+        if line == b"\r\n":
+            return True
+        pair = _TRAILER(line)
+        if pair is None:
+            raise MalformedBody("malformed trailer after chunked body")
+        self.trailers = (*self.trailers, (pair[1], pair[2].rstrip(b" \t")))
         return False
 
     def _begin_chunk(self, line: bytes) -> None:

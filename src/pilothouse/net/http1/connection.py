@@ -23,7 +23,7 @@ from pilothouse.net.http1 import response_head
 from pilothouse.net.http1.body_decoder import ChunkedDecoder, Decoder, LengthDecoder
 from pilothouse.net.http1.head_reader import HeadReader
 from pilothouse.net.messages import Connection, Request, Response, Upgraded
-from pilothouse.net.request_body import MalformedBody, RequestBody
+from pilothouse.net.request_body import MalformedBody, RequestBody, Trailers
 from pilothouse.net.request_head import HeaderBlock, Refusal, RequestLine
 from pilothouse.net.writing import BATCH, BodyWriter, PartsSender, WriteGate
 
@@ -255,7 +255,7 @@ class Http1Connection(asyncio.BufferedProtocol):
             if self._discarded > _DISCARD_LIMIT and rest is None:
                 self._hang_up()
             return
-        body.feed(payload, rest is not None)
+        body.feed(payload, rest is not None, decoder.trailers)
         if self._awaiting_body and body.complete:
             self._awaiting_body = False
             cast(Exchange, self._exchange).start()
@@ -391,8 +391,8 @@ class Http1Connection(asyncio.BufferedProtocol):
             if self._gate.paused:
                 protocol.pause_writing()
 
-    def finish(self) -> None:
-        """The answer is written: on to the next request, or hang up."""
+    def finish(self, trailers: Trailers = ()) -> None:
+        """The answer is written, its trailers by its writer: on to the next request, or hang up."""
         exchange, self._exchange, self._body = self._exchange, None, None
         if exchange is not None:
             exchange.over = True

@@ -33,6 +33,7 @@ from pilothouse.net.http2.settings import ClientSettings
 from pilothouse.net.http2.stream import RECEIVE_WINDOW, Stream
 from pilothouse.net.http2.streams import Streams
 from pilothouse.net.messages import Connection, Response
+from pilothouse.net.request_body import Trailers
 
 if TYPE_CHECKING:
     from pilothouse.net.server import HttpServer
@@ -249,12 +250,12 @@ class Http2Connection(asyncio.BufferedProtocol):
 
     def _end_with_trailers(self, stream: Stream, block: Block) -> None:
         try:
-            self._heads.trailers(block.data)
+            trailers = self._heads.trailers(block.data)
         except HeaderListTooLarge as error:
             raise ConnectionFailure(frames.ENHANCE_YOUR_CALM, "trailers too large") from error
         if not block.ended:
             raise StreamFailure(frames.PROTOCOL_ERROR, "trailers that do not end")
-        self._feed(stream, b"", 0, True)
+        self._feed(stream, b"", 0, True, trailers)
 
     def _begin(self, stream: Stream, head: RequestHead, ended: bool) -> None:
         self._streams.add(stream)
@@ -305,8 +306,8 @@ class Http2Connection(asyncio.BufferedProtocol):
         if number <= self._last:
             raise StreamFailure(frames.STREAM_CLOSED, "data on a closed stream")
 
-    def _feed(self, stream: Stream, data: bytes, size: int, ended: bool) -> None:
-        stream.receive(data, size, ended)
+    def _feed(self, stream: Stream, data: bytes, size: int, ended: bool, trailers: Trailers = ()) -> None:
+        stream.receive(data, size, ended, trailers)
         if ended:
             self._streams.body_complete(stream)
 

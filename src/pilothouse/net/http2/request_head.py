@@ -65,12 +65,14 @@ class HeadDecoder:
                 self._heads[block] = head
         return head
 
-    def trailers(self, block: bytes) -> None:
-        """Decode what ends a body, for the sake of the table; nobody asks for it."""
-        for name, value in self._decode(block):
+    def trailers(self, block: bytes) -> list[Field]:
+        """What comes after a body."""
+        fields = self._decode(block)
+        for name, value in fields:
             _check_field(name, value)
             if name.startswith(b":"):
                 raise StreamFailure(frames.PROTOCOL_ERROR, "pseudo-header in trailers")
+        return fields
 
     def skip(self, block: bytes) -> None:
         """Decode what nobody will read, for the sake of the table."""
@@ -143,7 +145,6 @@ def _make_block(
     expect = values.get(b"expect", b"").lower()
     if expect == b"100-continue":
         del values[b"expect"]
-    values.pop(b"trailer", None)
     block = HeaderBlock(values, repeated)
     block.content_length = int(lengths[0]) if b"content-length" in values else None
     block.expect = expect

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from email.utils import formatdate
 from typing import Final
 
@@ -63,6 +64,11 @@ def block(status: int, content_type: bytes, headers: list[tuple[bytes, bytes]], 
         return beginning + _DATE.current()
     digits = b"%d" % length
     return b"%b%b%b%c%b" % (beginning, _DATE.current(), _LENGTH, len(digits), digits)
+
+
+def trailer_block(trailers: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """The header block of what comes after a body."""
+    return b"".join(map(_line, trailers))
 
 
 def _begin(status: int, content_type: bytes) -> bytes:

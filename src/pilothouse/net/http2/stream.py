@@ -19,7 +19,7 @@ from pilothouse.net.http2 import frames, response_head
 from pilothouse.net.http2.frames import StreamFailure
 from pilothouse.net.http2.output import Output
 from pilothouse.net.messages import Request, Response
-from pilothouse.net.request_body import RequestBody
+from pilothouse.net.request_body import RequestBody, Trailers
 from pilothouse.net.request_head import HeaderBlock
 from pilothouse.net.writing import BodyWriter, PartsSender, WriteGate
 
@@ -48,6 +48,7 @@ class Stream:
         "_output",
         "_received",
         "_request_ended",
+        "_trailers",
         "_uncredited",
         "_window",
         "closed",
@@ -66,6 +67,7 @@ class Stream:
         self._gate: WriteGate | None = None
         self._kept: deque[memoryview | bytes] = deque()
         self._kept_size = 0
+        self._trailers: Trailers = ()
         self._ending = False  # the answer ends with what is kept
         self._body: RequestBody | None = None
         self._request_ended = False
@@ -102,8 +104,8 @@ class Stream:
         """There is no body."""
         self._request_ended = True
 
-    def receive(self, data: bytes, size: int, ended: bool) -> None:
-        """A piece of the body, which took `size` bytes of the windows."""
+    def receive(self, data: bytes, size: int, ended: bool, trailers: Trailers = ()) -> None:
+        """A piece of the body, which took `size` bytes of the windows, and what comes after its end."""
         body = self._body
         if self._request_ended or body is None:
             self._connection.credit(size)
@@ -117,7 +119,7 @@ class Stream:
         if length is not None and (self._received > length or (ended and self._received < length)):
             raise StreamFailure(frames.PROTOCOL_ERROR, "not as long as declared")
         self._request_ended = ended
-        body.feed(data, ended)
+        body.feed(data, ended, trailers)
         if ended:
             self._credit(to_stream=False)
         elif self.started and not body.congested and self._uncredited >= _ACKNOWLEDGED:
@@ -203,14 +205,22 @@ class Stream:
     def close_after_answer(self) -> None:
         self._connection.go_away()
 
-    def finish(self) -> None:
+    def finish(self, trailers: Trailers = ()) -> None:
         if self.closed:
             return
+        self._trailers = trailers
         if self._kept_size:
             self._ending = True
         else:
-            self._output.write(frames.header(0, _DATA, frames.END_STREAM, self.id))
+            if trailers:
+                self._send_trailers()
+            else:
+                self._output.write(frames.header(0, _DATA, frames.END_STREAM, self.id))
             self._answered()
+
+    def _send_trailers(self) -> None:
+        block = response_head.trailer_block(self._trailers)
+        self._output.write(frames.headers(self.id, block, frames.END_STREAM))
 
     def break_off(self) -> None:
         self.reset(frames.INTERNAL_ERROR)
@@ -261,8 +271,11 @@ class Stream:
         last = self._ending and not self._kept_size
         if size >= _FULL:
             output.useful += 1
-        output.write(b"".join((frames.header(size, _DATA, frames.END_STREAM if last else 0, self.id), *pieces)))
+        flags = frames.END_STREAM if last and not self._trailers else 0
+        output.write(b"".join((frames.header(size, _DATA, flags, self.id), *pieces)))
         if last:
+            if self._trailers:
+                self._send_trailers()
             self._answered()
         elif not self._kept_size and self._gate is not None:
             self._gate.open()

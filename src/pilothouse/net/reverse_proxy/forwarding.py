@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -21,7 +20,7 @@ from pilothouse.net.client import HttpClient, Outbound, Reply
 from pilothouse.net.client.head import Headers
 from pilothouse.net.dialing import OutgoingError, Target
 from pilothouse.net.messages import BodyWriter, ClientDisconnected, Request, Response
-from pilothouse.net.reverse_proxy.headers import reply_headers, request_headers
+from pilothouse.net.reverse_proxy.headers import announced, passing, reply_headers, request_headers
 from pilothouse.net.reverse_proxy.rewriting import MAX_HTML, Rewriter
 
 _WHOLE: Final = 64 * 1024  # up to here, an answer is read whole and sent in one piece
@@ -68,8 +67,8 @@ async def forward(client: HttpClient, request: Request, destination: Destination
     host = destination.host if destination.host is not None else request.host
     headers = request_headers(request, host)
     headers += _forwarded(destination) + destination.extra
-    body, length = await _body_of(request)
-    outbound = Outbound(request.method, destination.request_target, headers, body, length)
+    outbound = Outbound(request.method, destination.request_target, headers)
+    await _add_body(outbound, request)
     reply = await client.send(destination.target, outbound)
     request.on_disconnect(reply.drop)
     try:
@@ -98,15 +97,25 @@ def _forwarded_uri(prefix: str, raw: bytes) -> bytes:
     return uri.encode("latin-1")
 
 
-async def _body_of(request: Request) -> tuple[bytes | AsyncIterator[bytes], int | None]:
+async def _add_body(outbound: Outbound, request: Request) -> None:
     if not request.has_body:
-        return b"", None
+        return
     length = request.headers.get(b"content-length")
     if length is None or b"transfer-encoding" in request.headers:
-        return request.body_pieces(), None
-    if int(length) <= _AWAITED_BODY:
-        return await request.body(_AWAITED_BODY), None
-    return request.body_pieces(), int(length)
+        outbound.body = request.body_pieces()
+        _add_trailers(outbound, request)
+    elif int(length) <= _AWAITED_BODY:
+        outbound.body = await request.body(_AWAITED_BODY)
+    else:
+        outbound.body, outbound.length = request.body_pieces(), int(length)
+
+
+def _add_trailers(outbound: Outbound, request: Request) -> None:
+    """Those that were announced, as in Go."""
+    names = announced(b",".join(request.header_values(b"trailer")))
+    if names:
+        outbound.headers.append((b"Trailer", b",".join(names)))
+        outbound.trailers = lambda: [pair for pair in passing(request.trailers) if pair[0] in names]
 
 
 async def _answer(request: Request, destination: Destination, host: bytes, reply: Reply) -> Response:
@@ -141,7 +150,10 @@ async def _pass_on(request: Request, headers: Headers, reply: Reply) -> Response
     if request.method == "HEAD" and length is not None:
         await reply.close()
         return Response(status, b"", b"", headers, parts=(), length=length)
-    if reply.is_complete or (length is not None and length <= _WHOLE):
+    if reply.head.chunked and (reply.trailers or reply.head.get(b"trailer")):
+        names = announced(reply.head.get(b"trailer"))
+        headers += [(b"Trailer", b", ".join(names))] if names else []
+    elif reply.is_complete or (length is not None and length <= _WHOLE):
         body = await reply.read(MAX_HTML)
         await reply.close()
         return Response(status, body, b"", headers)
@@ -155,6 +167,7 @@ async def copy(reply: Reply, writer: BodyWriter, begin: bytes = b"") -> None:
         async for piece in reply.pieces():
             writer.write(piece)
             await writer.drain()
+        writer.trailers = passing(reply.trailers)
     except OutgoingError as error:
         raise BackendBroke(str(error)) from None
     finally:

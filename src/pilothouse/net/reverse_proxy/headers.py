@@ -12,6 +12,7 @@ from typing import Final
 
 from pilothouse.net.client.head import Headers
 from pilothouse.net.messages import Request
+from pilothouse.net.request_body import Trailers
 
 HOP_BY_HOP: Final = frozenset(
     {
@@ -74,6 +75,22 @@ def reply_headers(headers: Headers, *, cors: bool = False) -> Headers:
         named = listed(value for name, value in headers if name.lower() == b"connection")
         kept = [pair for pair in kept if pair[0].lower() not in named] if named else kept
     return kept
+
+
+def announced(value: bytes) -> list[bytes]:
+    """The trailers that a Trailer header names, without those that would change how the message is read."""
+    named = [canonical(token.strip()) for token in value.split(b",")]
+    return [name for name in named if _is_passed_on(name)]
+
+
+def passing(trailers: Trailers) -> Headers:
+    """The trailers that travel."""
+    return [(canonical(name), value) for name, value in trailers if _is_passed_on(name)]
+
+
+def _is_passed_on(name: bytes) -> bool:
+    lower = name.lower()
+    return bool(name) and lower not in _NOT_SENT and not lower.startswith(_CREDENTIALS)
 
 
 @lru_cache(maxsize=1024)

@@ -16,6 +16,7 @@ from pilothouse.net.client.head import Headers
 from pilothouse.net.dialing import DialError, OutgoingError
 from pilothouse.net.eager import ensure_task
 from pilothouse.net.messages import BodyTooLarge, Request, Response
+from pilothouse.net.pacing import pace_of
 from pilothouse.net.piping import PipeEnd
 from pilothouse.net.reverse_proxy.forwarding import Destination
 from pilothouse.net.reverse_proxy.headers import reply_headers, request_headers
@@ -33,8 +34,11 @@ def wants_upgrade(request: Request) -> bool:
     return any(b"upgrade" in value.lower() for value in request.header_values(b"connection"))
 
 
-async def pass_upgrade(client: HttpClient, request: Request, destination: Destination) -> Response:
-    """Ask the backend; tie both connections together if it agrees. Raises OutgoingError."""
+async def pass_upgrade(client: HttpClient, request: Request, destination: Destination, rate: int = 0) -> Response:
+    """Ask the backend; tie both connections together if it agrees. Raises OutgoingError.
+
+    ``rate`` limits the bytes a second of either direction; 0 does not.
+    """
     await ensure_task()
     host = destination.host if destination.host is not None else request.host
     headers = request_headers(request, host, upgrade=True) + destination.extra
@@ -43,7 +47,7 @@ async def pass_upgrade(client: HttpClient, request: Request, destination: Destin
         return await refuse_upgrade(reply)
 
     def upgrade(_: asyncio.Transport, leftover: bytes) -> PipeEnd:
-        near, far = PipeEnd(leftover), PipeEnd()
+        near, far = PipeEnd(leftover, pace_of(rate)), PipeEnd(pace=pace_of(rate))
         _, early = reply.take_over(far)
         near.tie(far)
         if early:

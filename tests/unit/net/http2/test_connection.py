@@ -99,6 +99,29 @@ async def test_trailers_end_a_body(connect: Any) -> None:
     assert (await client.answer(1))[1] == b"POST /? abc"
 
 
+@pytest.mark.parametrize("size", [0, 3, 200_000])
+async def test_trailers_come_after_the_body_of_an_answer(connect: Any, size: int) -> None:
+    async def handle(request: Request) -> Response:
+        await request.body()
+
+        async def stream(writer: BodyWriter) -> None:
+            writer.write(b"x" * size)
+            writer.trailers = [*request.trailers, (b"X-Sum", b"%d" % size)]
+
+        return Response(200, stream=stream)
+
+    client = await connect(handle)
+    client.ask(1, "POST", "/", ended=False)
+    fields = client.encode([("x-checked", "yes")])
+    client.send(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, 1, fields)
+    client.send(frames.WINDOW_UPDATE, 0, 0, (1 << 20).to_bytes(4, "big"))
+    client.send(frames.WINDOW_UPDATE, 0, 1, (1 << 20).to_bytes(4, "big"))
+    head, body = await client.answer(1)
+    assert (head[":status"], len(body), head["x-checked"], head["x-sum"]) == ("200", size, "yes", str(size))
+    last = [frame for frame in client.seen if frame[2] == 1][-1]
+    assert last[0] == frames.HEADERS and last[1] & frames.END_STREAM
+
+
 async def test_padding_and_priority_are_taken_off(connect: Any) -> None:
     client = await connect(echo)
     block = b"\2" + b"\0\0\0\0\x10" + client.block("POST", "/") + b"\0\0"

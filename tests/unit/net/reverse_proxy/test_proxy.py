@@ -135,6 +135,28 @@ async def test_bodies_stream_both_ways(between: Between) -> None:
     writer.close()
 
 
+async def test_trailers_travel_both_ways(between: Between) -> None:
+    body = b""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal body
+        body = await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum, Content-Length\r\n\r\n")
+        writer.write(b"2\r\nok\r\n0\r\nx-sum: 7\r\nContent-Length: 9\r\nX-More: 8\r\n\r\n")
+
+    between.backend = serve
+    answer = await between.ask(
+        b"POST /base/ HTTP/1.1\r\nHost: api\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n"
+        b"Trailer: X-Own, X-Remote-User, Content-Length\r\n\r\n"
+        b"1\r\na\r\n0\r\nX-Own: 1\r\nX-Remote-User: root\r\nContent-Length: 5\r\nX-Unsaid: 1\r\n\r\n"
+    )
+    assert b"\r\nTrailer: X-Own\r\n" in between.heads[0]
+    assert body == b"1\r\na\r\n0\r\nX-Own: 1\r\n\r\n"
+    head, _, rest = answer.partition(b"\r\n\r\n")
+    assert b"\r\nTrailer: X-Sum\r\n" in head
+    assert rest == b"2\r\nok\r\n0\r\nX-Sum: 7\r\nX-More: 8\r\n\r\n"
+
+
 async def test_long_answers_keep_their_length(between: Between) -> None:
     between.backend = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 1_000_000)
     answer = await between.ask(b"GET /base/ HTTP/1.1\r\nHost: api\r\nConnection: close\r\n\r\n")
