@@ -1,4 +1,4 @@
-"""Expressions that select devices: what ``device`` is to them, and what they may cost.
+"""Expressions that select devices: what ``device`` is to them, what they may cost, and what they say of a device.
 
 Attributes and capacities are maps by domain of maps by name. What an attribute holds is known only when an expression
 runs, so an expression may give that too where a bool is wanted.
@@ -6,19 +6,24 @@ runs, so an expression may give that too where a bool is wanted.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Final
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import Any, Final
 
 from pilothouse.cel.declarations import Library, PlainStruct, Structs
-from pilothouse.cel.environment import Environment
+from pilothouse.cel.environment import Environment, Program
 from pilothouse.cel.issues import CompileError
 from pilothouse.cel.kubernetes import libraries
-from pilothouse.cel.library.quantities import QUANTITY_TYPE
+from pilothouse.cel.library.quantities import QUANTITY_TYPE, QuantityValue
+from pilothouse.cel.library.versions import parse_semver
 from pilothouse.cel.macros import BINDINGS
 from pilothouse.cel.planning import InstantiationError
 from pilothouse.cel.policies import PolicyError
 from pilothouse.cel.ranges import Range
 from pilothouse.cel.types import ANY, BOOL, STRING, map_of, struct
+from pilothouse.cel.values import EvaluationError, type_name
+from pilothouse.machinery import quantity
+from pilothouse.machinery.objects import Object
 
 COST_LIMIT: Final = 1_000_000
 _DEVICE: Final = PlainStruct(
@@ -76,3 +81,58 @@ def selector_cost(text: str) -> float:
     except InstantiationError as error:
         raise PolicyError(f"program instantiation failed: {error}", internal=True) from None
     return program.estimate(size_of)[1]
+
+
+class _Domains(dict[str, dict[str, Any]]):
+    """Maps by domain: a domain of which a device has nothing is an empty one."""
+
+    def __missing__(self, key: str) -> dict[str, Any]:
+        return {}
+
+
+@lru_cache(maxsize=1024)
+def compile_selector(text: str) -> Program:
+    """A selector, ready to be asked about devices; ``CompileError`` where it cannot be."""
+    return device_environment().compile(text)
+
+
+def device_value(driver: str, device: Object) -> Object:
+    """What ``device`` is to a selector: a device of a slice of this driver."""
+    attributes = {name: _attribute(value) for name, value in (device.get("attributes") or {}).items()}
+    capacity = {
+        name: QuantityValue(quantity.parse(str(value["value"])))
+        for name, value in (device.get("capacity") or {}).items()
+    }
+    return {
+        "driver": driver,
+        "allowMultipleAllocations": bool(device.get("allowMultipleAllocations")),
+        "attributes": _by_domain(driver, attributes),
+        "capacity": _by_domain(driver, capacity),
+    }
+
+
+def _by_domain(driver: str, values: Mapping[str, Any]) -> _Domains:
+    domains = _Domains()
+    for name, value in values.items():
+        domain, slash, identifier = name.partition("/")
+        if not slash:
+            domain, identifier = driver, name
+        domains.setdefault(domain, {})[identifier] = value
+    return domains
+
+
+def _attribute(attribute: Object) -> Any:
+    for field in ("int", "bool", "string"):
+        if field in attribute:
+            return attribute[field]
+    if "version" in attribute:
+        return parse_semver(attribute["version"])
+    raise EvaluationError("unsupported attribute value")
+
+
+def is_selected(text: str, device: Object) -> bool:
+    """Whether a selector means a device, as ``device_value`` gives it; ``EvaluationError`` where it cannot tell."""
+    value = compile_selector(text).evaluate({"device": device}, COST_LIMIT).value
+    if not isinstance(value, bool):
+        raise EvaluationError(f"CEL result of type {type_name(value)} could not be converted to bool")
+    return value

@@ -47,7 +47,10 @@ class LivingOptions(FlagGroup):
         "So many nodes are simulated: pods seem to run on them. Default: 1 for pilothouse, 0 for kube-apiserver.",
     )
     node_template: str = flag(
-        "simulated-node-template", STRING, "", "File with a Node in YAML that simulated nodes look like."
+        "simulated-node-template",
+        STRING,
+        "",
+        "File in YAML with Nodes that simulated nodes look like, in turns, and ResourceSlices that each of them has.",
     )
     stages: str = flag(
         "simulation-stages", STRING, "", "File with rules in YAML that tell how containers on simulated nodes behave."
@@ -142,29 +145,33 @@ class LivingOptions(FlagGroup):
             return None
         from pilothouse.simulation.nodes.pool import PoolSettings
         from pilothouse.simulation.nodes.simulation import Simulation
+        from pilothouse.simulation.nodes.template import Template
 
-        settings = PoolSettings(self.simulate_nodes, template=self._template(), rules=self._rules())
+        template = self._template() or Template()
+        settings = PoolSettings(self.simulate_nodes, template=template, rules=self._rules())
         return Simulation(settings, dialer, cert_file, key_file, run_commands=self.run_commands)
 
     def _template(self) -> Any:
         if not self.node_template:
             return None
-        from pilothouse.simulation.nodes.template import check_template
+        from pilothouse.simulation.nodes.template import read_template
 
-        return check_template(_read_yaml(self.node_template))
+        return read_template(_read_yaml(self.node_template))
 
     def _rules(self) -> Any:
         if not self.stages:
             return ()
         from pilothouse.simulation.nodes.behaviour import read_rules
 
-        return read_rules(_read_yaml(self.stages))
+        documents = _read_yaml(self.stages)
+        return read_rules(documents[0] if len(documents) == 1 else documents)
 
 
-def _read_yaml(path: str) -> Any:
+def _read_yaml(path: str) -> list[Any]:
+    """All documents of a file."""
     import yaml
 
     try:
-        return yaml.safe_load(Path(path).read_text())
+        return list(yaml.safe_load_all(Path(path).read_text()))
     except yaml.YAMLError as error:
         raise ValueError(f"{path}: {error}") from None

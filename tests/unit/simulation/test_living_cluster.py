@@ -15,8 +15,11 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.simulation.nodes.pool import NodePool, PoolSettings
 from pilothouse.simulation.nodes.streams import SimulatedStreams
+from pilothouse.simulation.nodes.template import read_template
 from pilothouse.simulation.scheduler.scheduler import Scheduler
 from pilothouse.testing.in_process import InProcessServer
+
+SLICE = {"kind": "ResourceSlice", "spec": {"driver": "gpu.example.com", "devices": [{"name": "gpu-0"}]}}
 
 
 class Living:
@@ -26,6 +29,8 @@ class Living:
         self.server = server
         self.pods = clients.api_server().of("", "v1", "pods")
         self.nodes = clients.api_server().of("", "v1", "nodes")
+        self.claims = clients.api_server().of("resource.k8s.io", "v1", "resourceclaims")
+        self.classes = clients.api_server().of("resource.k8s.io", "v1", "deviceclasses")
         self.events = clients.api_server().of("events.k8s.io", "v1", "events")
 
     async def pod(self, name: str, **spec: Any) -> None:
@@ -53,7 +58,8 @@ async def living() -> AsyncIterator[Living]:
         supervisor = Supervisor("test")
         informers = InformerFactory(lambda gvr: built_in_source(process.cluster.storage, gvr), supervisor)
         Scheduler(clients.scheduler(), informers, supervisor).start()
-        await NodePool(PoolSettings(2), clients, informers, supervisor, SimulatedStreams()).start()
+        settings = PoolSettings(2, template=read_template([SLICE]))
+        await NodePool(settings, clients, informers, supervisor, SimulatedStreams()).start()
         informers.start()
         for name in ("node-1", "node-2"):  # new nodes are tainted until the node lifecycle controller finds them ready
             await clients.api_server().of("", "v1", "nodes").patch("", name, {"spec": {"taints": None}})
@@ -129,3 +135,37 @@ async def test_preemption(living: Living) -> None:
     await living.wait("p", lambda pod: phase(pod) == "Running")
     left = [pod["metadata"]["name"] async for pod in living.pods.items("default")]
     assert len(left) == 2 and "p" in left
+
+
+async def test_pods_get_devices_while_there_are_any(living: Living) -> None:
+    await living.classes.create({"metadata": {"name": "gpu"}, "spec": {}})
+    devices = {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}
+    wanted = {"spec": {"devices": devices}}
+    for number in range(3):
+        spec = {"resourceClaims": [{"name": "c", "resourceClaimName": f"claim-{number}"}]}
+        await living.pod(f"p{number}", **spec)
+    for number in range(2):
+        await living.claims.create({"metadata": {"name": f"claim-{number}", "namespace": "default"}, **wanted})
+    placed = [await living.wait(f"p{number}", lambda pod: phase(pod) == "Running") for number in range(2)]
+    assert {pod["spec"]["nodeName"] for pod in placed} == {"node-1", "node-2"}
+    for pod in placed:
+        claim = await living.claims.get("default", pod["spec"]["resourceClaims"][0]["resourceClaimName"])
+        assert claim["status"]["reservedFor"] == [
+            {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+        ]
+        [result] = claim["status"]["allocation"]["devices"]["results"]
+        assert (result["driver"], result["device"]) == ("gpu.example.com", "gpu-0")
+        assert result["pool"] == pod["spec"]["nodeName"]
+        assert claim["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+    third = await living.pods.get("default", "p2")
+    assert not third["status"].get("conditions"), "a pod whose claim is not there is not even tried"
+    await living.claims.create({"metadata": {"name": "claim-2", "namespace": "default"}, **wanted})
+    pod = await living.wait("p2", lambda pod: pod["status"].get("conditions"))
+    assert pod["status"]["conditions"][0]["message"] == (
+        "0/2 nodes are available: 2 cannot allocate all claims. preemption: "
+        "0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+    )
+    claim = await living.claims.get("default", "claim-0")
+    claim["status"] = {}
+    await living.claims.update_status(claim)
+    await living.wait("p2", lambda pod: phase(pod) == "Running")

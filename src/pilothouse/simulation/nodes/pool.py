@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from pilothouse.controllers.runtime.client import Client, LoopbackClients
@@ -30,7 +30,7 @@ from pilothouse.simulation.nodes.addresses import PodAddresses, node_address
 from pilothouse.simulation.nodes.behaviour import Rule
 from pilothouse.simulation.nodes.kubelet import SimulatedKubelet
 from pilothouse.simulation.nodes.streams import SimulatedStreams
-from pilothouse.simulation.nodes.template import conditions, make_node
+from pilothouse.simulation.nodes.template import Template, conditions, make_node, make_slice
 
 logger = logging.getLogger(__name__)
 _LEASES: Final = "kube-node-lease"
@@ -47,7 +47,7 @@ class PoolSettings:
 
     count: int = 1
     name: str = "node"
-    template: Object | None = None
+    template: Template = field(default_factory=Template)
     rules: Sequence[Rule] = ()
     workers: int = 16
 
@@ -104,17 +104,32 @@ class NodePool:
 
     async def _register(self, name: str) -> None:
         address = node_address(self._numbers[name])
-        node = make_node(name, address, _KUBELET_PORT, self._settings.template, self._clock.now())
+        template = self._settings.template.node(self._numbers[name])
+        node = make_node(name, address, _KUBELET_PORT, template, self._clock.now())
         nodes = self._by_name[name].of("", "v1", "nodes")
         try:
-            await nodes.create(node)
+            await self._publish_devices(await nodes.create(node))
         except errors.AlreadyExists:
             known = await nodes.get("", name)
             status = node["status"] | {
                 "conditions": conditions(known["status"].get("conditions") or [], self._clock.now())
             }
             await nodes.patch("", name, {"status": status}, "strategic", subresource="status")
+            await self._publish_devices(known)
         self._since_status[name] = self._clock.monotonic()
+
+    async def _publish_devices(self, node: Object) -> None:
+        """What the drivers of a node would publish; slices that are there already stay as they are."""
+        templates = self._settings.template.slices
+        if not templates:
+            return
+        client = self._clients.api_server().of("resource.k8s.io", "v1", "resourceslices")
+        drivers = [each["spec"]["driver"] for each in templates]
+        for number, each in enumerate(templates):
+            try:
+                await client.create(make_slice(each, number, drivers.count(drivers[number]), node))
+            except errors.AlreadyExists:
+                continue
 
     # Keeping nodes alive
 

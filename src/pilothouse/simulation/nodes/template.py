@@ -1,8 +1,10 @@
-"""What a simulated node looks like: a Node as its kubelet would register it, and how it changes with time."""
+"""What a simulated node looks like: a Node as its kubelet would register it, how it changes, and its devices."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pilothouse import KUBERNETES_VERSION
@@ -27,14 +29,45 @@ _CONDITIONS: Final = (
 
 
 class TemplateError(ValueError):
-    """A template that is not a Node."""
+    """A template that is neither a Node nor a ResourceSlice."""
 
 
-def check_template(template: Any) -> Object:
-    """A Node from a file; anything else is refused."""
-    if not isinstance(template, dict) or template.get("kind") != "Node":
-        raise TemplateError("a template of nodes is a document of kind Node")
-    return template
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What nodes look like, each of them in its turn, and what devices every one of them has."""
+
+    nodes: Sequence[Object] = ()
+    slices: Sequence[Object] = ()
+
+    def node(self, number: int) -> Object | None:
+        """What the node of this number looks like; None leaves everything to the defaults."""
+        return self.nodes[number % len(self.nodes)] if self.nodes else None
+
+
+def read_template(documents: Iterable[Any]) -> Template:
+    """Nodes and resource slices from the documents of a file; anything else is refused."""
+    listed = [each for each in documents if each is not None]
+    for each in listed:
+        if not isinstance(each, dict) or each.get("kind") not in ("Node", "ResourceSlice"):
+            raise TemplateError("a template of nodes has documents of the kinds Node and ResourceSlice")
+        if each["kind"] == "ResourceSlice" and not (each.get("spec") or {}).get("driver"):
+            raise TemplateError("a template of a ResourceSlice names its driver")
+    return Template(
+        [each for each in listed if each["kind"] == "Node"],
+        [each for each in listed if each["kind"] == "ResourceSlice"],
+    )
+
+
+def make_slice(template: Object, number: int, count: int, node: Object) -> Object:
+    """The slice number so-and-so, of so many of its driver, of a node: a pool of the node's name, local to the node."""
+    name, spec = node["metadata"]["name"], copy_of(template["spec"])
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"], "controller": True}
+    metadata = copy_of(template.get("metadata") or {})
+    metadata |= {"name": f"{name}-{spec['driver']}-{number}", "ownerReferences": [owner]}
+    for field in ("allNodes", "nodeSelector", "perDeviceNodeSelection"):
+        spec.pop(field, None)
+    spec |= {"nodeName": name, "pool": {"name": name, "generation": 1, "resourceSliceCount": count}}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": metadata, "spec": spec}
 
 
 def make_node(name: str, address: str, port: int, template: Object | None, now: Instant) -> Object:

@@ -6,12 +6,24 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pilothouse.machinery.objects import Object
+from pilothouse.simulation.scheduler.devices.ledger import DeviceLedger
 from pilothouse.simulation.scheduler.snapshot import Snapshot
 
 Get = Callable[[str, str], Object | None]
 """An object by namespace (empty for kinds without one) and name."""
 List = Callable[[str], Iterable[Object]]
 """The objects of a namespace; of all where the namespace is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceView:
+    """What there is to allocate, and what is allocated."""
+
+    claim: Get
+    device_class: Get
+    slices: List
+    taint_rules: List
+    ledger: DeviceLedger
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +44,7 @@ class ClusterView:
     stateful_set: Get
     replication_controller: Get
     disruption_budgets: List
+    devices: DeviceView
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """The labels of a namespace; none where it is not known."""

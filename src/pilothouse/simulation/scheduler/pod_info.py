@@ -60,6 +60,11 @@ class PodInfo:
         return spec
 
     @property
+    def status(self) -> Object:
+        """The pod's status; empty where it has none."""
+        return self.pod.get("status") or {}
+
+    @property
     def is_terminating(self) -> bool:
         """Whether it is on its way out."""
         return "deletionTimestamp" in self.pod["metadata"]
@@ -67,7 +72,7 @@ class PodInfo:
     @property
     def nominated_node(self) -> str:
         """The node on which room is made for it."""
-        return str((self.pod.get("status") or {}).get("nominatedNodeName") or "")
+        return str(self.status.get("nominatedNodeName") or "")
 
     @cached_property
     def requests(self) -> Amounts:

@@ -24,8 +24,13 @@ from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.times import format_time
 from pilothouse.simulation.scheduler.binding import Binder, BindingFailed
-from pilothouse.simulation.scheduler.cluster_view import ClusterView
+from pilothouse.simulation.scheduler.cluster_view import ClusterView, DeviceView
+from pilothouse.simulation.scheduler.devices.claims import ClaimMissing, claims_of, uses_devices
+from pilothouse.simulation.scheduler.devices.ledger import DeviceLedger
+from pilothouse.simulation.scheduler.devices.reservations import DeviceReservations, ReservationFailed
 from pilothouse.simulation.scheduler.events import SchedulingEvents
+from pilothouse.simulation.scheduler.filters.devices import NOT_HERE
+from pilothouse.simulation.scheduler.filters.verdict import FilterFailed, Unschedulable
 from pilothouse.simulation.scheduler.nominations import Nominations
 from pilothouse.simulation.scheduler.placement import NoFit, NoNodes, Placement
 from pilothouse.simulation.scheduler.pod_info import PodInfo
@@ -37,6 +42,7 @@ from pilothouse.simulation.scheduler.volumes import ClaimError
 logger = logging.getLogger(__name__)
 DEFAULT_NAME: Final = "default-scheduler"
 _AT_ONCE: Final = 64
+_NOT_BOUND: Final = (errors.StatusError, BindingFailed, ClaimError, ReservationFailed, ClaimMissing)
 _NO_NODES: Final = "no nodes available to schedule pods"
 _NODE_FIELDS: Final = (("metadata", "labels"), ("spec", "taints"), ("spec", "unschedulable"), ("status", "allocatable"))
 
@@ -62,10 +68,15 @@ class Scheduler:
         self._snapshot = Snapshot()
         self._cluster = _view(self._snapshot, informers)
         self._others = _helping(informers)
+        self._resource_claims = informers.of("resource.k8s.io", "v1", "resourceclaims")
+        self._device_kinds = _describing_devices(informers)
         self._queue = SchedulingQueue(clock)
         self._placement = placement or Placement()
         self._nominations = Nominations(self._snapshot)
+        self._reservations = DeviceReservations(client, self._cluster, clock)
         self._binder = Binder(client, self._cluster, clock)
+        self._without_claims: dict[tuple[str, str], PodInfo] = {}
+        """Pods whose resource claims are not there: not even tried."""
         self._assumed: dict[str, str] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._events = SchedulingEvents(client, supervisor, clock, instance)
@@ -78,6 +89,16 @@ class Scheduler:
             informer.add_handler(
                 lambda obj: self._queue.move(_uses_claims),
                 lambda old, new: self._queue.move(_uses_claims),
+                name="scheduler",
+            )
+        self._resource_claims.add_handler(
+            self._claim_seen, lambda old, new: self._claim_seen(new), self._claim_gone, name="scheduler"
+        )
+        for informer in self._device_kinds:
+            informer.add_handler(
+                lambda obj: self._queue.move(uses_devices),
+                lambda old, new: self._queue.move(uses_devices),
+                lambda obj: self._queue.move(uses_devices),
                 name="scheduler",
             )
         self._supervisor.run("scheduler", self._run)
@@ -102,6 +123,17 @@ class Scheduler:
             self._pod_placed(info)
         elif self._is_mine(info):
             self._nominations.note(info)
+            self._add(info)
+
+    def _add(self, info: PodInfo) -> None:
+        """Try the pod, once all of its resource claims are there."""
+        try:
+            claims_of(info, self._cluster.devices)
+        except ClaimMissing as error:
+            logger.debug("pod %s/%s waits: %s", info.namespace, info.name, error)
+            self._without_claims[info.key] = info
+        else:
+            self._without_claims.pop(info.key, None)
             self._queue.add(info)
 
     def _pod_changed(self, old: Object, new: Object) -> None:
@@ -110,14 +142,15 @@ class Scheduler:
             self._pod_placed(info)
         elif not self._is_mine(info):
             self._forget(info)
-        elif _may_help(old, new):
+        elif _may_help(old, new) or info.key in self._without_claims:
             self._nominations.note(info)
-            self._queue.add(info)
+            self._add(info)
         else:
             self._nominations.note(info)
             self._queue.refresh(info)
 
     def _pod_placed(self, info: PodInfo) -> None:
+        self._without_claims.pop(info.key, None)
         self._queue.delete(info.key)
         self._nominations.forget(info.uid)
         self._assumed.pop(info.uid, None)
@@ -138,9 +171,24 @@ class Scheduler:
             self._queue.move()
 
     def _forget(self, info: PodInfo) -> None:
+        self._without_claims.pop(info.key, None)
         self._queue.delete(info.key)
         if self._nominations.forget(info.uid):
             self._queue.move()
+
+    def _claim_seen(self, claim: Object) -> None:
+        self._cluster.devices.ledger.see(claim)
+        self._retry_with_devices(claim)
+
+    def _claim_gone(self, claim: Object) -> None:
+        self._cluster.devices.ledger.forget(claim["metadata"]["uid"])
+        self._retry_with_devices(claim)
+
+    def _retry_with_devices(self, claim: Object) -> None:
+        namespace = claim["metadata"]["namespace"]
+        for info in [each for each in self._without_claims.values() if each.namespace == namespace]:
+            self._add(info)
+        self._queue.move(uses_devices)
 
     def _is_mine(self, pod: PodInfo) -> bool:
         if pod.scheduler not in self._names or pod.is_terminating or is_terminal(pod.pod):
@@ -152,6 +200,8 @@ class Scheduler:
     async def _run(self) -> None:
         await self._nodes.wait_synced()
         await self._pods.wait_synced()
+        for informer in (self._resource_claims, *self._device_kinds):
+            await informer.wait_synced()
         while True:
             pod = await self._queue.pop()
             await self._slots.acquire()
@@ -167,9 +217,13 @@ class Scheduler:
         try:
             with self._nominations.counted(pod):
                 info = self._placement.find(pod, self._cluster)
+            self._reservations.reserve(pod, info)
         except NoNodes:
             self._slots.release()
             await self._refuse(pod, _NO_NODES)
+        except (FilterFailed, ReservationFailed) as error:
+            self._slots.release()
+            await self._refuse(pod, str(error), reason="SchedulerError")
         except NoFit as no_fit:
             self._slots.release()
             await self._handle_no_fit(pod, no_fit)
@@ -180,10 +234,15 @@ class Scheduler:
 
     async def _bind(self, pod: PodInfo, info: NodeInfo) -> None:
         try:
+            await self._reservations.write(pod)
+            if self._reservations.awaits_drivers(pod):
+                note = f"waiting for binding conditions for device on node {info.name}"
+                self._events.record(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+                await self._reservations.wait_ready(pod)
             await self._binder.bind(pod, info)
-        except (errors.StatusError, BindingFailed, ClaimError) as error:
+        except _NOT_BOUND as error:
             logger.info("pod %s/%s is not bound to %s: %s", pod.namespace, pod.name, info.name, error)
-            self._give_back(pod)
+            await self._give_back(pod)
             if not isinstance(error, errors.NotFound):
                 await self._refuse(pod, str(error), reason="SchedulerError")
         else:
@@ -192,19 +251,34 @@ class Scheduler:
         finally:
             self._slots.release()
 
-    def _give_back(self, pod: PodInfo) -> None:
+    async def _give_back(self, pod: PodInfo) -> None:
+        if await self._reservations.release(pod):
+            self._queue.move(uses_devices)
         if self._assumed.pop(pod.uid, None) is not None:
             self._snapshot.remove_pod(pod.uid)
             self._queue.move()
 
     async def _handle_no_fit(self, pod: PodInfo, no_fit: NoFit) -> None:
+        freed = await self._free_idle_claim(pod, no_fit)
         try:
             candidate = find_candidate(pod, no_fit, self._cluster, self._placement.judges)
         except NoCandidate as error:
-            await self._refuse(pod, no_fit.message(f"preemption: {error}"))
+            await self._refuse(pod, no_fit.message(", ".join([*freed, f"preemption: {error}"])))
             return
         await self._preempt(pod, candidate)
         await self._refuse(pod, no_fit.message(), nominated=candidate.node.name)
+
+    async def _free_idle_claim(self, pod: PodInfo, no_fit: NoFit) -> list[str]:
+        """Rather than evict anybody, give back devices that nobody uses and that keep the pod from nodes."""
+        nodes = [info for info in self._cluster.snapshot.nodes if no_fit.verdicts.get(info.name) == NOT_HERE]
+        if not nodes:
+            return []
+        try:
+            said = await self._reservations.deallocate_idle(pod, nodes)
+        except (Unschedulable, errors.StatusError) as error:
+            logger.info("claims of pod %s/%s: %s", *pod.key, error)
+            return []
+        return [said] if said else []
 
     # When no node will do
 
@@ -274,6 +348,13 @@ def _view(snapshot: Snapshot, informers: InformerFactory) -> ClusterView:
         stateful_set=get("apps", "v1", "statefulsets"),
         replication_controller=get("", "v1", "replicationcontrollers"),
         disruption_budgets=listed("policy", "v1", "poddisruptionbudgets"),
+        devices=DeviceView(
+            claim=get("resource.k8s.io", "v1", "resourceclaims"),
+            device_class=get("resource.k8s.io", "v1", "deviceclasses"),
+            slices=listed("resource.k8s.io", "v1", "resourceslices"),
+            taint_rules=listed("resource.k8s.io", "v1", "devicetaintrules"),
+            ledger=DeviceLedger(),
+        ),
     )
 
 
@@ -284,6 +365,13 @@ def _helping(informers: InformerFactory) -> list[Informer]:
         informers.of("", "v1", "persistentvolumes"),
         informers.of("storage.k8s.io", "v1", "storageclasses"),
         informers.of("storage.k8s.io", "v1", "csinodes"),
+    ]
+
+
+def _describing_devices(informers: InformerFactory) -> list[Informer]:
+    """Kinds that say which devices there are."""
+    return [
+        informers.of("resource.k8s.io", "v1", each) for each in ("deviceclasses", "resourceslices", "devicetaintrules")
     ]
 
 

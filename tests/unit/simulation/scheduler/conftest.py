@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from pilothouse.simulation.scheduler.cluster_view import ClusterView
+from pilothouse.simulation.scheduler.cluster_view import ClusterView, DeviceView
+from pilothouse.simulation.scheduler.devices.ledger import DeviceLedger
 from pilothouse.simulation.scheduler.pod_info import PodInfo
 from pilothouse.simulation.scheduler.snapshot import Snapshot
 
@@ -17,6 +18,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self.snapshot = Snapshot()
+        self.ledger = DeviceLedger()
         self.objects: dict[str, dict[tuple[str, str], Object]] = {}
         self._uids = 0
 
@@ -45,6 +47,13 @@ class Cluster:
             stateful_set=get("statefulset"),
             replication_controller=get("replicationcontroller"),
             disruption_budgets=listed("budget"),
+            devices=DeviceView(
+                claim=get("resourceclaim"),
+                device_class=get("deviceclass"),
+                slices=listed("slice"),
+                taint_rules=listed("taintrule"),
+                ledger=self.ledger,
+            ),
         )
 
     def put(self, kind: str, obj: Object) -> None:

@@ -3,6 +3,7 @@
 Filter(pod, cluster) -> None            nothing in this pod concerns the filter
                      -> Judge           asked for each node; None lets the pod in, else a Verdict says why not
                      raises Unschedulable   no node will do, whatever it is like
+                     raises FilterFailed    something is wrong, which may be found out as late as for a node
 """
 
 from __future__ import annotations
@@ -24,6 +25,13 @@ class Verdict(NamedTuple):
 
 class Unschedulable(Exception):
     """No node will do; the message tells the user why."""
+
+
+class FilterFailed(Exception):
+    """A filter cannot tell, because what it looks at is wrong; nothing is decided for the pod."""
+
+    def __init__(self, filter_name: str, message: str) -> None:
+        super().__init__(f'running "{filter_name}" filter plugin: {message}')
 
 
 Judge = Callable[[NodeInfo], Verdict | None]

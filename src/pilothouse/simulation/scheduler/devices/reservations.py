@@ -1,0 +1,168 @@
+"""Bringing devices and pods together: choose when a node is chosen, write before the pod is bound, let go on failure.
+
+reserve     devices of the unallocated claims are chosen for the node, and count as taken from now on
+write       each claim gets its finalizer, its allocation, and the pod among its consumers
+release     nothing of it was to be: the devices are free again, the pod no consumer
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from pilothouse.controllers.runtime.client import Client
+from pilothouse.controllers.runtime.clock import Clock
+from pilothouse.controllers.runtime.indexer import copy_of
+from pilothouse.machinery import errors
+from pilothouse.machinery.objects import Object
+from pilothouse.machinery.times import format_time
+from pilothouse.simulation.scheduler.cluster_view import ClusterView
+from pilothouse.simulation.scheduler.devices.claims import (
+    BindingRefused,
+    ClaimMissing,
+    allocation_in,
+    claims_of,
+    has_binding_conditions,
+    is_ready,
+    is_reserved_for,
+    plan_for,
+    uses_devices,
+)
+from pilothouse.simulation.scheduler.devices.results import allocation_of
+from pilothouse.simulation.scheduler.pod_info import PodInfo
+from pilothouse.simulation.scheduler.snapshot import NodeInfo
+
+_FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+_ATTEMPTS: Final = 5
+_READY_SECONDS: Final = 600.0
+_LOOK_SECONDS: Final = 0.1
+_LONGEST_LOOK: Final = 5.0
+
+
+class ReservationFailed(Exception):
+    """A claim could not be written for the pod; the message says why."""
+
+
+class DeviceReservations:
+    """Keeps devices for pods, through the API."""
+
+    def __init__(self, client: Client, cluster: ClusterView, clock: Clock) -> None:
+        self._claims = client.of("resource.k8s.io", "v1", "resourceclaims")
+        self._cluster, self._clock = cluster, clock
+        self._ledger = cluster.devices.ledger
+        self._pending: dict[str, dict[str, Object]] = {}
+        """By pod what its claims are to get, by claim."""
+
+    def reserve(self, pod: PodInfo, info: NodeInfo) -> None:
+        """Choose devices on the node that has been chosen; the filter has found that this can be done."""
+        if not uses_devices(pod):
+            return
+        plan = plan_for(pod, self._cluster)
+        choices = plan.choose(info)
+        if choices is None:
+            raise ReservationFailed("cannot allocate all claims")
+        decided = self._pending[pod.uid] = {}
+        for claim, choice in zip(plan.unallocated, choices, strict=True):
+            uid = claim["metadata"]["uid"]
+            decided[uid] = allocation_of(claim, choice, info.name)
+            self._ledger.decide(uid, decided[uid])
+
+    async def write(self, pod: PodInfo) -> None:
+        """Write all claims of the pod. Raises ReservationFailed, or what the server refuses."""
+        if not uses_devices(pod):
+            return
+        decided = self._pending.get(pod.uid, {})
+        for claim in claims_of(pod, self._cluster.devices):
+            uid = claim["metadata"]["uid"]
+            if not is_reserved_for(claim, pod):
+                self._ledger.see(await self._write_claim(claim, decided.get(uid), pod))
+            if uid in decided:
+                self._ledger.settle(uid)
+        self._pending.pop(pod.uid, None)
+
+    def awaits_drivers(self, pod: PodInfo) -> bool:
+        """Whether drivers have a say before the pod is bound."""
+        return uses_devices(pod) and any(map(has_binding_conditions, claims_of(pod, self._cluster.devices)))
+
+    async def wait_ready(self, pod: PodInfo) -> None:
+        """Wait until drivers have made the devices ready. Raises ReservationFailed."""
+        deadline = self._clock.monotonic() + _READY_SECONDS
+        pause = _LOOK_SECONDS
+        while not self._is_ready(pod):
+            if self._clock.monotonic() > deadline:
+                raise ReservationFailed("device binding timeout: context deadline exceeded")
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_LOOK, 2 * pause)
+
+    def _is_ready(self, pod: PodInfo) -> bool:
+        try:
+            return all(map(is_ready, claims_of(pod, self._cluster.devices)))
+        except (BindingRefused, ClaimMissing) as error:
+            raise ReservationFailed(str(error)) from None
+
+    async def _write_claim(self, claim: Object, allocation: Object | None, pod: PodInfo) -> Object:
+        namespace, name = claim["metadata"]["namespace"], claim["metadata"]["name"]
+        for attempt in range(_ATTEMPTS):
+            newest = copy_of(claim) if attempt == 0 else await self._claims.get(namespace, name)
+            try:
+                return await self._write_once(newest, allocation, pod)
+            except errors.Conflict:
+                continue
+        raise ReservationFailed(f"add reservation to claim {namespace}/{name}: too many conflicts")
+
+    async def _write_once(self, claim: Object, allocation: Object | None, pod: PodInfo) -> Object:
+        name = f"{claim['metadata']['namespace']}/{claim['metadata']['name']}"
+        if claim["metadata"].get("deletionTimestamp"):
+            raise ReservationFailed(f"claim {name} got deleted in the meantime")
+        if allocation is not None:
+            if allocation_in(claim) is not None:
+                raise ReservationFailed(f"claim {name} got allocated elsewhere in the meantime")
+            if _FINALIZER not in claim["metadata"].setdefault("finalizers", []):
+                claim["metadata"]["finalizers"].append(_FINALIZER)
+                claim = await self._claims.update(claim)
+            claim.setdefault("status", {})["allocation"] = dict(allocation)
+        elif allocation_in(claim) is None:
+            raise ReservationFailed(f"claim {name} got deallocated elsewhere in the meantime")
+        status = claim["status"]
+        status["allocation"].setdefault("allocationTimestamp", format_time(self._clock.now()))
+        status.setdefault("reservedFor", []).append({"resource": "pods", "name": pod.name, "uid": pod.uid})
+        return await self._claims.update_status(claim)
+
+    async def release(self, pod: PodInfo) -> bool:
+        """The pod does not come to the node after all; whether devices are free again."""
+        if not uses_devices(pod):
+            return False
+        freed = [self._ledger.settle(uid) for uid in self._pending.pop(pod.uid, {})]
+        try:
+            claims = claims_of(pod, self._cluster.devices)
+        except ClaimMissing:
+            return any(freed)
+        for claim in claims:
+            if allocation_in(claim) is not None and is_reserved_for(claim, pod):
+                await self._unreserve(claim, pod)
+        return any(freed)
+
+    async def _unreserve(self, claim: Object, pod: PodInfo) -> None:
+        metadata = claim["metadata"]
+        entry: dict[str, Any] = {"$patch": "delete", "uid": pod.uid}
+        change = {"metadata": {"uid": metadata["uid"]}, "status": {"reservedFor": [entry]}}
+        try:
+            written = await self._claims.patch(
+                metadata["namespace"], metadata["name"], change, "strategic", subresource="status"
+            )
+        except errors.StatusError:
+            return  # the claim controller takes the pod out when it is gone, and the next attempt finds itself in
+        self._ledger.see(written)
+
+    async def deallocate_idle(self, pod: PodInfo, nodes: list[NodeInfo]) -> str:
+        """Free a claim that keeps the pod from nodes and that nobody uses; what to say of it, nothing if none is."""
+        plan = plan_for(pod, self._cluster)
+        for claim in (claim for info in nodes for claim in plan.unavailable(info)):
+            consumers = (claim.get("status") or {}).get("reservedFor") or []
+            if all(each["uid"] == pod.uid for each in consumers):
+                freed = copy_of(claim)
+                for field in ("reservedFor", "allocation", "devices"):
+                    freed["status"].pop(field, None)
+                self._ledger.see(await self._claims.update_status(freed))
+                return "deallocation of ResourceClaim completed"
+        return ""
