@@ -170,6 +170,32 @@ def _is_free(servers, address):
     return all(server.call("GET", path).status == 404 for server in servers)
 
 
+@pytest.mark.parametrize("kept_by", ["lease", "master-count"])
+def test_endpoints_follow_servers_that_come_and_go(etcd, kept_by):
+    def server(number):
+        flags = (f"--endpoint-reconciler-type={kept_by}", "--apiserver-count=2", f"--hostname-override=h{number}")
+        return on(etcd, f"--advertise-address=192.0.2.{number}", *flags)
+
+    def addresses(asked):
+        endpoints = asked.call("GET", "/api/v1/namespaces/default/endpoints/kubernetes").json
+        piece = asked.call("GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes").json
+        found = [each["ip"] for subset in endpoints.get("subsets") or () for each in subset["addresses"]]
+        return found if found == [ip for each in piece["endpoints"] or () for ip in each["addresses"]] else None
+
+    def identities(asked):
+        query = "labelSelector=apiserver.kubernetes.io/identity%3Dkube-apiserver"
+        leases = asked.call("GET", f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?{query}").json
+        return {each["metadata"]["labels"]["kubernetes.io/hostname"] for each in leases["items"]}
+
+    with server(11) as first:
+        until(lambda: addresses(first) == ["192.0.2.11"])
+        with server(12):
+            until(lambda: addresses(first) == ["192.0.2.11", "192.0.2.12"])
+            assert identities(first) == {"h11", "h12"}
+        until(lambda: addresses(first) == ["192.0.2.11"])
+        assert identities(first) == {"h11"}
+
+
 def test_a_watch_goes_on_at_another_server(etcd):
     with on(etcd) as first, on(etcd) as second:
         servers = (first, second)

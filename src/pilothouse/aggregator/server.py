@@ -2,15 +2,17 @@
 
     /apis/<group>/<version>…               of an APIService with a service     → the proxy
     /openapi/v3/apis/<group>/<version>     likewise                            → the proxy
+    a resource that only peers serve                                           → a peer
     everything else                                                            → what is served here
 
-Which group versions are remote is looked up in a table that follows the stored APIServices.
+Which group versions are remote is looked up in a table that follows the stored APIServices; what only peers serve, in
+one that follows the peers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pilothouse.aggregator.proxy import AggregationProxy
 from pilothouse.aggregator.remote import RemoteApi, read_remote
@@ -22,6 +24,9 @@ from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.net.messages import Response
 from pilothouse.server.generic import GenericAPIServer
+
+if TYPE_CHECKING:
+    from pilothouse.aggregator.peers.routing import Peers
 
 _DOCUMENTS: Final = "/openapi/v3"
 OnRemote = Callable[[GroupVersion, RemoteApi | None], object]
@@ -77,8 +82,15 @@ class RemoteApis:
 class Aggregator(GenericAPIServer):
     """APIServices, what they send elsewhere, and everything local through the delegate."""
 
-    def __init__(self, delegate: GenericAPIServer, remotes: RemoteApis | None, proxy: AggregationProxy | None) -> None:
+    def __init__(
+        self,
+        delegate: GenericAPIServer,
+        remotes: RemoteApis | None,
+        proxy: AggregationProxy | None,
+        peers: Peers | None,
+    ) -> None:
         super().__init__("kube-aggregator", delegate)
+        self._peers = peers
         self._remotes = {} if remotes is None else remotes.found
         self._documented = set() if remotes is None else remotes.documented
         self._proxy = proxy
@@ -90,6 +102,10 @@ class Aggregator(GenericAPIServer):
             remote = self._remotes.get(gv)
             if remote is not None and (gv in self._documented or not request.path.startswith(_DOCUMENTS)):
                 return self._proxy.handle(request, remote)
+        if self._peers is not None and self._peers.apis.found:
+            answer = self._peers.route(request)
+            if answer is not None:
+                return answer
         return super().handle(request)
 
 
@@ -109,9 +125,10 @@ def build_aggregator(
     delegate: GenericAPIServer,
     remotes: RemoteApis | None = None,
     proxy: AggregationProxy | None = None,
+    peers: Peers | None = None,
 ) -> GenericAPIServer:
-    """APIServices of others by the proxy, and everything local through the delegate."""
-    server = Aggregator(delegate, remotes, proxy)
+    """APIServices of others by the proxy, what only peers serve by them, and everything local through the delegate."""
+    server = Aggregator(delegate, remotes, proxy, peers)
     for version in own:
         server.install_version(version)
     return server

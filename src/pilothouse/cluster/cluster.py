@@ -29,6 +29,7 @@ from pilothouse.controllers.runtime.client import LoopbackClients
 from pilothouse.controllers.runtime.informers import InformerFactory
 from pilothouse.controllers.runtime.sources import Source, built_in_source, scope_source
 from pilothouse.controlplane.allocation.services import ServiceAllocations
+from pilothouse.controlplane.bootstrap.address_leases import AddressLeases
 from pilothouse.filters.audit import Auditing
 from pilothouse.filters.chain import ChainConfig, build_filter_chain
 from pilothouse.machinery.closing import Closing
@@ -76,6 +77,7 @@ class Cluster:
         flags = options.control_plane
         self._resolver = ServiceResolver(self.storage, by_endpoints=flags.enable_aggregator_routing)
         self._aggregation = flags.aggregation(self._resolver, self._client, self.storage.gates)
+        self._make_peers()
         self.servers = self._make_servers()
         self._auditing = self._make_auditing()
         self.handler = build_filter_chain(self.servers.aggregator.handle, self.filter_config())
@@ -105,6 +107,22 @@ class Cluster:
         self._node_ports = allocations.node_ports
         shared.metrics.register(self._node_ports.metrics)
 
+    def _make_peers(self) -> None:
+        """The other servers on this store, where flags say how they are believed."""
+        shared, codec = self._shared, self.storage.codec("", "v1", "endpoints")
+        self._peer_leases = AddressLeases(shared.storage.cacher, f"{self.storage.root}/peerserverleases/", codec)
+        self._peer_client = HttpClient(shared.egress.control_plane)
+        local = {
+            GroupVersionResource(*version.group_version, row.name)
+            for version in self.deciders.enabled
+            for row in version.resources
+        }
+        self._peers = self.options.control_plane.peers(
+            self._peer_client, self._peer_leases.endpoint, shared.identity, local, self.storage.gates
+        )
+        if self._peers is not None:
+            shared.metrics.register(self._peers.apis.metrics)
+
     @property
     def _address(self) -> str:
         return f"{self.options.generic.external_hostname}:{self.options.secure_serving.secure_port}"
@@ -123,6 +141,7 @@ class Cluster:
             guards=deciders.guards(),
             links=links,
             proxy=self._aggregation,
+            peers=self._peers,
             egress=self._shared.egress,
             livez_grace_seconds=self.options.generic.livez_grace_period,
         )
@@ -161,9 +180,12 @@ class Cluster:
             served=self.deciders.served,
             openapi=openapi,
             simulation=self._simulation,
+            hostname=self._shared.hostname,
             identity=self._shared.identity,
             flow_control=self.flow_control,
             aggregation=self._aggregation,
+            peer_leases=self._peer_leases,
+            peers=self._peers,
             clock=self._shared.clock,
             metrics=self._shared.metrics,
         )
@@ -215,6 +237,7 @@ class Cluster:
         if self._simulation is not None:
             self._closing.add("simulated kubelets", self._simulation.close)
         self._closing.add("connections to nodes and pods", self._client.close)
+        self._closing.add("connections to peers", self._peer_client.close)
         self.deciders.close_with(self._closing)
         self._closing.add("conversion webhooks", self.servers.custom.close)
         self._closing.add("informers", self._informing.close)

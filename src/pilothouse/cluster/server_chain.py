@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pilothouse.aggregator.proxy import AggregationProxy
 from pilothouse.aggregator.remote_discovery import RemoteDiscovery
@@ -22,6 +23,9 @@ from pilothouse.registry.service_routing import ServiceResolver
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.server.discovery import ChainDiscovery
 from pilothouse.server.generic import GenericAPIServer
+
+if TYPE_CHECKING:
+    from pilothouse.aggregator.peers.routing import Peers
 
 _EXTENSIONS = "apiextensions.k8s.io"
 _DEFINITIONS = "customresourcedefinitions"
@@ -53,13 +57,14 @@ def build_server_chain(
     guards: Mapping[str, Admission],
     links: Links,
     proxy: AggregationProxy,
+    peers: Peers | None,
     egress: Egress,
     livez_grace_seconds: float,
 ) -> ServerChain:
     """Make the servers from the inside out, each delegating to the one before it.
 
-    ``guards`` take the place of ``admission`` for single groups; ``links`` lead to nodes, pods and services, and the
-    ``proxy`` to aggregated servers.
+    ``guards`` take the place of ``admission`` for single groups; ``links`` lead to nodes, pods and services, the
+    ``proxy`` to aggregated servers, ``peers`` to the other servers on this store.
     """
     extensions = build_extensions(_own(enabled, _EXTENSIONS, storage, admission), livez_grace_seconds)
     built_in = [v for v in enabled if v.group not in (_EXTENSIONS, _AGGREGATION)]
@@ -70,8 +75,11 @@ def build_server_chain(
     ]
     control_plane = build_control_plane(installed, extensions)
     remotes = RemoteApis(informers)
-    aggregator = build_aggregator(_own(enabled, _AGGREGATION, storage, admission), control_plane, remotes, proxy)
-    discovery = ChainDiscovery(aggregator, lambda: address)
+    own = _own(enabled, _AGGREGATION, storage, admission)
+    aggregator = build_aggregator(own, control_plane, remotes, proxy, peers)
+    discovery = ChainDiscovery(aggregator, lambda: address, peers=None if peers is None else peers.apis)
+    if peers is not None:
+        peers.apis.tell(discovery.peers_changed)
     discovery.install()
     remote_discovery = RemoteDiscovery(remotes, proxy, discovery.remote_changed)
     definitions = storage.store(_EXTENSIONS, "v1", _DEFINITIONS)

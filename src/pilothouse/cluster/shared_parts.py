@@ -29,6 +29,7 @@ class SharedParts:
     supervisor: Supervisor
     """The parent of all background work; a cluster makes a child of its own."""
     lifecycle: Lifecycle
+    hostname: str
     identity: str
     """The name of this process among the API servers of a cluster."""
     metrics: Registry

@@ -37,6 +37,8 @@ class Media:
     transform: str = ""
     version: str = "v1"
     pretty: bool = False
+    profile: str = ""
+    """Of aggregated discovery: ``nopeer`` for that of the asked server alone."""
 
     @property
     def content_type(self) -> bytes:
@@ -189,7 +191,8 @@ def negotiate_aggregated(request: APIRequest) -> Media | None:
         for format in ALL_FORMATS:
             plain = {name: value for name, value in asked.items() if name not in _CONVERTING}
             if clause.covers(format) and (media := _with_parameters(format, plain, False)) is not None:
-                return Media(format, pretty=media.pretty or wants_pretty(request))
+                pretty = media.pretty or wants_pretty(request)
+                return Media(format, pretty=pretty, profile=asked.get("profile", ""))
     return None
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pilothouse.apis.gates import ALLOW_PRIVILEGED
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.gvk import GroupVersionResource
 from pilothouse.options.declaring import FlagGroup, flag
 from pilothouse.options.kinds import BOOL, DURATION, INT, PORT_RANGE, STRING, STRINGS, UINT, PortRange
 
 if TYPE_CHECKING:
+    from pilothouse.aggregator.peers.proxy import FindEndpoint
+    from pilothouse.aggregator.peers.routing import Peers
     from pilothouse.aggregator.proxy import AggregationProxy
     from pilothouse.controlplane.allocation.services import ServiceAllocations
     from pilothouse.endpoints.subresources.links import Links
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from pilothouse.registry.storage import StorageFactory
     from pilothouse.storage.backends.contract import Backend
 
+PEER_GATE: Final = "UnknownVersionInteroperabilityProxy"
 _ABSTRACT_SOCKET = re.compile(r"@([a-zA-Z0-9_-]+\.)*[a-zA-Z0-9_-]+")
 _ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 
@@ -42,7 +46,7 @@ class ControlPlaneOptions(FlagGroup):
         "apiserver-count",
         INT,
         1,
-        "Number of API servers in the cluster.",
+        "Number of API servers in the cluster, for --endpoint-reconciler-type=master-count.",
         hidden=True,
         deprecated="apiserver-count is deprecated and will be removed in a future version.",
     )
@@ -63,7 +67,7 @@ class ControlPlaneOptions(FlagGroup):
         "endpoint-reconciler-type",
         STRING,
         "lease",
-        "How the endpoints of the kubernetes service are kept: lease, none.",
+        "How the endpoints of the kubernetes service are kept: lease, master-count, none.",
     )
     event_ttl: float = flag("event-ttl", DURATION, 3600.0, "How long events are kept.")
     kubelet_certificate_authority: str = flag(
@@ -116,7 +120,10 @@ class ControlPlaneOptions(FlagGroup):
     )
     peer_advertise_port: str = flag("peer-advertise-port", STRING, "", "Port that peer API servers reach this one at.")
     peer_ca_file: str = flag(
-        "peer-ca-file", STRING, "", "Authority that peer API servers' certificates are checked with."
+        "peer-ca-file",
+        STRING,
+        "",
+        "Authority that peer API servers' certificates are checked with. Given, what only they serve is asked of them.",
     )
     proxy_client_cert_file: str = flag(
         "proxy-client-cert-file", STRING, "", "Client certificate shown to aggregated servers and webhooks."
@@ -182,6 +189,39 @@ class ControlPlaneOptions(FlagGroup):
             tells_uid="RemoteRequestHeaderUID" in gates,
         )
 
+    def peers(
+        self,
+        client: HttpClient,
+        find_endpoint: FindEndpoint,
+        identity: str,
+        local: Set[GroupVersionResource],
+        gates: Set[str],
+    ) -> Peers | None:
+        """The other servers on the same store, where it is said how they are believed. Raises ValueError.
+
+        ``local`` is what this server, which has the ``identity``, serves itself.
+        """
+        if not self.peer_ca_file or PEER_GATE not in gates:
+            return None
+        for name, file in (("cert", self.proxy_client_cert_file), ("key", self.proxy_client_key_file)):
+            if not file:
+                raise ValueError(f"error building peer proxy handler, proxy-{name}-file not specified")
+        from pilothouse.aggregator.peers.apis import PeerApis
+        from pilothouse.aggregator.peers.metrics import PeerMetrics
+        from pilothouse.aggregator.peers.proxy import PeerProxy
+        from pilothouse.aggregator.peers.routing import Peers
+
+        metrics = PeerMetrics()
+        proxy = PeerProxy(
+            client,
+            find_endpoint,
+            metrics,
+            authorities_file=self.peer_ca_file,
+            cert_file=self.proxy_client_cert_file,
+            key_file=self.proxy_client_key_file,
+        )
+        return Peers(PeerApis(identity, local, metrics), proxy)
+
     def links(self, client: HttpClient) -> Links:
         """How kubelets, pods and services are reached. Kubelets that no authority is given for are not checked."""
         from pilothouse.endpoints.subresources.links import Links
@@ -221,7 +261,7 @@ class ControlPlaneOptions(FlagGroup):
             )
         if port > 0 and port not in self.service_node_port_range:
             errors.append(f"kubernetes service node port range {self.service_node_port_range} doesn't contain {port}")
-        if self.endpoint_reconciler_type not in ("", "lease", "none"):
+        if self.endpoint_reconciler_type not in ("", "lease", "master-count", "none"):
             errors.append(f"Reconciler not implemented: {self.endpoint_reconciler_type}")
         if self.apiserver_count <= 0:
             errors.append(f"--apiserver-count should be a positive number, but value '{self.apiserver_count}' provided")

@@ -6,7 +6,6 @@ IDLE_FLAGS: Final = frozenset(
     {
         "allow-metric-labels",
         "allow-metric-labels-manifest",
-        "apiserver-count",
         "audit-log-version",
         "audit-webhook-version",
         "contention-profiling",
@@ -28,7 +27,6 @@ IDLE_FLAGS: Final = frozenset(
         "log-text-info-buffer-size",
         "log-text-split-stream",
         "min-compatibility-version",
-        "peer-ca-file",
         "permit-address-sharing",
         "runtime-config-emulation-forward-compatible",
         "show-hidden-metrics-for-version",

@@ -28,6 +28,13 @@ class StateOptions(FlagGroup):
         "How often files named by flags are looked at for changes: certificates, tokens, keys, configurations.",
     )
 
+    hostname_override: str = flag(
+        "hostname-override",
+        STRING,
+        "",
+        "Name of this server's host, of which its identity among several servers is made. Default: the host's own.",
+    )
+
     def validate(self, given: Set[str]) -> list[str]:
         """There must be a folder to keep data in, and time between two looks at a file."""
         errs = [] if self.data_dir else ["--data-dir must not be empty"]

@@ -80,7 +80,8 @@ class HostingProcess(Generic[T]):
         self._options = options
         self.lifecycle = Lifecycle()
         self.supervisor = Supervisor("process")
-        identity = server_identity(socket.gethostname())
+        hostname = options.own.hostname_override or socket.gethostname()
+        identity = server_identity(hostname)
         self.storage = make_storage(options, identity, self.supervisor.child("storage"))
         self._egress = options.egress.build()
         self._outgoing = OutgoingCalls(self._egress.control_plane)
@@ -98,6 +99,7 @@ class HostingProcess(Generic[T]):
             egress=self._egress,
             supervisor=self.supervisor,
             lifecycle=self.lifecycle,
+            hostname=hostname,
             identity=identity,
             metrics=self._metrics,
             request_metrics=request_metrics,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
 
 from pilothouse.apis.resources import Version
 from pilothouse.endpoints import discovery
 from pilothouse.endpoints.installed import InstalledVersion
-from pilothouse.endpoints.negotiation import negotiate_aggregated
+from pilothouse.endpoints.negotiation import Media, negotiate_aggregated
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import error_response, page_not_found
 from pilothouse.machinery import errors, kube_versions
@@ -21,6 +21,28 @@ _ROUTED: Final = frozenset({"/api", "/apis/apiregistration.k8s.io"})
 """Documents that a router hands out; the aggregator serves the others itself, and refuses in other words."""
 
 
+_MERGED: Final = "/apis merged"
+
+
+class PeerMetrics(Protocol):
+    """Counts what was asked for."""
+
+    def count_merged(self, *, kept: bool) -> None: ...
+
+    def count_nopeer(self) -> None: ...
+
+
+class PeerGroups(Protocol):
+    """What other servers of the same cluster serve."""
+
+    @property
+    def metrics(self) -> PeerMetrics: ...
+
+    def merge(self, groups: Sequence[discovery.Document]) -> list[discovery.Document]:
+        """The groups of aggregated discovery, together with those of the others."""
+        ...
+
+
 class ChainDiscovery:
     """What all servers of a chain serve together.
 
@@ -28,9 +50,14 @@ class ChainDiscovery:
     Documents are forgotten when something in them changes and made again when they are asked for.
     """
 
-    def __init__(self, front: GenericAPIServer, address: Callable[[], str], *, core: bool = True) -> None:
-        """``core``: whether the chain serves the group without a name, and ``/api`` with it."""
-        self._front, self._core = front, core
+    def __init__(
+        self, front: GenericAPIServer, address: Callable[[], str], *, core: bool = True, peers: PeerGroups | None = None
+    ) -> None:
+        """``core``: whether the chain serves the group without a name, and ``/api`` with it.
+
+        With ``peers``, clients that ask for all groups at once get theirs too, unless they ask for this server alone.
+        """
+        self._front, self._core, self._peers = front, core, peers
         self._address = address
         self._groups: dict[str, dict[GroupVersion, Version]] = {}
         self._fixed_groups: frozenset[str] = frozenset()
@@ -79,6 +106,10 @@ class ChainDiscovery:
         local = next((server.versions[gv] for server in self._front.chain() if gv in server.versions), None)
         self._note(gv, None if local is None else local.version)
 
+    def peers_changed(self) -> None:
+        """Peers came or went, or serve something else."""
+        self._documents.pop(_MERGED, None)
+
     def _note(self, gv: GroupVersion, version: Version | None) -> None:
         group = gv.group
         known = group in self._groups
@@ -88,7 +119,7 @@ class ChainDiscovery:
             self._groups[group].pop(gv, None)
             if not self._groups[group]:
                 del self._groups[group]
-        for key in (f"/apis/{group}", "/apis", "/apis aggregated", *(() if group else ("/api aggregated",))):
+        for key in (f"/apis/{group}", "/apis", "/apis aggregated", _MERGED, *(() if group else ("/api aggregated",))):
             self._documents.pop(key, None)
         if group and known is not (group in self._groups):
             self._route(group, served=not known)
@@ -133,6 +164,10 @@ class ChainDiscovery:
         core = path == "/api"
         return discovery.aggregated({g: v for g, v in self._by_group().items() if bool(g) is not core})
 
+    def _merged(self, peers: PeerGroups) -> discovery.Document:
+        document = self._aggregated("/apis")
+        return {**document, "items": peers.merge(document["items"])}
+
     def _kept(self, key: str, make: Callable[[], discovery.Document]) -> discovery.KeptDocument:
         document = self._documents.get(key)
         if document is None:
@@ -152,10 +187,22 @@ class ChainDiscovery:
             media = negotiate_aggregated(request)
             if media is None:
                 return self._kept(path, make).respond(request, routed=path in _ROUTED)
-            document = self._kept(f"{path} aggregated", lambda: self._aggregated(path))
+            document = self._with_peers(media) if path == "/apis" else None
+            if document is None:
+                document = self._kept(f"{path} aggregated", lambda: self._aggregated(path))
             return document.respond_tagged(request, media)
 
         return serve
+
+    def _with_peers(self, media: Media) -> discovery.KeptDocument | None:
+        peers = self._peers
+        if peers is None:
+            return None
+        if media.profile == "nopeer":
+            peers.metrics.count_nopeer()
+            return None
+        peers.metrics.count_merged(kept=_MERGED in self._documents)
+        return self._kept(_MERGED, lambda: self._merged(peers))
 
 
 def _rank(version: Version) -> tuple[int, str, int, Any]:

@@ -14,6 +14,7 @@ from pilothouse.controllers.runtime.client import LoopbackClients
 from pilothouse.controllers.runtime.clock import Clock
 from pilothouse.controllers.runtime.informers import InformerFactory
 from pilothouse.controlplane.allocation.node_ports import NodePorts
+from pilothouse.controlplane.bootstrap.address_leases import AddressLeases
 from pilothouse.flowcontrol.controller import FlowController
 from pilothouse.flowcontrol.max_in_flight import MaxInFlight
 from pilothouse.machinery.gvk import GroupVersion
@@ -28,6 +29,7 @@ from pilothouse.server.lifecycle import Lifecycle
 from pilothouse.storage.stack import StorageStack
 
 if TYPE_CHECKING:
+    from pilothouse.aggregator.peers.routing import Peers
     from pilothouse.simulation.nodes.simulation import Simulation
 
 Start = Callable[[Supervisor], Awaitable[None]]
@@ -67,10 +69,14 @@ class HookContext:
     served: ServedVersions
     openapi: OpenApi
     simulation: Simulation | None
+    hostname: str
     identity: str
     """The name of this process among the API servers of the cluster."""
     flow_control: FlowController | MaxInFlight
     aggregation: AggregationProxy
+    peer_leases: AddressLeases
+    """Where the servers on this store find each other."""
+    peers: Peers | None
     clock: Clock
     """The time of what makes the cluster move."""
     metrics: Registry

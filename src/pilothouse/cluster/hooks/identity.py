@@ -6,16 +6,18 @@ from collections.abc import Iterator
 
 from pilothouse.cluster.hooks.hook import HookContext, PostStartHook
 from pilothouse.controllers.runtime.controller import Periodic
-from pilothouse.controlplane.bootstrap.address_leases import IDENTITY_LABEL, RENEW_SECONDS, AddressLeases
+from pilothouse.controlplane.bootstrap.address_leases import IDENTITY_LABEL, RENEW_SECONDS
 from pilothouse.controlplane.bootstrap.identity_lease import COLLECT_SECONDS, IdentityLease, collect_expired
 from pilothouse.controlplane.bootstrap.identity_lease import RENEW_SECONDS as RENEW_IDENTITY_SECONDS
 from pilothouse.machinery.supervision import Supervisor
+from pilothouse.options.control_plane import PEER_GATE
 
 
 def peer_lease(context: HookContext) -> Iterator[PostStartHook]:
     """The address, renewed once the server is ready; taken back first when it stops."""
-    codec = context.storage.codec("", "v1", "endpoints")
-    leases = AddressLeases(context.stack.cacher, f"{context.storage.root}/peerserverleases/", codec)
+    if PEER_GATE not in context.storage.gates:
+        return
+    leases = context.peer_leases
     host, _, port = context.peer_address.rpartition(":")
     ports = [{"name": "https", "port": int(port), "protocol": "TCP"}]
     subset = {"addresses": [{"ip": host.strip("[]")}], "ports": ports}
@@ -38,7 +40,8 @@ def peer_lease(context: HookContext) -> Iterator[PostStartHook]:
 def own_lease(context: HookContext) -> Iterator[PostStartHook]:
     """The Lease of this server, and the collection of those that other servers have left behind."""
     store = context.store("coordination.k8s.io", "leases")
-    lease = IdentityLease(store, context.peer_address)
+    address = context.peer_address if PEER_GATE in context.storage.gates else ""
+    lease = IdentityLease(store, address, context.hostname)
 
     async def start(supervisor: Supervisor) -> None:
         # A store that takes no writes just now (etcd's quota) is no reason not to serve: renewing makes up for it.

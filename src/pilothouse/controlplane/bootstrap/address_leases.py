@@ -62,6 +62,17 @@ class AddressLeases:
                 return True
         return False
 
+    async def endpoint(self, name: str) -> tuple[str, int] | None:
+        """Where the holder of a lease is reached; None without a lease, or one that does not say."""
+        await self._cache.wait_fresh()
+        entry = self._cache.get(self._prefix + name)
+        if entry is None:
+            return None
+        lease = orjson.loads(entry.data)
+        host = _address(lease)
+        ports = [port["port"] for subset in (lease.get("subsets") or ())[:1] for port in subset.get("ports") or ()]
+        return (host, ports[0]) if host and ports else None
+
     async def addresses(self) -> list[str]:
         """The addresses of all who hold a lease, by key."""
         await self._cache.wait_fresh()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import socket
 import uuid
 from typing import Final
 
@@ -38,9 +37,10 @@ def server_identity(hostname: str) -> str:
 class IdentityLease:
     """The lease of this server, reachable by its peers at ``peer_address``."""
 
-    def __init__(self, leases: Store, peer_address: str, hostname: str | None = None) -> None:
+    def __init__(self, leases: Store, peer_address: str, hostname: str) -> None:
+        """Without a ``peer_address`` the lease does not say one."""
         self._leases = leases
-        self._hostname = hostname if hostname is not None else socket.gethostname()
+        self._hostname = hostname
         self._peer_address = peer_address
         self.name = server_identity(self._hostname)
         self._holder = f"{self.name}_{uuid.uuid4()}"
@@ -70,14 +70,22 @@ class IdentityLease:
     def _renewed(self, lease: Object) -> Object:
         metadata = lease["metadata"]
         labels = {**(metadata.get("labels") or {}), IDENTITY_LABEL: COMPONENT, HOSTNAME_LABEL: self._hostname}
-        annotations = {**(metadata.get("annotations") or {}), PEER_ADDRESS: self._peer_address}
+        annotations = dict(metadata.get("annotations") or {})
+        if self._peer_address:
+            annotations[PEER_ADDRESS] = self._peer_address
         spec = {
             **lease.get("spec", {}),
             "holderIdentity": self._holder,
             "leaseDurationSeconds": DURATION_SECONDS,
             "renewTime": now_micro(),
         }
-        return {**lease, "metadata": {**metadata, "labels": labels, "annotations": annotations}, "spec": spec}
+        shown = {"labels": labels, **({"annotations": annotations} if annotations else {})}
+        return {**lease, "metadata": {**metadata, **shown}, "spec": spec}
+
+
+def is_identity_lease(lease: Object) -> bool:
+    """Whether a lease is that of an API server."""
+    return (lease["metadata"].get("labels") or {}).get(IDENTITY_LABEL) == COMPONENT
 
 
 async def collect_expired(leases: Store) -> None:

@@ -1,7 +1,8 @@
-"""The endpoints of the ``kubernetes`` service: the addresses of all servers that hold a lease, in both forms.
+"""The endpoints of the ``kubernetes`` service: the addresses of all servers, in both forms.
 
-A server renews its lease every ten seconds and puts the endpoints right if they are not; one that goes takes its lease
-back, one that dies loses it after fifteen. Whoever comes by next removes the address.
+With ``--endpoint-reconciler-type=lease`` these are the servers that hold a lease. A server renews its lease every ten
+seconds and puts the endpoints right if they are not; one that goes takes its lease back, one that dies loses it after
+fifteen. Whoever comes by next removes the address.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 from pilothouse.controllers.own_objects import create, existing, remove, update
 from pilothouse.controlplane.bootstrap.address_leases import AddressLeases
@@ -22,15 +23,65 @@ NAMESPACE: Final = "default"
 NAME: Final = "kubernetes"
 SKIP_MIRROR: Final = "endpointslice.kubernetes.io/skip-mirror"
 SERVICE_NAME: Final = "kubernetes.io/service-name"
+Correct = Callable[[Object], Object | None]
 
 
-class KubernetesEndpoints:
-    """Keeps Endpoints and EndpointSlice of the service, for the server at ``address``."""
+class EndpointsObjects:
+    """The Endpoints of the service and the EndpointSlice that says the same."""
 
-    def __init__(self, endpoints: Store, slices: Store, leases: AddressLeases, address: str, port: int) -> None:
-        self._endpoints, self._slices, self._leases = endpoints, slices, leases
+    def __init__(self, endpoints: Store, slices: Store) -> None:
+        self._endpoints, self._slices = endpoints, slices
+
+    async def get(self) -> Object | None:
+        """The Endpoints; None if there are none."""
+        return await existing(self._endpoints, NAMESPACE, NAME)
+
+    async def put_right(self, correct: Correct, *, may_create: bool = True) -> None:
+        """Have the Endpoints as ``correct`` wants them (None: they are right), and the slice with them."""
+        stored = await self.get()
+        if stored is None and not may_create:
+            return
+        current: Object = stored or {"metadata": {"name": NAME, "namespace": NAMESPACE}}
+        wanted = correct(current)
+        if wanted is None:
+            wanted = current
+        elif stored is None:
+            await create(self._endpoints, {**wanted, "metadata": dict(wanted["metadata"])})
+        else:
+            await update(self._endpoints, NAMESPACE, NAME, correct)
+        await self._put_slice_right(slice_of(wanted))
+
+    async def _put_slice_right(self, wanted: Object) -> None:
+        current = await existing(self._slices, NAMESPACE, NAME)
+        if current is not None and current.get("addressType") != wanted["addressType"]:
+            await remove(self._slices, NAMESPACE, NAME)
+            current = None
+        if current is None:
+            await create(self._slices, wanted)
+        elif not _same_slice(current, wanted):
+            await update(self._slices, NAMESPACE, NAME, lambda obj: _with_slice(obj, wanted))
+
+
+class EndpointReconciler(Protocol):
+    """Keeps the address of one server among the endpoints."""
+
+    async def reconcile(self) -> None:
+        """Have the address there. Does nothing once it was withdrawn."""
+
+    async def withdraw_stale(self) -> None:
+        """Forget what an earlier server at this address left behind: it is not ready to serve."""
+
+    async def withdraw(self) -> None:
+        """Leave for good."""
+
+
+class LeasedEndpoints:
+    """The endpoints are the servers that hold a lease; this one is at ``address``."""
+
+    def __init__(self, objects: EndpointsObjects, leases: AddressLeases, address: str, port: int) -> None:
+        self._objects, self._leases = objects, leases
         self._address = address
-        self._ports = [{"name": "https", "port": port, "protocol": "TCP"}]
+        self._ports = service_ports(port)
         self._stopping = False
         self._lock = asyncio.Lock()
 
@@ -64,33 +115,14 @@ class KubernetesEndpoints:
                 "no API server IP addresses were listed in storage, refusing to erase all endpoints for the kubernetes "
                 "Service"
             )
-        stored = await existing(self._endpoints, NAMESPACE, NAME)
-        if stored is None and self._stopping:
-            return
-        current: Object = stored or {"metadata": {"name": NAME, "namespace": NAMESPACE}}
-        wanted = corrected(current, addresses, self._ports, check_ports=check_ports)
-        if wanted is None:
-            wanted = current
-        elif stored is None:
-            await create(self._endpoints, {**wanted, "metadata": dict(wanted["metadata"])})
-        else:
-            await update(
-                self._endpoints,
-                NAMESPACE,
-                NAME,
-                lambda obj: corrected(obj, addresses, self._ports, check_ports=check_ports),
-            )
-        await self._put_slice_right(slice_of(wanted))
+        await self._objects.put_right(
+            lambda obj: corrected(obj, addresses, self._ports, check_ports=check_ports), may_create=not self._stopping
+        )
 
-    async def _put_slice_right(self, wanted: Object) -> None:
-        current = await existing(self._slices, NAMESPACE, NAME)
-        if current is not None and current.get("addressType") != wanted["addressType"]:
-            await remove(self._slices, NAMESPACE, NAME)
-            current = None
-        if current is None:
-            await create(self._slices, wanted)
-        elif not _same_slice(current, wanted):
-            await update(self._slices, NAMESPACE, NAME, lambda obj: _with_slice(obj, wanted))
+
+def service_ports(port: int) -> list[Object]:
+    """The ports of the endpoints, for a server that listens on one."""
+    return [{"name": "https", "port": port, "protocol": "TCP"}]
 
 
 def corrected(

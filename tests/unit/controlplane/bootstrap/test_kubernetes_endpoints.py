@@ -4,7 +4,13 @@ import pytest
 
 from pilothouse.controllers.own_objects import existing, remove, update
 from pilothouse.controlplane.bootstrap.address_leases import AddressLeases
-from pilothouse.controlplane.bootstrap.kubernetes_endpoints import SKIP_MIRROR, KubernetesEndpoints, corrected, slice_of
+from pilothouse.controlplane.bootstrap.kubernetes_endpoints import (
+    SKIP_MIRROR,
+    EndpointsObjects,
+    LeasedEndpoints,
+    corrected,
+    slice_of,
+)
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.storage.cacher import Cacher
 
@@ -90,8 +96,8 @@ class Cluster:
             cacher, "/registry/masterleases/", StorageFactory(cacher).codec("", "v1", "endpoints")
         )
 
-    def server(self, address: str) -> KubernetesEndpoints:
-        return KubernetesEndpoints(self.endpoints, self.slices, self.leases, address, 6443)
+    def server(self, address: str) -> LeasedEndpoints:
+        return LeasedEndpoints(EndpointsObjects(self.endpoints, self.slices), self.leases, address, 6443)
 
     async def addresses(self) -> list[str]:
         """Those of the Endpoints; the slice must say the same."""
