@@ -20,6 +20,35 @@ AUTO_UPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
 RESOURCES: Final = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
 
 
+_METADATA: Final[Object] = {
+    "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+    "annotations": {AUTO_UPDATE: "true"},
+}
+
+
+def _controller_role(account: str, *rules: tuple[str, str, tuple[str, ...]]) -> dict[str, list[Object]]:
+    """The role of a controller and its binding; rules are group, resource and verbs."""
+    name, group = f"system:controller:{account}", "rbac.authorization.k8s.io"
+    kinds = {"apiVersion": f"{group}/v1", "metadata": {"name": name, **_METADATA}}
+    allowed = [{"apiGroups": [each], "resources": [resource], "verbs": list(verbs)} for each, resource, verbs in rules]
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": "kube-system"}
+    reference = {"apiGroup": group, "kind": "ClusterRole", "name": name}
+    return {
+        "clusterroles": [{**kinds, "kind": "ClusterRole", "rules": allowed}],
+        "clusterrolebindings": [{**kinds, "kind": "ClusterRoleBinding", "subjects": [subject], "roleRef": reference}],
+    }
+
+
+_GATED: Final = {
+    "GenericWorkload": _controller_role(
+        "podgroup-protection-controller",
+        ("scheduling.k8s.io", "podgroups", ("get", "list", "update", "watch")),
+        ("", "pods", ("get", "list", "watch")),
+    )
+}
+"""What there is only while a feature is on."""
+
+
 class Change(NamedTuple):
     """What to write. ``recreate`` means: delete the existing object by its uid, then create this one."""
 
@@ -34,9 +63,10 @@ def _policy() -> dict[str, list[Object]]:
     return policy
 
 
-def load(resource: str) -> list[Object]:
+def load(resource: str, gates: frozenset[str] = frozenset()) -> list[Object]:
     """The wanted objects of a resource, in the order they are to be made. Not to be changed by the caller."""
-    return _policy()[resource]
+    gated = [each for gate, objects in _GATED.items() if gate in gates for each in objects.get(resource, ())]
+    return _policy()[resource] + gated if gated else _policy()[resource]
 
 
 def reconcile(existing: Object | None, wanted: Object) -> Change | None:

@@ -23,7 +23,8 @@ def roles(context: HookContext) -> Iterator[PostStartHook]:
         return
 
     async def start(supervisor: Supervisor) -> None:
-        await reconcile_policy(lambda name: context.store(_RBAC, name))
+        gates = context.options.generic.enabled_gates()
+        await reconcile_policy(lambda name: context.store(_RBAC, name), gates)
         if all(row.name != AGGREGATION for row in context.options.living.rows()):
             aggregated = AggregatedRoles(context.informers, context.clients, [Until(context.lifecycle.ready)])
             aggregated.controller.start(supervisor)

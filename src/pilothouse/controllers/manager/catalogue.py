@@ -84,6 +84,8 @@ CONTROLLERS: Final[tuple[Row, ...]] = (
     Row("storage-version-migrator-controller", "storage_migration", alias="svm"),
     Row("validatingadmissionpolicy-status-controller", "policy_types"),
     Row("resourceclaim-controller", "resource_claims", alias="resource-claim-controller"),
+    Row("device-taint-eviction-controller", "device_taints"),
+    Row("podgroup-protection-controller", "pod_group_protection"),
     Row("persistentvolume-binder-controller", "volumes.binder", alias="persistentvolume-binder"),
     Row("persistentvolume-attach-detach-controller", "volumes.attaching", alias="attachdetach"),
     Row("persistentvolume-expander-controller", "volumes.expanding", alias="persistentvolume-expander"),

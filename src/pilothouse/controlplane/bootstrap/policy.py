@@ -15,14 +15,14 @@ from pilothouse.registry.store.removal import delete
 from pilothouse.registry.store.store import Store
 
 
-async def reconcile_policy(store_for: Callable[[str], Store]) -> None:
+async def reconcile_policy(store_for: Callable[[str], Store], gates: frozenset[str] = frozenset()) -> None:
     """Bring all four kinds in line, all objects at once: writes of one batch share one commit."""
     await asyncio.gather(
         *(
             _reconcile(store, wanted)
             for resource in bootstrap_policy.RESOURCES
             for store in (store_for(resource),)
-            for wanted in bootstrap_policy.load(resource)
+            for wanted in bootstrap_policy.load(resource, gates)
         )
     )
 

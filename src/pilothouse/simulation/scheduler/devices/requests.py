@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from pilothouse.cel.devices import is_selected
 from pilothouse.cel.issues import CompileError
 from pilothouse.cel.values import EvaluationError
+from pilothouse.controllers.runtime.tolerations import tolerates
 from pilothouse.machinery.objects import Object
 from pilothouse.simulation.scheduler.devices.pools import Device
 
@@ -79,7 +80,7 @@ class Request(NamedTuple):
         """Whether no taint of the device keeps the request from it."""
         taints = [each for each in device.spec.get("taints") or () if each["effect"] in ("NoSchedule", "NoExecute")]
         tolerations: Sequence[Object] = self.spec.get("tolerations") or ()
-        return all(any(tolerates_taint(each, taint) for each in tolerations) for taint in taints)
+        return all(any(tolerates(each, taint) for each in tolerations) for taint in taints)
 
 
 def _is_selected(text: str, origin: str, device: Device, value: Object) -> bool:
@@ -90,17 +91,6 @@ def _is_selected(text: str, origin: str, device: Device, value: Object) -> bool:
     except EvaluationError as error:
         message = f"{error}{_HINT}" if "no such key:" in str(error) else str(error)
         raise AllocationFailed(f"{origin} on device {device.id}: CEL runtime error: {message}") from None
-
-
-def tolerates_taint(toleration: Object, taint: Object) -> bool:
-    """Whether a toleration of a request covers a taint of a device."""
-    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
-        return False
-    if toleration.get("key") and toleration["key"] != taint["key"]:
-        return False
-    if toleration.get("operator") == "Exists":
-        return True
-    return (toleration.get("value") or "") == (taint.get("value") or "")
 
 
 def alternatives_of(claim: Object, class_of: ClassOf) -> list[list[Request]]:
