@@ -35,6 +35,7 @@ class Peer:
     authority: Path
     answer: Answer
     requests: list[tuple[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
     server: ThreadingHTTPServer | None = None
 
     def kubeconfig(self, path: Path, suffix: str = "/") -> Path:
@@ -75,6 +76,7 @@ def serve_peer(folder: Path, answer: Answer) -> Peer:
 
         def _serve(self, body: Any) -> None:
             peer.requests.append((self.path, body))
+            peer.headers.append({name.lower(): value for name, value in self.headers.items()})
             status, answered = peer.answer(self.path, body)
             data = orjson.dumps(answered)
             self.send_response(status)

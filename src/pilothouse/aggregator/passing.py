@@ -14,6 +14,7 @@ from urllib.parse import quote as escape
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import text_response
+from pilothouse.machinery.spans import propagation_headers
 from pilothouse.machinery.user import User
 from pilothouse.net.client import HttpClient
 from pilothouse.net.client.head import Headers
@@ -77,6 +78,7 @@ class RequestPassing:
         raw = request.raw_path
         # What was judged is what is asked for: escapes are written anew, so that both sides see the same segments.
         path = raw if "%" not in raw else escape(request.path, _SAFE)
+        traced = [(name.encode(), value.encode("latin-1")) for name, value in propagation_headers().items()]
         return Destination(
             target,
             path.encode("latin-1"),
@@ -84,7 +86,7 @@ class RequestPassing:
             host=target.authority.encode(),
             scheme="https",
             authority=target.authority,
-            extra=[*self._identity(request.user), (b"Audit-Id", request.audit_id.encode("latin-1")), *extra],
+            extra=[*self._identity(request.user), (b"Audit-Id", request.audit_id.encode("latin-1")), *traced, *extra],
             refuse_redirects=self._refuse_redirects,
         )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from pilothouse.apiextensions.establishing import establish, set_approval, set_structure
 from pilothouse.apiextensions.finalizing import RETRY_SECONDS, finalize, is_finalizing
 from pilothouse.apiextensions.naming import TakenNames, accept_names
+from pilothouse.apiextensions.serving.conversion_metrics import ConversionMetrics
 from pilothouse.apiextensions.status_writing import StatusWriter
 from pilothouse.apis.apiextensions.custom_resource_definition import definitions
 from pilothouse.controllers.own_objects import existing
@@ -64,6 +65,7 @@ class CustomResources:
         self._admission = admission
         self._resolver, self._egress = resolver, egress
         self._webhooks: ConversionWebhooks | None = None
+        self.conversion_metrics = ConversionMetrics()
         self._audience: list[Audience] = []
         self._known: dict[str, Object] = {}
         self._by_group: dict[str, set[str]] = {}
@@ -182,7 +184,7 @@ class CustomResources:
         if self._webhooks is None:
             from pilothouse.apiextensions.serving.webhook import ConversionWebhooks  # few definitions need it
 
-            self._webhooks = ConversionWebhooks(self._resolver.dial, self._egress)
+            self._webhooks = ConversionWebhooks(self._resolver.dial, self._egress, self.conversion_metrics)
         return self._webhooks.converter_for(crd)
 
     def _withdraw(self, name: str) -> None:

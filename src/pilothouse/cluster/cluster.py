@@ -79,6 +79,7 @@ class Cluster:
         self._aggregation = flags.aggregation(self._resolver, self._client, self.storage.gates)
         self._make_peers()
         self.servers = self._make_servers()
+        shared.metrics.register(self.servers.custom.conversion_metrics)
         self._auditing = self._make_auditing()
         self.handler = build_filter_chain(self.servers.aggregator.handle, self.filter_config())
         self.clients = LoopbackClients(self.handler)
@@ -220,6 +221,7 @@ class Cluster:
             constrained_impersonation="ConstrainedImpersonation" in self.storage.gates,
             flow_control=self.flow_control,
             draining=self._shared.draining,
+            tracer=self._shared.tracer,
         )
 
     def _find_source(self, gvr: GroupVersionResource) -> Source | None:

@@ -9,6 +9,7 @@ from pilothouse.controllers.runtime.clock import Clock
 from pilothouse.filters.audit import Auditing
 from pilothouse.filters.request_metrics import RequestMetrics
 from pilothouse.filters.retry_after import Draining
+from pilothouse.filters.tracing import Tracer
 from pilothouse.machinery.log_flushing import LogFlushing
 from pilothouse.machinery.metrics import Registry
 from pilothouse.machinery.supervision import Supervisor
@@ -39,5 +40,7 @@ class SharedParts:
     auditing: Auditing | None
     draining: Draining | None
     """Counts requests where new ones are told to come back while the process stops."""
+    tracer: Tracer | None
+    """Tells a collector of requests, where one is given."""
     clock: Clock
     """The time of controllers, the scheduler and simulated nodes."""

@@ -33,6 +33,7 @@ from pilothouse.machinery.schema.raw import as_sent, compacted, raw_places, read
 from pilothouse.machinery.schema.repetition import MOST_ERRORS, read_repeating
 from pilothouse.machinery.schema.types import Struct
 from pilothouse.machinery.schema.unknown import in_key_order, unknown_fields
+from pilothouse.machinery.spans import step
 from pilothouse.machinery.workers import LONG, aside, finish
 from pilothouse.net.messages import BodyTooLarge
 
@@ -128,6 +129,7 @@ async def read_body(request: APIRequest) -> bytes:
     except BodyTooLarge:
         raise errors.too_large(f"limit is {BODY_LIMIT}") from None
     request.weight = len(body)
+    step("limitedReadBody succeeded", {"len": len(body)})
     return body
 
 

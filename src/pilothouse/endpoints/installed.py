@@ -14,6 +14,7 @@ from pilothouse.endpoints.responses import error_response
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb
 from pilothouse.machinery import errors
 from pilothouse.machinery.addressing import check_looked_up
+from pilothouse.machinery.spans import Fields, Span, current
 from pilothouse.net.messages import MalformedBody, Response
 
 
@@ -46,12 +47,38 @@ async def call_verb(verb: EndpointVerb, scope: Endpoint, request: APIRequest) ->
     try:
         if (name in _UNUSABLE_NAMES or "%" in name) and request.info.verb not in _SELECTING:
             check_looked_up(name)
-        response = await verb(scope, request)
+        named = _SPANS.get(request.info.verb)
+        if named is None and current() is None:
+            response = await verb(scope, request)
+        else:
+            with Span(named or _UNRECORDED.get(request.info.verb, "Connect"), lambda: trace_fields(request)):
+                response = await verb(scope, request)
     except errors.StatusError as error:
         return error_response(request, error)
     except MalformedBody as error:
         return error_response(request, errors.generic(str(error)))
     return await compress(response) if is_worth_compressing(request, response) else response
+
+
+def trace_fields(request: APIRequest) -> Fields:
+    """What a span says of the request it is for, as kube-apiserver says it."""
+    info, headers = request.info, request.headers
+    scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
+    return {
+        "accept": headers.get(b"accept", b"").decode("latin-1"),
+        "audit-id": request.audit_id,
+        "client": request.connection.peer[0],
+        "api-group": info.group,
+        "api-version": info.version,
+        "name": info.name,
+        "subresource": info.subresource,
+        "namespace": info.namespace,
+        "resource": info.resource,
+        "scope": scope,
+        "url": request.path,
+        "user-agent": headers.get(b"user-agent", b"").decode("latin-1"),
+        "verb": request.method,
+    }
 
 
 def _tell_deprecation(scope: Endpoint, request: APIRequest) -> None:
@@ -63,6 +90,13 @@ def _tell_deprecation(scope: Endpoint, request: APIRequest) -> None:
             request.audit.annotate("k8s.io/removed-release", removal)
 
 
+_SPANS = {
+    "create": "Create", "update": "Update", "patch": "Patch", "delete": "Delete", "deletecollection": "Delete",
+    "list": "List",
+}  # fmt: skip
+"""The verbs whose steps are always noted: they may take long."""
+_UNRECORDED = {"get": "Get", "watch": "Watch"}
+"""Those that are noted only where a collector of traces wants it."""
 _UNUSABLE_NAMES = frozenset({".", ".."})
 _SELECTING = frozenset({"list", "watch", "deletecollection"})
 """Verbs for which a name is no more than a way to select."""

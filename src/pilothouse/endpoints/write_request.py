@@ -23,6 +23,7 @@ from pilothouse.machinery.field_manager import entries_of, keep_times, manager_o
 from pilothouse.machinery.gvk import GroupVersionResource
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import like, without_notes
+from pilothouse.machinery.spans import step
 from pilothouse.machinery.workers import weighed
 from pilothouse.registry.rest.before_create import ensure_namespace, wipe_system_fields
 from pilothouse.storage.backends.contract import TooLarge
@@ -105,6 +106,7 @@ class WriteRequest:
 
     async def _store(self, store: Callable[[], Awaitable[Stored]]) -> Stored:
         """Store; an object that is too large is tried once more without managed fields, unless they are the point."""
+        step("About to store object in database")
         try:
             try:
                 return await store()
@@ -117,7 +119,8 @@ class WriteRequest:
             raise errors.generic(str(error)) from None
 
     def warn(self) -> None:
-        """Hand warnings of the strategy and of admission to the answer."""
+        """Hand warnings of the strategy and of admission to the answer, which is about to be written."""
+        step("About to write a response")
         for warning in self.ctx.warnings:
             self._request.warn(warning)
 
@@ -127,6 +130,7 @@ class WriteRequest:
         admission = self._scope.admission
         if admission is not None and admission.handles(operation):
             attributes = self._attributes(operation, obj, old)
+            step("About to check admission control")
             await admission.admit(attributes)
             obj = attributes.object if attributes.object is not None else obj
         await weighed(self.ctx.weight, self.merge_owners, obj, _AFTER_ADMISSION)

@@ -28,6 +28,7 @@ from pilothouse.filters.request_metrics import RequestMetrics
 from pilothouse.filters.retry_after import Draining, with_retry_after
 from pilothouse.filters.strict_transport import with_strict_transport
 from pilothouse.filters.timeout import with_timeout
+from pilothouse.filters.tracing import SPAN_NAMES, Tracer, with_span, with_tracing
 from pilothouse.filters.types import Handler
 from pilothouse.filters.warnings import with_warnings
 from pilothouse.flowcontrol.controller import FlowController
@@ -54,6 +55,8 @@ class ChainConfig:
     draining: Draining | None = None
     """Given where new requests are to be told to come back while the server stops."""
     flow_control: FlowController | MaxInFlight | None = None
+    tracer: Tracer | None = None
+    """Given where a collector is to be told of requests."""
 
 
 def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
@@ -84,6 +87,9 @@ def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
             ),
         ),
     ]
+    tracer = config.tracer
+    if tracer is not None:
+        chain.append(("tracing", lambda following: with_tracing(following, tracer)))
     if auditing is not None:
         chain.append(("audit", lambda following: with_audit(following, auditing)))
     counted = config.authorization_metrics
@@ -111,6 +117,9 @@ def _limiting(config: ChainConfig) -> list[tuple[str, Filter]]:
 
 def build_filter_chain(handler: Handler, config: ChainConfig) -> Handler:
     """The handler behind all its filters."""
-    for _, wrap in reversed(filters(config)):
+    for name, wrap in reversed(filters(config)):
         handler = wrap(handler)
+        if config.tracer is not None and name in SPAN_NAMES:
+            constrained = name == "impersonation" and config.constrained_impersonation
+            handler = with_span(handler, "constrainedimpersonation" if constrained else SPAN_NAMES[name])
     return handler

@@ -26,6 +26,7 @@ from pilothouse.options.logs import LogOptions
 from pilothouse.options.option_set import OptionSet
 from pilothouse.options.own import StateOptions
 from pilothouse.options.secure_serving import SecureServingOptions
+from pilothouse.options.traces import TracingOptions
 
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds its token and the authority of the main API server."""
@@ -171,6 +172,7 @@ class LibraryOptions(OptionSet):
     admission: PluginOptions = field(default_factory=PluginOptions)
     egress: EgressSelectorOptions = field(default_factory=EgressSelectorOptions)
     logs: LogOptions = field(default_factory=LogOptions)
+    traces: TracingOptions = field(default_factory=TracingOptions)
     global_flags: GlobalOptions = field(default_factory=GlobalOptions)
 
     notices: list[str] = field(default_factory=list)

@@ -160,6 +160,7 @@ class LibraryServer:
             authorization_metrics=self._authorization_metrics,
             flow_control=MaxInFlight(generic.max_requests_inflight, generic.max_mutating_requests_inflight),
             draining=self._shared.draining,
+            tracer=self._shared.tracer,
         )
 
     def store(self, group: str, version: str, resource: str) -> Store:

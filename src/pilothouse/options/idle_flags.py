@@ -33,7 +33,6 @@ IDLE_FLAGS: Final = frozenset(
         "storage-backend",
         "storage-initialization-timeout",
         "tls-curve-preferences",
-        "tracing-config-file",
         "watch-cache",
         "watch-cache-sizes",
     }

@@ -11,6 +11,7 @@ from pilothouse.options.generic import GenericOptions
 from pilothouse.options.logs import LogOptions
 from pilothouse.options.own import StateOptions
 from pilothouse.options.secure_serving import SecureServingOptions
+from pilothouse.options.traces import TracingOptions
 
 
 class ProcessOptions(Protocol):
@@ -30,6 +31,8 @@ class ProcessOptions(Protocol):
     def egress(self) -> EgressSelectorOptions: ...
     @property
     def logs(self) -> LogOptions: ...
+    @property
+    def traces(self) -> TracingOptions: ...
     def greeting(self) -> str:
         """What to tell the user once the server is ready."""
         ...

@@ -85,6 +85,7 @@ class HostingProcess(Generic[T]):
         self.storage = make_storage(options, identity, self.supervisor.child("storage"))
         self._egress = options.egress.build()
         self._outgoing = OutgoingCalls(self._egress.control_plane)
+        self._traces = options.traces.build(self._egress.control_plane, identity)
         audit_metrics, request_metrics = AuditMetrics(), RequestMetrics()
         self._auditing = options.audit.build(self._outgoing, audit_metrics, self.supervisor.child("audit"))
         self._log_flushing = LogFlushing(self.supervisor.child("log"), options.logs.flush_frequency)
@@ -106,6 +107,7 @@ class HostingProcess(Generic[T]):
             log_flushing=self._log_flushing,
             auditing=self._auditing,
             draining=self._draining,
+            tracer=self._traces,
             clock=clock,
         )
         self.cluster = make_tenant(self.shared)
@@ -141,6 +143,9 @@ class HostingProcess(Generic[T]):
         await self.storage.open()
         self._closing.add("tunnels", self._egress.close)
         self._closing.add("outgoing connections", self._outgoing.close)
+        if self._traces is not None:
+            self._closing.add("traces", self._traces.close)
+            self._traces.start()
         if self._auditing is not None:
             self._closing.add("the audit log", self._end_auditing)
         self._closing.add("the cluster", self.cluster.close)

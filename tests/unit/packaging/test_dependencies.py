@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Where a distribution is not named after the module it brings.
 MODULES = {"pyyaml": "yaml", "google-re2": "re2", "grpcio": "grpc", "pynacl": "nacl"}
+MODULES |= dict.fromkeys(("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-common"), "opentelemetry")
 # Read as files, never imported.
 DATA = {"lightkube-models"}
 # Imported only by the fixtures that pytest itself loads.
@@ -19,7 +20,8 @@ HOSTS = {"pytest"}
 
 def test_every_import_is_declared_and_every_dependency_imported() -> None:
     extras = PROJECT["optional-dependencies"]
-    declared = _names(PROJECT["dependencies"]) | _names(extras["grpc"]) | _names(extras["secretbox"])
+    optional = (_names(extras[name]) for name in ("grpc", "secretbox", "tracing"))
+    declared = _names(PROJECT["dependencies"]).union(*optional)
     assert _imported() == {MODULES.get(name, name) for name in declared - DATA}
 
 

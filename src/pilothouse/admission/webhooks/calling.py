@@ -24,6 +24,7 @@ from pilothouse.admission.webhooks.reviews import (
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import go_json
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.spans import Span, propagation_headers
 from pilothouse.net.outgoing import Answer, OutgoingClient, OutgoingError, Tls
 from pilothouse.registry.service_routing import ServiceResolver
 
@@ -65,7 +66,17 @@ class HookCaller:
             raise CallFailed(hook.name, f"could not create admission objects: {why}", 400)
         uid = str(uuid.uuid4())
         request = make_request(uid, attributes, invocation, obj, old)
-        review = await self._call(hook, orjson.dumps(make_review(version, request)))
+        fields = {
+            "configuration": hook.configuration,
+            "webhook": hook.name,
+            "resource": _resource(attributes),
+            "subresource": attributes.subresource,
+            "operation": attributes.operation,
+            "UID": uid,
+        }
+        with Span("Call mutating webhook" if mutating else "Call validating webhook", fields) as span:
+            review = await self._call(hook, orjson.dumps(make_review(version, request)))
+            span.step("Request completed")
         try:
             return read_verdict(version, uid, review, mutating=mutating)
         except InvalidResponse as error:
@@ -88,11 +99,20 @@ class HookCaller:
         client = self._to_services if hook.client.service else self._to_urls
         try:
             answer = await client.post(
-                f"{url}?timeout={seconds}s", body, tls=tls, headers={**_HEADERS, **shown.headers}, seconds=seconds
+                f"{url}?timeout={seconds}s",
+                body,
+                tls=tls,
+                headers={**_HEADERS, **propagation_headers(), **shown.headers},
+                seconds=seconds,
             )
             return decode_answer(answer)
         except OutgoingError as error:
             raise CallFailed(hook.name, f"failed to call webhook: {error}") from None
+
+
+def _resource(attributes: Attributes) -> str:
+    resource = attributes.resource
+    return f"{resource.group}/{resource.version}, Resource={resource.resource}"
 
 
 def _check_dry_run(hook: Hook, attributes: Attributes) -> None:

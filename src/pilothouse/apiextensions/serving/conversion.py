@@ -26,10 +26,11 @@ _SHOWN: Final = 100
 
 
 class ConversionFailed(errors.StatusError):
-    """An object cannot be had in another version."""
+    """An object cannot be had in another version. ``kind`` is the kind of failure, for those who count."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, kind: str = "") -> None:
         super().__init__(500, "", message)
+        self.kind = kind
 
 
 class Converter(Protocol):

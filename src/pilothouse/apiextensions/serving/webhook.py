@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import uuid
+from time import perf_counter
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -15,11 +16,13 @@ import orjson
 
 from pilothouse.admission.webhooks.calling import decode_answer
 from pilothouse.apiextensions.serving.conversion import ConversionFailed, Converter
+from pilothouse.apiextensions.serving.conversion_metrics import CALL, INVALID, MALFORMED, PARTIAL, ConversionMetrics
 from pilothouse.apis.metadata import validate_annotations, validate_labels
 from pilothouse.machinery.field_errors import FieldError, Path, aggregate
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, parse_group_version
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.spans import Fields, Span, propagation_headers, step
 from pilothouse.net.dialing.egress import Egress
 from pilothouse.net.outgoing import Dial, OutgoingClient, OutgoingError, Tls
 
@@ -27,13 +30,19 @@ _AGENT: Final = "kube-apiserver-conversion"
 _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json, */*"}
 _SECONDS: Final = 30
 _GROUP: Final = "apiextensions.k8s.io"
+_SLOW_CALL: Final = 0.05
+_SLOW_OBJECT: Final = 0.008
+"""What a call, and each object of it, may take before the log tells of it."""
 
 
 class ConversionWebhooks:
     """Makes converters that share their connections."""
 
-    def __init__(self, dial: Dial | None = None, egress: Egress | None = None) -> None:
+    def __init__(
+        self, dial: Dial | None = None, egress: Egress | None = None, metrics: ConversionMetrics | None = None
+    ) -> None:
         egress = egress or Egress()
+        self._metrics = metrics or ConversionMetrics()
         self._to_services = OutgoingClient(dial, agent=_AGENT, dialer=egress.cluster)
         self._to_urls = OutgoingClient(agent=_AGENT, dialer=egress.control_plane)
 
@@ -44,7 +53,7 @@ class ConversionWebhooks:
         if conversion.get("strategy") != "Webhook" or webhook is None or webhook.get("clientConfig") is None:
             return None
         client = self._to_urls if webhook["clientConfig"].get("service") is None else self._to_services
-        return WebhookConverter(webhook, client)
+        return WebhookConverter(webhook, client, crd["metadata"]["name"], self._metrics)
 
     async def stop(self) -> None:
         """Close all connections."""
@@ -55,9 +64,12 @@ class ConversionWebhooks:
 class WebhookConverter:
     """Asks one webhook."""
 
-    def __init__(self, webhook: Object, client: OutgoingClient) -> None:
+    def __init__(
+        self, webhook: Object, client: OutgoingClient, crd: str = "", metrics: ConversionMetrics | None = None
+    ) -> None:
         config = webhook["clientConfig"]
-        self._client = client
+        self._client, self._crd = client, crd
+        self._metrics = metrics or ConversionMetrics()
         self._version = next((v for v in webhook.get("conversionReviewVersions") or () if v in ("v1", "v1beta1")), "")
         authorities = base64.b64decode(config.get("caBundle") or "").strip()
         service = config.get("service")
@@ -76,6 +88,24 @@ class WebhookConverter:
         if not self._version:
             raise ConversionFailed("no supported conversion review versions")
         uid = str(uuid.uuid4())
+        fields: Fields = {
+            "custom-resource-definition": self._crd,
+            "desired-api-version": str(version),
+            "object-count": len(objects),
+            "UID": uid,
+        }
+        began, failure = perf_counter(), ""
+        try:
+            with Span("Call conversion webhook", fields, _SLOW_CALL + _SLOW_OBJECT * len(objects)):
+                return await self._convert(objects, version, uid)
+        except ConversionFailed as error:
+            failure = error.kind
+            raise
+        finally:
+            before = _gvk(objects[0]).version
+            self._metrics.observe(self._crd, before, version.version, perf_counter() - began, failure)
+
+    async def _convert(self, objects: list[Object], version: GroupVersion, uid: str) -> list[Object]:
         request = {"uid": uid, "desiredAPIVersion": str(version), "objects": objects}
         review = {"kind": "ConversionReview", "apiVersion": f"{_GROUP}/{self._version}", "request": request}
         gvk = _gvk(objects[0])
@@ -84,15 +114,17 @@ class WebhookConverter:
                 f"{self._url}?timeout={_SECONDS}s",
                 orjson.dumps(review),
                 tls=self._tls,
-                headers=_HEADERS,
+                headers={**_HEADERS, **propagation_headers()},
                 seconds=_SECONDS,
             )
+            step("Request completed")
             converted = self._read(decode_answer(answer), uid)
         except (OutgoingError, ValueError) as error:
-            raise ConversionFailed(f"conversion webhook for {gvk} failed: {error}") from None
+            kind = CALL if isinstance(error, OutgoingError) else MALFORMED
+            raise ConversionFailed(f"conversion webhook for {gvk} failed: {error}", kind) from None
         if len(converted) != len(objects):
             counted = f"returned {len(converted)} objects, expected {len(objects)}"
-            raise ConversionFailed(f"conversion webhook for {gvk} {counted}")
+            raise ConversionFailed(f"conversion webhook for {gvk} {counted}", PARTIAL)
         for position, (original, each) in enumerate(zip(objects, converted, strict=True)):
             _check(original, each, version, position)
         return converted
@@ -132,22 +164,23 @@ def _check(original: Object, converted: Any, version: GroupVersion, position: in
     own = _gvk(original)
     where = f"conversion webhook for {own} returned invalid object at index {position}"
     if not isinstance(converted, dict):
-        raise ConversionFailed(f"{where}: Object 'Kind' is missing in '{orjson.dumps(converted).decode()}'")
+        raise ConversionFailed(f"{where}: Object 'Kind' is missing in '{orjson.dumps(converted).decode()}'", INVALID)
     got = _gvk(converted)
     if got.group_version != version:
-        raise ConversionFailed(f"{where}: invalid groupVersion (expected {version}, received {got.group_version})")
+        why = f"invalid groupVersion (expected {version}, received {got.group_version})"
+        raise ConversionFailed(f"{where}: {why}", INVALID)
     if got.kind != own.kind:
-        raise ConversionFailed(f"{where}: invalid kind (expected {own.kind}, received {got.kind})")
+        raise ConversionFailed(f"{where}: invalid kind (expected {own.kind}, received {got.kind})", INVALID)
     metadata = converted.get("metadata")
     try:
         if isinstance(metadata, dict):
             _check_identity(original["metadata"], metadata)
     except ValueError as error:
-        raise ConversionFailed(f"conversion webhook for {own} returned invalid object: {error}") from None
+        raise ConversionFailed(f"conversion webhook for {own} returned invalid object: {error}", INVALID) from None
     try:
         converted["metadata"] = _restore(original["metadata"], metadata)
     except ValueError as error:
-        raise ConversionFailed(f"conversion webhook for {own} returned invalid metadata: {error}") from None
+        raise ConversionFailed(f"conversion webhook for {own} returned invalid metadata: {error}", INVALID) from None
 
 
 def _check_identity(original: Object, converted: Object) -> None:

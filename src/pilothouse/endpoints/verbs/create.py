@@ -8,6 +8,7 @@ from pilothouse.endpoints.output.objects import entry_response
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_request import WriteRequest
+from pilothouse.machinery.spans import step
 from pilothouse.machinery.workers import weighed
 from pilothouse.net.messages import Response
 
@@ -16,9 +17,11 @@ async def create(scope: ResourceScope, request: APIRequest) -> Response:
     """Decode, default, check and store; 201."""
     media = negotiate(request, scope.formats, transforms=True)
     obj, options = await read_object(request, scope.expected)
+    step("About to convert to expected version")
     obj = await weighed(request.weight, scope.defaulted, obj)
     if request.audit is not None:
         request.audit.note_object(scope.served_object(obj) if request.audit.wants_request else obj)
+    step("Conversion done")
     write = WriteRequest(scope, request, options)
     try:
         entry = await write.create(obj)

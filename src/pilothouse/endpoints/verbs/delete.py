@@ -19,6 +19,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import DecodeError, decode
+from pilothouse.machinery.spans import step
 from pilothouse.net.messages import Response
 from pilothouse.registry.rest.deletion import DeleteOptions, validate_delete_options
 from pilothouse.registry.store.removal import ValidateDelete
@@ -38,11 +39,13 @@ async def delete(scope: ResourceScope, request: APIRequest) -> Response:
     for warning in scope.strategy.warnings_on_delete(ctx, options.has_policy):
         request.warn(warning)
     admit = deletion_admission(scope, request, ctx, options)
+    step("About to delete object from database")
     try:
         entry, gone = await remove(scope.store, ctx, request.info.name, options, admit)
     finally:
         for warning in ctx.warnings:
             request.warn(warning)
+    step("Object deleted from database")
     if scope.prepare is not None:
         await scope.prepare([entry])
     if gone and ctx.dry_run and served_object(scope, entry)["metadata"].get("finalizers"):

@@ -15,6 +15,7 @@ from pilothouse.endpoints.scope import ALL_PATCHES, ResourceScope
 from pilothouse.endpoints.write_options import read_write_options
 from pilothouse.endpoints.write_request import WriteRequest
 from pilothouse.machinery import errors
+from pilothouse.machinery.spans import step
 from pilothouse.machinery.workers import LONG, aside, finish, weighed
 from pilothouse.net.messages import Response
 
@@ -44,6 +45,7 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
     async def change(old: dict[str, Any] | None) -> dict[str, Any]:
         if old is None and not options.applied:
             raise errors.not_found(scope.resource.group_resource, request.info.name)
+        step("About to apply patch")
         obj: dict[str, Any] = await weighed(write.ctx.weight, patcher, old)
         uid = obj["metadata"].get("uid")
         if uid and old is None:

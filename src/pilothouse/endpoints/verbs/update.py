@@ -14,6 +14,7 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_request import WriteRequest
 from pilothouse.machinery.schema.emptied import copy_noted
+from pilothouse.machinery.spans import step
 from pilothouse.machinery.workers import weighed
 from pilothouse.net.messages import Response
 
@@ -23,9 +24,11 @@ async def update(scope: ResourceScope, request: APIRequest) -> Response:
     media = negotiate(request, scope.formats, transforms=True)
     obj, options = await read_object(request, scope.expected)
     check_identity(scope, request, obj)
+    step("About to convert to expected version")
     obj = await weighed(request.weight, scope.defaulted, obj)
     if request.audit is not None:
         request.audit.note_object(scope.served_object(obj) if request.audit.wants_request else obj)
+    step("Conversion done")
     write = WriteRequest(scope, request, options)
     await weighed(request.weight, write.merge_owners, obj)
     uid = obj["metadata"].get("uid")

@@ -24,6 +24,7 @@ from pilothouse.machinery.names import generate_name
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import forget
 from pilothouse.machinery.schema.raw import Texts, Writing, read_texts
+from pilothouse.machinery.spans import Span
 from pilothouse.machinery.workers import LONG, attempted, weighed
 from pilothouse.registry.rest.before_create import before_create, ensure_namespace
 from pilothouse.registry.rest.before_update import before_update
@@ -149,7 +150,8 @@ class Store:
                 await cache.wait_ready()
             await self.wait_for(version)
         elif not cache.is_fresh():
-            await cache.wait_fresh()
+            with Span("cacher.Get", {"type": self.resource.name}):
+                await cache.wait_fresh()
         entry = cache.get(self.key(namespace, name))
         if entry is None:
             raise errors.not_found(self.resource.group_resource, name)

@@ -137,6 +137,11 @@ class Backend(Protocol):
     """A store. Where a backend can, it hands a write's event to the followers of this process before the result."""
 
     @property
+    def name(self) -> str:
+        """What kind of store it is, for those who look into traces."""
+        ...
+
+    @property
     def is_open(self) -> bool:
         """Whether it can be used just now, as far as is known without asking."""
         ...

@@ -19,6 +19,7 @@ from pilothouse.storage.cacher.audience import Audience
 from pilothouse.storage.cacher.changes import Change, Matches
 from pilothouse.storage.cacher.entries import Entry, EntryCodec
 from pilothouse.storage.cacher.ordering import OrderedEntries
+from pilothouse.storage.cacher.store_calls import StoreCalls
 from pilothouse.storage.cacher.watcher import PAGE, Watcher
 from pilothouse.storage.cacher.window import Window, WindowLimits
 
@@ -63,6 +64,7 @@ class ResourceCache:
         self.changed_revision = 0
         """The newest revision that may have touched this resource."""
         self._cacher, self._backend, self._limits = cacher, backend, limits
+        self.calls = StoreCalls(backend)
         self._index = OrderedEntries()
         self._window = Window(0, limits)
         self._audience = Audience(prefix)
@@ -112,7 +114,7 @@ class ResourceCache:
             await self.wait_ready()
             if self.is_fresh():
                 return
-        await self.wait_for(await self._backend.current_revision())
+        await self.wait_for(await self.calls.current_revision())
 
     def get(self, key: str) -> Entry | None:
         return self._index.get(key)
@@ -137,12 +139,12 @@ class ResourceCache:
         self, revision: int, prefix: str | None = None, start: str | None = None, limit: int = 0
     ) -> EntryPage:
         """Read a listing as of a past revision from the backend. Raises Compacted, FutureRevision."""
-        page = await self._backend.list(prefix or self.prefix, start=start, limit=limit, revision=revision)
+        page = await self.calls.list(prefix or self.prefix, start=start, limit=limit, revision=revision)
         return EntryPage(await self._decode(page.items), page.revision, page.more, page.remaining)
 
     async def get_at(self, key: str, revision: int) -> Entry | None:
         """Read one object as of a past revision from the backend. Raises Compacted, FutureRevision."""
-        found = await self._backend.get(key, revision)
+        found = await self.calls.get(key, revision)
         return None if found is None else self.codec.entry(found.key, found.value, found.revision)
 
     # Writing
@@ -152,7 +154,7 @@ class ResourceCache:
         if not self.ready:
             await self.wait_ready()
         pending = PendingWrite(self, hint)
-        revision = await self._backend.create(key, value, ttl, pending)
+        revision = await self.calls.create(key, value, ttl, pending)
         return await self._written(pending, key, value, revision)
 
     async def update(
@@ -162,7 +164,7 @@ class ResourceCache:
         if not self.ready:
             await self.wait_ready()
         pending = PendingWrite(self, hint)
-        revision = await self._backend.update(key, value, expected, ttl, pending)
+        revision = await self.calls.update(key, value, expected, ttl, pending)
         return await self._written(pending, key, value, revision)
 
     async def delete(self, key: str, expected: int) -> Entry:
@@ -171,7 +173,7 @@ class ResourceCache:
             await self.wait_ready()
         before = self._index.get(key)
         pending = PendingWrite(self, None)
-        revision = await self._backend.delete(key, expected, pending)
+        revision = await self.calls.delete(key, expected, pending)
         last = pending.change.last_state() if pending.change is not None else None
         if last is not None:
             return last
@@ -305,14 +307,12 @@ class ResourceCache:
             self._arrived = []
 
     async def _load_once(self) -> None:
-        page = await self._backend.list(self.prefix, limit=_LOAD_PAGE, counted=False)
+        page = await self.calls.list(self.prefix, limit=_LOAD_PAGE, counted=False)
         revision = page.revision
         entries = await self._decode(page.items)
         while page.more:
             start = page.items[-1].key + "\0"
-            page = await self._backend.list(
-                self.prefix, start=start, limit=_LOAD_PAGE, revision=revision, counted=False
-            )
+            page = await self.calls.list(self.prefix, start=start, limit=_LOAD_PAGE, revision=revision, counted=False)
             entries += await self._decode(page.items)
         self._index.fill(entries)
         self._window = Window(revision, self._limits)

@@ -46,6 +46,11 @@ class EncryptedBackend:
         self._receivers: set[_Receiver] = set()
 
     @property
+    def name(self) -> str:
+        """As the backend below."""
+        return self._inner.name
+
+    @property
     def is_open(self) -> bool:
         """As the backend below."""
         return self._inner.is_open

@@ -145,5 +145,5 @@ async def test_only_definitions_that_ask_for_one_get_a_converter():
     webhooks = ConversionWebhooks()
     assert webhooks.converter_for({"spec": {"conversion": {"strategy": "None"}}}) is None
     asked = {"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://host"}}}
-    assert webhooks.converter_for({"spec": {"conversion": asked}}) is not None
+    assert webhooks.converter_for({"metadata": {"name": "x"}, "spec": {"conversion": asked}}) is not None
     await webhooks.stop()

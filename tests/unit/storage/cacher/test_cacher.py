@@ -25,6 +25,8 @@ class Feed:
 class RemoteBackend:
     """Like a store over a network: listings take their time, events come when they come, and carry no origin."""
 
+    name = "remote"
+
     def __init__(self, items=(), revision=1):
         self.items, self.revision = list(items), revision
         self.listing = asyncio.Event()

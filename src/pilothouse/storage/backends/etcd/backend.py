@@ -72,6 +72,8 @@ class EtcdSettings:
 class EtcdBackend:
     """One etcd cluster as an ordered log. See `contract.Backend` for what each method promises."""
 
+    name = "etcd3"
+
     def __init__(
         self,
         transport: Transport,

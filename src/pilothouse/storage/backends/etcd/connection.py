@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from pilothouse.machinery.spans import Span, current
 from pilothouse.net.dialing import Dialer, Target
 from pilothouse.net.grpc import Channel, RpcError, StreamCall, tls_for_grpc
 from pilothouse.storage.backends.contract import Unavailable, UnusableStore
@@ -116,6 +117,16 @@ class Connection:
         return await self._ask(method, body, seconds, _was_never_sent)
 
     async def _ask(self, method: str, body: bytes, seconds: float, again: Callable[[CallFailed], bool]) -> bytes:
+        """The answer of a member; a span of the request it is for, where a collector of traces is told of that."""
+        within = current()
+        if within is None or within.exported is None:
+            return await self._ask_members(method, body, seconds, again)
+        with Span(f"etcdserverpb.{method}"):
+            return await self._ask_members(method, body, seconds, again)
+
+    async def _ask_members(
+        self, method: str, body: bytes, seconds: float, again: Callable[[CallFailed], bool]
+    ) -> bytes:
         channels = await self._open_channels()
         deadline = time.monotonic() + seconds
         attempts = 0

@@ -52,6 +52,8 @@ class _LiveFeed:
 class SQLiteBackend:
     """One SQLite file as an ordered log. See `contract.Backend` for what each method promises."""
 
+    name = "sqlite"
+
     def __init__(
         self,
         path: str,

@@ -1,0 +1,77 @@
+"""The calls that the cache of one resource makes to the store: timed by operation, and spans of whom they are made for.
+
+Operations have the names of kube-apiserver's calls to etcd, whichever store it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from time import perf_counter
+from typing import Final, TypeVar
+
+from pilothouse.machinery.metrics import Observations
+from pilothouse.machinery.spans import Fields, Span
+from pilothouse.storage.backends.contract import Backend, KeyValue, Page
+
+CALL_BUCKETS: Final = (
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
+)  # fmt: skip
+T = TypeVar("T")
+
+
+class StoreCalls:
+    """What a cache asks of its backend."""
+
+    __slots__ = ("_backend", "durations")
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self.durations: dict[str, Observations] = {}
+        """By operation."""
+
+    async def create(self, key: str, value: bytes, ttl: int | None, origin: object) -> int:
+        """See ``Backend.create``."""
+        with Span(f"Create {self._backend.name}", {"key": key}) as span:
+            revision = await self._timed("create", self._backend.create(key, value, ttl, origin))
+            span.step("Txn call succeeded")
+            return revision
+
+    async def update(self, key: str, value: bytes, expected: int, ttl: int | None, origin: object) -> int:
+        """See ``Backend.update``."""
+        with Span(f"GuaranteedUpdate {self._backend.name}", {"key": key}) as span:
+            revision = await self._timed("update", self._backend.update(key, value, expected, ttl, origin))
+            span.step("Txn call completed")
+            return revision
+
+    async def delete(self, key: str, expected: int, origin: object) -> int:
+        """See ``Backend.delete``."""
+        with Span(f"Delete {self._backend.name}", {"key": key}):
+            return await self._timed("delete", self._backend.delete(key, expected, origin))
+
+    async def get(self, key: str, revision: int) -> KeyValue | None:
+        """See ``Backend.get``."""
+        with Span(f"Get {self._backend.name}", {"key": key}):
+            return await self._timed("get", self._backend.get(key, revision))
+
+    async def list(
+        self, prefix: str, *, start: str | None = None, limit: int = 0, revision: int = 0, counted: bool = True
+    ) -> Page:
+        """See ``Backend.list``."""
+        fields: Fields = {"key": prefix, "resourceVersion": revision, "limit": limit}
+        with Span(f"List(recursive=true) {self._backend.name}", fields):
+            listing = self._backend.list(prefix, start=start, limit=limit, revision=revision, counted=counted)
+            return await self._timed("listWithCount" if counted else "list", listing)
+
+    async def current_revision(self) -> int:
+        """See ``Backend.current_revision``."""
+        return await self._timed("getCurrentResourceVersion", self._backend.current_revision())
+
+    async def _timed(self, operation: str, call: Awaitable[T]) -> T:
+        began = perf_counter()
+        try:
+            return await call
+        finally:
+            seen = self.durations.get(operation)
+            if seen is None:
+                seen = self.durations[operation] = Observations(CALL_BUCKETS)
+            seen.observe(perf_counter() - began)
