@@ -43,9 +43,9 @@ from pilothouse.storage.backends.etcd.messages import (
     read_txn,
 )
 from pilothouse.storage.backends.etcd.probe import Probe
-from pilothouse.storage.backends.etcd.rounds import SharedRounds
 from pilothouse.storage.backends.etcd.versions import answers_progress_requests
 from pilothouse.storage.backends.etcd.watches import event_of, find_compacted, opened_watch, watch_changes
+from pilothouse.storage.backends.rounds import SharedRounds
 
 logger = logging.getLogger(__name__)
 _PAGE: Final = 1000

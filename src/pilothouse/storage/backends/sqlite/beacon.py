@@ -7,7 +7,8 @@ compare.
 
 Claiming a word is serialised by a lock on the folder, which also serialises opening the database. A process that
 finds itself alone starts with an empty page; otherwise it takes over the word of a dead process, or the next one
-never used.
+never used. Who has not joined sees all words as foreign ones: that is how a process looks at a store that it does not
+write to itself.
 """
 
 from __future__ import annotations
@@ -91,6 +92,11 @@ class Beacon:
         except BlockingIOError:
             return False
         return True
+
+
+def beacon_of(database: str) -> Beacon:
+    """The page beside a database."""
+    return Beacon(database + "-revision")
 
 
 def _is_alive(process: int) -> bool:

@@ -23,7 +23,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from pilothouse.storage.backends.contract import Event, Full, StorageError, Unavailable, UnusableStore
-from pilothouse.storage.backends.sqlite.beacon import Beacon
+from pilothouse.storage.backends.sqlite.beacon import Beacon, beacon_of
 from pilothouse.storage.backends.sqlite.clock import StoreClock
 from pilothouse.storage.backends.sqlite.damage import ADVICE, look
 from pilothouse.storage.backends.sqlite.reading import read_events, read_heads
@@ -183,7 +183,7 @@ class Writer:
         with ExitStack() as undoing:
             try:
                 os.makedirs(os.path.dirname(os.path.abspath(self._path)), mode=0o700, exist_ok=True)
-                beacon = Beacon(self._path + "-revision")
+                beacon = beacon_of(self._path)
                 undoing.callback(beacon.close)
                 with beacon.joining():
                     self._connection = connect_writer(self._path)
