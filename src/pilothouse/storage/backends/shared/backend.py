@@ -67,6 +67,8 @@ class _LiveFeed:
 class SharedBackend:
     """The log of another process. See `contract.Backend` for what each method promises."""
 
+    name = "shared"
+
     def __init__(
         self,
         connect: Callable[[], Awaitable[socket.socket]],
