@@ -26,6 +26,7 @@ from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.user import User
 from pilothouse.simulation.nodes.pool import NodePool, PoolSettings
 from pilothouse.simulation.nodes.streams import SimulatedStreams
+from pilothouse.simulation.nodes.template import Template
 from pilothouse.simulation.scheduler.scheduler import Scheduler
 from pilothouse.testing.in_process import InProcessServer
 
@@ -93,21 +94,40 @@ class FaultyClients(LoopbackClients):
 class World:
     """A server in which controllers run."""
 
-    def __init__(self, server: InProcessServer, rows: tuple[str, ...], clock: Clock, faults: Faults | None) -> None:
+    def __init__(
+        self,
+        server: InProcessServer,
+        rows: tuple[str, ...],
+        clock: Clock,
+        faults: Faults | None,
+        template: Template,
+        schedules: bool,
+    ) -> None:
         self._handler = server.process.cluster.handler
         storage = server.process.cluster.storage
         self.clients = LoopbackClients(self._handler)
         self._supervisor = Supervisor("test")
-        self._rows, self._clock, self._faults = rows, clock, faults
+        self._rows, self._clock, self._faults, self._template, self._schedules = (
+            rows,
+            clock,
+            faults,
+            template,
+            schedules,
+        )
         self._storage = storage
         self._running: Supervisor | None = None
         self._informers = InformerFactory(lambda gvr: built_in_source(storage, gvr), self._supervisor)
 
     async def start(self, nodes: int) -> None:
         if nodes:
-            Scheduler(self.clients.scheduler(), self._informers, self._supervisor).start()
+            if not self._schedules:
+                Scheduler(self.clients.scheduler(), self._informers, self._supervisor).start()
             await NodePool(
-                PoolSettings(nodes), self.clients, self._informers, self._supervisor, SimulatedStreams()
+                PoolSettings(nodes, template=self._template),
+                self.clients,
+                self._informers,
+                self._supervisor,
+                SimulatedStreams(),
             ).start()
             for number in range(nodes):  # new nodes are tainted until a controller finds them ready
                 await self.of("", "nodes").patch("", f"node-{number + 1}", {"spec": {"taints": None}})
@@ -123,6 +143,8 @@ class World:
         context = ControllerContext(informers, clients, self._running, self._clock)
         for row in choose(self._rows):
             row.start(context)
+        if self._schedules:
+            Scheduler(clients.scheduler(), informers, self._running).start()
         informers.start()
 
     async def kill_controllers(self) -> None:
@@ -200,13 +222,23 @@ StartWorld = Callable[..., Awaitable[World]]
 
 @pytest.fixture
 async def start_world() -> AsyncIterator[StartWorld]:
-    """``await start_world("job-controller", nodes=2, clock=..., faults=...)``."""
+    """``await start_world("job-controller", nodes=2, clock=..., faults=...)``.
+
+    With ``schedules`` the scheduler is killed and fails with the controllers.
+    """
     async with AsyncExitStack() as stack:
 
-        async def start(*rows: str, nodes: int = 2, clock: Clock = SYSTEM, faults: Faults | None = None) -> World:
+        async def start(
+            *rows: str,
+            nodes: int = 2,
+            clock: Clock = SYSTEM,
+            faults: Faults | None = None,
+            template: Template | None = None,
+            schedules: bool = False,
+        ) -> World:
             flags = ("--disable-admission-plugins=ServiceAccount", "--authorization-mode=Node,RBAC")
             server = await stack.enter_async_context(InProcessServer(*flags))
-            world = World(server, rows, clock, faults)
+            world = World(server, rows, clock, faults, template or Template(), schedules)
             stack.push_async_callback(world.close)
             await world.start(nodes)
             return world

@@ -7,7 +7,6 @@ Each example is one server; what happens in it is drawn from a seed.
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -17,9 +16,9 @@ import pytest
 
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
-from pilothouse.machinery.supervision import Supervisor
 
 from .conftest import Faults, StartWorld, World
+from .ordeal import Ordeal
 
 SEEDS = (1, 2)
 CHANCE = 0.3
@@ -30,50 +29,6 @@ ROWS = (
     "replicaset-controller",
     "garbage-collector-controller",
 )
-Check = Callable[[list[Object]], None]
-
-
-class Ordeal:
-    """A world with faults, whose pods are watched: each state that any client could see is checked."""
-
-    def __init__(self, world: World, faults: Faults, rng: random.Random) -> None:
-        self.world, self.faults, self.rng = world, faults, rng
-        self._supervisor = Supervisor("ordeal")
-        self._failures: list[BaseException] = []
-
-    def watch(self, check: Check) -> None:
-        """Hold every state of the pods against an invariant from now on."""
-
-        async def follow() -> None:
-            pods: dict[str, Object] = {}
-            listed = await self.world.of("", "pods").list("default")
-            version = listed["metadata"]["resourceVersion"]
-            async with self.world.of("", "pods").watch("default", resource_version=version) as events:
-                async for type, pod in events:
-                    if type == "DELETED":
-                        pods.pop(pod["metadata"]["name"], None)
-                    else:
-                        pods[pod["metadata"]["name"]] = pod
-                    try:
-                        check(list(pods.values()))
-                    except AssertionError as error:
-                        self._failures.append(error)
-                        return
-
-        self._supervisor.spawn("watch", follow())
-
-    async def trouble(self, rounds: int) -> None:
-        """Kill the controllers at random moments and start them anew, then let all calls succeed."""
-        for _ in range(rounds):
-            await asyncio.sleep(self.rng.random() * 0.5)
-            await self.world.kill_controllers()
-            self.world.start_controllers()
-        self.faults.chance = 0.0
-
-    async def until(self, condition: Callable[[], Awaitable[Any]]) -> None:
-        await self.world.until(condition)
-        await self._supervisor.close()
-        assert not self._failures, self._failures[0]
 
 
 @pytest.fixture

@@ -67,10 +67,13 @@ class SliceController:
             clock=context.clock,
         )
         follow_services(self._services, self._pods, self.controller.queue.add, _ACCOUNT)
-        self._slices.add_handler(on_update=self._slice_changed, on_delete=self._slice_seen, name=_ACCOUNT)
+        self._slices.add_handler(self._slice_seen, self._slice_changed, self._slice_seen, name=_ACCOUNT)
 
     def _slice_changed(self, old: Object, new: Object) -> None:
-        """Others may have changed what is ours; what we wrote ourselves needs one look more and no writing."""
+        """Others may have changed what is ours; what we wrote ourselves needs one look more and no writing.
+
+        That is true of new slices too: one whose creation was not answered has been made a second time.
+        """
         self._slice_seen(new)
 
     def _slice_seen(self, obj: Object) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from pilothouse.controllers.runtime.client import Client
 from pilothouse.controllers.runtime.clock import Clock
 from pilothouse.controllers.runtime.events import EventRecorder
+from pilothouse.controllers.runtime.pods import condition_of
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
 from pilothouse.simulation.nodes.addresses import PodAddresses
@@ -96,7 +97,7 @@ class SimulatedKubelet:
         known = (pod.get("status") or {}).get("podIP") or ""
         address = self._addresses.address_of(metadata["uid"], known)
         status = played.status(now, self.address, address)
-        if self._reported.get(metadata["uid"]) == status:
+        if self._reported.get(metadata["uid"]) == status and not _is_contradicted(pod):
             return
         patch = {"metadata": {"uid": metadata["uid"]}, "status": status}
         try:
@@ -126,6 +127,12 @@ class SimulatedKubelet:
             api_version="v1",
             field_path=_field_path(happening),
         )
+
+
+def _is_contradicted(pod: Object) -> bool:
+    """Whether somebody has said meanwhile that the pod has no node."""
+    scheduled = condition_of(pod, "PodScheduled")
+    return scheduled is not None and scheduled["status"] != "True"
 
 
 def _field_path(happening: Happening) -> str:

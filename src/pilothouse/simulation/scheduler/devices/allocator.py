@@ -5,7 +5,7 @@
         go on with the next one                                     and come back here if that leads nowhere
 
 Within one request devices are tried in one order only: any order of the same devices is the same choice. The search
-is exhaustive, so it is bounded: an allocator makes so many steps for all nodes together, then it gives up.
+is exhaustive, so it is bounded: an allocator tries so many devices on all nodes together, then it gives up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pilothouse.simulation.scheduler.snapshot import NodeInfo
 MOST_RESULTS: Final = 32
 _MOST_DEVICES: Final = 256
 """The search nests once for every device, so there is a limit; a node has no room for so many anyway."""
-_MOST_STEPS: Final = 50_000
+_MOST_STEPS: Final = 20_000
 
 
 class NodeFailed(Exception):
@@ -85,7 +85,7 @@ class Allocator:
         return None
 
     def count_step(self, info: NodeInfo) -> None:
-        """One step of a search; raises AllocationFailed where these are too many."""
+        """One device is tried; raises AllocationFailed where these are too many."""
         self._steps += 1
         if self._steps > _MOST_STEPS:
             raise AllocationFailed(f"node {info.name}: timed out trying to allocate devices")
@@ -125,7 +125,6 @@ class _Search:
 
     def _meet(self, claim: int, index: int) -> bool:
         """Meet the request and all that follow."""
-        self._allocator.count_step(self._info)
         if claim == len(self._wanted):
             return True
         requests = self._wanted[claim].requests
@@ -143,7 +142,6 @@ class _Search:
 
     def _take(self, claim: int, index: int, request: Request, number: int, start: int) -> bool:
         """Take one more device for the request, from those at ``start`` on, and go on."""
-        self._allocator.count_step(self._info)
         if number == self._number(request):
             return self._meet(claim, index + 1)
         if request.wants_all:
@@ -154,6 +152,7 @@ class _Search:
             device, pool = self._candidates[position]
             if not self.is_free(claim, request, device) or not self._is_selectable(request, device):
                 continue
+            self._allocator.count_step(self._info)
             with self._holding(claim, request, device, pool) as held:
                 if held.keep(held.is_had and self._take(claim, index, request, number + 1, position + 1)):
                     return True
