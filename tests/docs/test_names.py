@@ -17,6 +17,7 @@ DOCUMENTS = (
     "docs/testing.md",
     "docs/admission-plugins.md",
     "docs/next-release.md",
+    "docs/console.md",
 )
 SOURCE = ROOT / "src" / "pilothouse"
 FOLDERS = (ROOT, SOURCE, SOURCE / "endpoints" / "output", SOURCE / "machinery")
@@ -53,7 +54,9 @@ def test_files_of_drawings_exist() -> None:
 def test_flags_exist(document: str) -> None:
     known = declared_flags().keys()
     named = {match for text in quoted(document) for match in re.findall(r"--([a-z][a-z-]+)", text)}
-    assert named - known - {"quick", "area", "exclude-editable", "strict", "kubeconfig", "user", "group"} == set()
+    assert (
+        named - known - {"quick", "area", "exclude-editable", "strict", "kubeconfig", "user", "group", "open"} == set()
+    )
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

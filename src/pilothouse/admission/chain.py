@@ -19,6 +19,8 @@ from pilothouse.machinery.gvk import GroupVersionResource
 from pilothouse.machinery.metrics import Observations
 
 Step = Callable[[Attributes], Awaitable[None]]
+ObserveStep = Callable[[str, str, Step], Step]
+"""Makes a step that tells somebody of itself, from the plug-in's name, the phase and the step."""
 _Key = tuple[str, GroupVersionResource, str]
 _FIRST_BOUND: Final = 0.005
 """Of the buckets that plug-ins and phases are counted in; nearly all stay below it."""
@@ -29,7 +31,14 @@ class _Phase:
 
     __slots__ = ("_metrics", "_passed", "_plugins", "_refused", "_what", "steps")
 
-    def __init__(self, phase: str, plugins: Sequence[Plugin], key: _Key, metrics: AdmissionMetrics) -> None:
+    def __init__(
+        self,
+        phase: str,
+        plugins: Sequence[Plugin],
+        key: _Key,
+        metrics: AdmissionMetrics,
+        observe: ObserveStep | None = None,
+    ) -> None:
         operation, resource, subresource = key
         self._plugins = [
             plugin
@@ -40,9 +49,13 @@ class _Phase:
         self._metrics, self._what = metrics, (phase, operation)
         self._passed = metrics.phase(phase, operation, rejected=False)
         self.steps: tuple[tuple[Step, Observations], ...] = tuple(
-            (getattr(plugin, phase), metrics.plugin(plugin.name, phase, operation, rejected=False))
+            (self._step(plugin, phase, observe), metrics.plugin(plugin.name, phase, operation, rejected=False))
             for plugin in self._plugins
         )
+
+    def _step(self, plugin: Plugin, phase: str, observe: ObserveStep | None) -> Step:
+        step: Step = getattr(plugin, phase)
+        return step if observe is None else observe(plugin.name, phase, step)
 
     async def run(self, attributes: Attributes) -> None:
         """Ask each plug-in; twice where that is called for."""
@@ -88,6 +101,15 @@ class AdmissionChain:
         self.metrics = AdmissionMetrics() if metrics is None else metrics
         self._mutating: dict[_Key, _Phase] = {}
         self._validating: dict[_Key, _Phase] = {}
+        self._observe: ObserveStep | None = None
+
+    def observe(self, observe: ObserveStep | None) -> None:
+        """Have every step from now on tell somebody of itself, or (None) nobody any more.
+
+        Phases are made anew, so that steps cost nothing more while nobody wants to know.
+        """
+        self._observe = observe
+        self._mutating, self._validating = {}, {}
 
     def handles(self, operation: str) -> bool:
         """Whether any plug-in cares for this operation."""
@@ -98,7 +120,7 @@ class AdmissionChain:
         key = (attributes.operation, attributes.resource, attributes.subresource)
         phase = self._mutating.get(key)
         if phase is None:
-            phase = self._mutating[key] = _Phase(ADMIT, self.plugins, key, self.metrics)
+            phase = self._mutating[key] = _Phase(ADMIT, self.plugins, key, self.metrics, self._observe)
         return phase.run(attributes)
 
     def validate(self, attributes: Attributes) -> Coroutine[Any, Any, None]:
@@ -106,7 +128,7 @@ class AdmissionChain:
         key = (attributes.operation, attributes.resource, attributes.subresource)
         phase = self._validating.get(key)
         if phase is None:
-            phase = self._validating[key] = _Phase(VALIDATE, self.plugins, key, self.metrics)
+            phase = self._validating[key] = _Phase(VALIDATE, self.plugins, key, self.metrics, self._observe)
         return phase.run(attributes)
 
     async def wait_ready(self) -> None:

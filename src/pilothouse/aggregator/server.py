@@ -98,15 +98,25 @@ class Aggregator(GenericAPIServer):
     def handle(self, request: APIRequest) -> Coroutine[Any, Any, Response]:
         """Serve the request, pass it on, or hand it down. No coroutine of its own: every request comes by here."""
         if self._remotes and self._proxy is not None:
-            gv = _group_version_of(request)
-            remote = self._remotes.get(gv)
-            if remote is not None and (gv in self._documented or not request.path.startswith(_DOCUMENTS)):
+            remote = self._remote_of(request)
+            if remote is not None:
                 return self._proxy.handle(request, remote)
         if self._peers is not None and self._peers.apis.found:
             answer = self._peers.route(request)
             if answer is not None:
                 return answer
         return super().handle(request)
+
+    def answering(self, request: APIRequest) -> str:
+        """The name of a server of this chain, or of the APIService whose server is asked."""
+        remote = self._remote_of(request)
+        return super().answering(request) if remote is None else remote.name
+
+    def _remote_of(self, request: APIRequest) -> RemoteApi | None:
+        gv = _group_version_of(request)
+        remote = self._remotes.get(gv)
+        is_served = remote is not None and (gv in self._documented or not request.path.startswith(_DOCUMENTS))
+        return remote if is_served else None
 
 
 def _group_version_of(request: APIRequest) -> GroupVersion:

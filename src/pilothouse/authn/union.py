@@ -1,7 +1,7 @@
 """Puts the authenticators together in the order of kube-apiserver.
 
     front proxy → client certificate → bearer token → WebSocket bearer token → anonymous
-    a token:  token file → legacy service account → service account → bootstrap → OIDC → webhook, the whole cached
+    a token:  our own → token file → legacy service account → service account → bootstrap → OIDC → webhook, all cached
 
 Takes plain values, not options; the HTTP clients and the reader of objects are injected. Files are read here once and
 again by ``poll_files``, which the owner calls now and then off the event loop.
@@ -66,6 +66,8 @@ class Settings:
     token_webhook_ttl: float = 120.0
     anonymous: bool = True
     anonymous_paths: Sequence[str] = ()
+    own_tokens: Sequence[TokenAuthenticator] = ()
+    """Knows tokens that parts of this process gave out; asked first."""
     token_success_ttl: float = 10.0
     token_failure_ttl: float = 0.0
 
@@ -158,7 +160,7 @@ def _token_authenticators(
     files: list[WatchedFile[Any]],
     metrics: AuthenticationMetrics,
 ) -> list[TokenAuthenticator]:
-    found: list[TokenAuthenticator] = []
+    found: list[TokenAuthenticator] = [AudienceAgnostic(audiences, own) for own in settings.own_tokens]
     if settings.token_file:
         token_file = TokenFile(settings.token_file)
         files.append(token_file.file)

@@ -3,6 +3,7 @@
     pilothouse [serve] [flags]     run the server; kube-apiserver is this and nothing else
     pilothouse inspect [flags]     show the server that these flags would make, without starting it; -o json
     pilothouse status              is it up, since when, what does it hold; see ``cli/status.py``
+    pilothouse console             sign in to the console; see ``cli/console.py``
     pilothouse kubeconfig ...      make a kubeconfig for a user; see ``cli/kubeconfig.py``
     pilothouse store ...           check, repair, save or copy the data; see ``cli/store.py``
     pilothouse convert -f ...      manifests of old versions as today's have them; see ``cli/convert.py``
@@ -50,6 +51,7 @@ Usage:
 _PILOTHOUSE_USAGE = """pilothouse [serve] [flags]
   pilothouse inspect [flags] [-o text|json]
   pilothouse status [--data-dir folder] [-o text|json]
+  pilothouse console [--open] [--data-dir folder]
   pilothouse kubeconfig --user name [--group name]...
   pilothouse store check|repair|snapshot|restore|copy [--data-dir folder]
   pilothouse convert -f file|folder [--to group/version]
@@ -160,6 +162,13 @@ def status(words: list[str], program: str) -> int:
     return run(words)
 
 
+def console(words: list[str], program: str) -> int:
+    """Sign in to the console of a running server."""
+    from pilothouse.cli.console import run
+
+    return run(words)
+
+
 def kubeconfig(words: list[str], program: str) -> int:
     """Make a kubeconfig for a user."""
     from pilothouse.cli.kubeconfig import run
@@ -205,6 +214,7 @@ _COMMANDS: dict[str, Callable[[list[str], str], int]] = {
     "serve": serve,
     "inspect": inspect,
     "status": status,
+    "console": console,
     "kubeconfig": kubeconfig,
     "store": store,
     "convert": convert,

@@ -5,6 +5,7 @@
     deciders         who asks (authentication), whether they may (authorization), what objects must be like (admission):
                      ``deciders.py``
     servers          the chain of three, with health checks, hooks, and routes beside resources
+    console          a page to look into all this, where it is on
     handler          the chain behind its filters: what the process hands requests to
     clients          the API as a user sees it, through that handler, for controllers
 
@@ -15,7 +16,7 @@ New parts are wired here if each cluster has its own: a filter gets what it need
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pilothouse.apiextensions.audiences import CustomDefinitions, CustomVersionDocuments
 from pilothouse.cluster.basic_checks import install_basic_checks, install_shutdown_check
@@ -32,6 +33,7 @@ from pilothouse.controlplane.allocation.services import ServiceAllocations
 from pilothouse.controlplane.bootstrap.address_leases import AddressLeases
 from pilothouse.filters.audit import Auditing
 from pilothouse.filters.chain import ChainConfig, build_filter_chain
+from pilothouse.filters.types import Handler
 from pilothouse.machinery.closing import Closing
 from pilothouse.machinery.gvk import GroupResource, GroupVersionResource
 from pilothouse.net.client import HttpClient
@@ -46,6 +48,10 @@ from pilothouse.server.openapi_routes import install_openapi
 from pilothouse.server.openid_routes import install_openid
 from pilothouse.server.profiling_pages import install_profiling_pages
 from pilothouse.server.standard_routes import install_standard_routes
+
+if TYPE_CHECKING:
+    from pilothouse.console.console import Console
+    from pilothouse.console.sessions import Sessions
 
 _SERVICES: Final = GroupResource("", "services")
 _AUDIT_SINKS: Final = GroupResource("auditregistration.k8s.io", "auditsinks")
@@ -62,7 +68,11 @@ class Cluster:
         self._informing, self._hooking = self.supervisor.child("informers"), self.supervisor.child("hooks")
         self.informers = InformerFactory(self._find_source, self._informing)
         shared.metrics.register(self.informers)
-        self.deciders = Deciders(options, self.storage, self.informers, self._definitions, self.supervisor, shared)
+        self._sessions = _console_sessions(options)
+        own_tokens = () if self._sessions is None else (self._sessions,)
+        self.deciders = Deciders(
+            options, self.storage, self.informers, self._definitions, self.supervisor, shared, own_tokens
+        )
         self.flow_control = build_flow_control(options, self.storage.gates, shared.storage.cacher, self.storage.root)
         shared.metrics.register(
             self.flow_control,
@@ -81,7 +91,8 @@ class Cluster:
         self.servers = self._make_servers()
         shared.metrics.register(self.servers.custom.conversion_metrics)
         self._auditing = self._make_auditing()
-        self.handler = build_filter_chain(self.servers.aggregator.handle, self.filter_config())
+        self.console = self._make_console()
+        self.handler = self._make_handler()
         self.clients = LoopbackClients(self.handler)
         self._finish_front()
         self._closing = Closing("cluster")
@@ -146,6 +157,27 @@ class Cluster:
             egress=self._shared.egress,
             livez_grace_seconds=self.options.generic.livez_grace_period,
         )
+
+    def _make_handler(self) -> Handler:
+        """The servers behind their filters and, where it is on, the console before all of them."""
+        api = build_filter_chain(self.servers.aggregator.handle, self.filter_config())
+        return api if self.console is None else self.console.in_front_of(api)
+
+    def _make_console(self) -> Console | None:
+        if self._sessions is None:
+            return None
+        from pilothouse.console.console import Console, ConsoleParts
+
+        parts = ConsoleParts(
+            filters=self.filter_config(),
+            front=self.servers.aggregator,
+            admission=self.deciders.admission,
+            flow_control=self.flow_control,
+            storage=self._shared.storage,
+            root=self.storage.root,
+            lifecycle=self._shared.lifecycle,
+        )
+        return Console(self._sessions, parts)
 
     def _make_auditing(self) -> Auditing | None:
         """What flags ask for and, where AuditSinks are served, those."""
@@ -265,3 +297,12 @@ class Cluster:
     async def close(self) -> None:
         """End everything, when no requests come any more."""
         await self._closing.close()
+
+
+def _console_sessions(options: ServerOptions) -> Sessions | None:
+    """Where browsers sign in; None without a console, of which nothing is then imported."""
+    if not options.living.console:
+        return None
+    from pilothouse.console.sessions import Sessions
+
+    return Sessions()

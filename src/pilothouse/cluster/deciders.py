@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pilothouse.admission.versions import Definitions, ServedVersions
+from pilothouse.authn.authenticator import TokenAuthenticator
 from pilothouse.authn.review_verbs import identity_review_verbs, token_request_verbs
 from pilothouse.authn.stored_objects import StoredObjects
 from pilothouse.authz.rbac.escalation import GROUP as RBAC_GROUP
@@ -31,6 +34,7 @@ class Deciders:
         definitions: Definitions,
         supervisor: Supervisor,
         shared: SharedParts,
+        own_tokens: Sequence[TokenAuthenticator] = (),
     ) -> None:
         flags, own_flags = options.authentication, options.control_plane
         self._gates = storage.gates
@@ -41,7 +45,7 @@ class Deciders:
             own_flags.service_account_signing_endpoint,
         )
         self.authentication = flags.build(
-            storage, shared.outgoing, self.issuing, supervisor, shared.identity, options.given
+            storage, shared.outgoing, self.issuing, supervisor, shared.identity, options.given, own_tokens
         )
         self.authorization = options.authorization.build(shared.outgoing, shared.identity)
         self._sources = AuthorizationSources(self.authorization, informers)

@@ -50,6 +50,31 @@ class Exported(Protocol):
         ...
 
 
+class Both:
+    """A span that two want to see: the second of them begins within one of the first."""
+
+    def __init__(self, outer: Exported, inner: Exported) -> None:
+        self._outer, self._inner = outer, inner
+
+    def child(self, name: str, fields: LazyFields) -> Exported:
+        """A span of both."""
+        return Both(self._outer.child(name, fields), self._inner.child(name, fields))
+
+    def event(self, name: str, fields: Fields) -> None:
+        """Both hear of it."""
+        self._outer.event(name, fields)
+        self._inner.event(name, fields)
+
+    def end(self, error: BaseException | None) -> None:
+        """It is over for both."""
+        self._inner.end(error)
+        self._outer.end(error)
+
+    def headers(self) -> dict[str, str]:
+        """Those of both."""
+        return {**self._outer.headers(), **self._inner.headers()}
+
+
 class Span:
     """Something that lasts. A context manager: it is current within."""
 
@@ -76,8 +101,9 @@ class Span:
         parent = self._parent = _CURRENT.get()
         if parent is not None:
             parent._items.append(self)
-            if self.exported is None and parent.exported is not None:
-                self.exported = parent.exported.child(self._name, self._fields)
+            if parent.exported is not None:
+                inherited = parent.exported.child(self._name, self._fields)
+                self.exported = inherited if self.exported is None else Both(inherited, self.exported)
         self._token: Token[Span | None] = _CURRENT.set(self)
         self._began = time.perf_counter()
         return self

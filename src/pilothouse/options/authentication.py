@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -15,6 +15,7 @@ from pilothouse.options.kinds import BOOL, CLAIMS, DURATION, STRING, STRING_ARRA
 if TYPE_CHECKING:
     from pilothouse.authn.authentication import Authentication
     from pilothouse.authn.authentication_configuration import TrustedIssuer
+    from pilothouse.authn.authenticator import TokenAuthenticator
     from pilothouse.authn.outgoing import OutgoingCalls
     from pilothouse.authn.service_account import ObjectGetter
     from pilothouse.authn.token_issuing import TokenIssuing
@@ -188,8 +189,12 @@ class AuthenticationOptions(FlagGroup):
         supervisor: Supervisor,
         identity: str,
         given: Set[str],
+        own_tokens: Sequence[TokenAuthenticator] = (),
     ) -> Authentication:
-        """What authenticates requests. Raises OSError and ValueError for files that cannot be used."""
+        """What authenticates requests, also by ``own_tokens`` that parts of this process give out.
+
+        Raises OSError and ValueError for files that cannot be used.
+        """
         from pilothouse.authn.authentication import Authentication
         from pilothouse.authn.authentication_configuration import parse_configuration
         from pilothouse.authn.metrics import AuthenticationMetrics
@@ -206,7 +211,7 @@ class AuthenticationOptions(FlagGroup):
             )
         authority = WatchedFile(self.oidc_ca_file, _read_authority) if self.oidc_ca_file else None
         return Authentication(
-            lambda: self._settings(outgoing, issuing, "" if authority is None else authority.value),
+            lambda: self._settings(outgoing, issuing, "" if authority is None else authority.value, own_tokens),
             issuing.objects,
             LegacyTokenUse(storage, supervisor),
             outgoing,
@@ -216,7 +221,13 @@ class AuthenticationOptions(FlagGroup):
             anonymous_fixed="anonymous-auth" in given,
         )
 
-    def _settings(self, outgoing: OutgoingCalls, issuing: TokenIssuing, oidc_authority: str) -> Settings:
+    def _settings(
+        self,
+        outgoing: OutgoingCalls,
+        issuing: TokenIssuing,
+        oidc_authority: str,
+        own_tokens: Sequence[TokenAuthenticator],
+    ) -> Settings:
         """What to authenticate by, as far as flags say it."""
         from pilothouse.authn.union import FrontProxy, Settings
         from pilothouse.authn.webhook_kubeconfig import read_webhook_kubeconfig
@@ -233,6 +244,7 @@ class AuthenticationOptions(FlagGroup):
             token_webhook_version=self.token_webhook_version,
             token_webhook_ttl=self.token_webhook_cache_ttl,
             anonymous=self.anonymous_auth,
+            own_tokens=own_tokens,
         )
         if self.requestheader_client_ca_file:
             settings.front_proxy = FrontProxy(

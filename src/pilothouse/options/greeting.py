@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 from pilothouse import KUBERNETES_VERSION, __version__
+from pilothouse.options.own import OwnOptions
 from pilothouse.options.server_options import ServerOptions
 
 _NO_CONTROLLERS = """\
@@ -26,9 +27,19 @@ def greeting(options: ServerOptions) -> str:
     if options.derived.admin_kubeconfig:
         path = shlex.quote(str(Path(options.derived.admin_kubeconfig).absolute()))
         lines.append(f"  Try           kubectl --kubeconfig {path} get namespaces")
+    if options.living.console:
+        lines.append(f"  Console       {server_url(options)}/console/ (to sign in: {_console_command(options)})")
     if not options.living.rows():
         lines.append(_NO_CONTROLLERS)
     return "\n".join(lines)
+
+
+def _console_command(options: ServerOptions) -> str:
+    """What opens the console, signed in as the administrator."""
+    if not options.derived.admin_kubeconfig:
+        return "a token that the server knows"
+    folder = options.own.data_dir
+    return "pilothouse console" + ("" if folder == OwnOptions().data_dir else f" --data-dir {shlex.quote(folder)}")
 
 
 def _listening(options: ServerOptions) -> str:

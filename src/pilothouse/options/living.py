@@ -1,6 +1,7 @@
-"""Flags of what makes a cluster move: controllers, a scheduler and simulated nodes, in the same process.
+"""Flags of what makes a cluster move, controllers, a scheduler and simulated nodes, and of the console to look into it.
 
-``pilothouse`` has all of it unless a flag says otherwise; ``kube-apiserver`` is the API server alone.
+``pilothouse`` has all of it, in the same process, unless a flag says otherwise; ``kube-apiserver`` is the API server
+alone.
 """
 
 from __future__ import annotations
@@ -61,6 +62,13 @@ class LivingOptions(FlagGroup):
         False,
         "Commands executed in simulated pods are processes of this machine. Only for people you trust with it.",
     )
+    console: bool = flag(
+        "console",
+        BOOL,
+        False,
+        "Serve a web page to look into the cluster, below /console/. Default: true for pilothouse, false for "
+        "kube-apiserver.",
+    )
     cluster_cidr: str = flag(
         "cluster-cidr", STRING, "10.244.0.0/16", "Ranges that the pod addresses of nodes are taken from."
     )
@@ -88,6 +96,8 @@ class LivingOptions(FlagGroup):
             self.scheduler = not bare
         if "simulate-nodes" not in given:
             self.simulate_nodes = 0 if bare else 1
+        if "console" not in given:
+            self.console = not bare
 
     def validate(self, given: Set[str]) -> list[str]:
         """Names must be known, files readable, ranges ranges."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -28,7 +29,18 @@ def make_storage(options: ProcessOptions, identity: str, supervisor: Supervisor)
     path = str(Path(options.own.data_dir) / "store.db")
     backend = SQLiteBackend(path, retention=retention, examine_after=_EXAMINE_AFTER, supervisor=supervisor)
     encrypt = _encrypting(options, identity, supervisor)
-    return StorageStack(backend, encrypt, identity, readiness=lambda: backend.error, supervisor=supervisor)
+    return StorageStack(
+        backend,
+        encrypt,
+        identity,
+        readiness=lambda: backend.error,
+        supervisor=supervisor,
+        size=lambda: _file_sizes(path, path + "-wal"),
+    )
+
+
+def _file_sizes(*paths: str) -> int:
+    return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
 
 
 def _make_etcd(options: ProcessOptions, identity: str, supervisor: Supervisor) -> StorageStack:
@@ -55,6 +67,7 @@ def _make_etcd(options: ProcessOptions, identity: str, supervisor: Supervisor) -
             readiness=lambda: backend.readiness.error,
             supervisor=supervisor,
             counted=(size,),
+            size=lambda: int(known.value),
         )
 
     overrides = flags.overrides()

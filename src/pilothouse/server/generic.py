@@ -87,6 +87,15 @@ class GenericAPIServer:
             return await handler(request)
         return await self._next(request)
 
+    def answering(self, request: APIRequest) -> str:
+        """The name of the server of this chain that ``handle`` finds for a request; empty where none has it."""
+        info = request.info
+        if info.is_resource and GroupVersion(info.group, info.version) in self.versions:
+            return self.name
+        if self.routes.find(request.path) is not None:
+            return self.name
+        return "" if self.delegate is None else self.delegate.answering(request)
+
     def chain(self) -> list[GenericAPIServer]:
         """This server and all its delegates, in order."""
         return [self, *(self.delegate.chain() if self.delegate else ())]

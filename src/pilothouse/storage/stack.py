@@ -39,14 +39,15 @@ class StorageStack:
         readiness: StoreError | None = None,
         supervisor: Supervisor | None = None,
         counted: Sequence[Instrument] = (),
+        size: Callable[[], int] = lambda: 0,
     ) -> None:
         """``others`` are the stacks of resources that are not kept in this one.
 
         ``health`` and ``readiness`` tell why the store cannot be used, where more is known than whether it is open.
-        ``counted`` is what the backend counts.
+        ``counted`` is what the backend counts, ``size`` tells how many bytes it takes, 0 where that is not known.
         """
         self.backend = backend
-        self._others, self._counted = others or {}, tuple(counted)
+        self._others, self._counted, self._size = others or {}, tuple(counted), size
         self.health_error = health or self._open_error
         """Why the store cannot be used; empty if it can."""
         self.readiness_error = readiness or self.health_error
@@ -65,6 +66,14 @@ class StorageStack:
         """What is counted here."""
         reloads = () if self.encryption is None else self.encryption.reloads.instruments()
         return (*self._encryption_metrics.instruments(), *reloads, *self._counted)
+
+    def cachers(self) -> list[Cacher]:
+        """The caches of all stores."""
+        return [self.cacher, *(other.cacher for other in self._distinct_others())]
+
+    def size(self) -> int:
+        """Bytes of all stores, as far as they are known. May look at files: not to be called on the event loop."""
+        return self._size() + sum(other.size() for other in self._distinct_others())
 
     def cacher_for(self, resource: GroupResource) -> Cacher:
         """The caches that a resource's belongs to."""

@@ -129,3 +129,17 @@ async def test_requests_side_by_side_do_not_see_each_other() -> None:
             return propagation_headers()
 
     assert await asyncio.gather(work("a"), work("b")) == [{"traceparent": "a"}, {"traceparent": "b"}]
+
+
+def test_a_span_within_one_that_is_told_is_told_to_both() -> None:
+    outer: list[Any] = []
+    inner: list[Any] = []
+    with Span("request", exported=Exported("outer", outer)), Span("handler", exported=Exported("inner", inner)):
+        with Span("Create") as span:
+            span.step("stored", {"key": 1})
+        assert propagation_headers() == {"traceparent": "inner"}
+    within = [("begin", "outer/handler/Create"), ("outer/handler/Create", "stored", {"key": 1})]
+    assert outer[1:4] == [("begin", "outer/handler"), *within]
+    assert inner[1:3] == [("begin", "inner/Create"), ("inner/Create", "stored", {"key": 1})]
+    assert [told[1] for told in inner if told[0] == "end"] == ["inner/Create", "inner"]
+    assert [told[1] for told in outer if told[0] == "end"] == ["outer/handler/Create", "outer/handler", "outer"]

@@ -27,6 +27,14 @@ def test_what_is_on(words, controllers, scheduler, nodes) -> None:
     assert (living.controllers, living.scheduler, living.simulate_nodes) == (controllers, scheduler, nodes)
 
 
+@pytest.mark.parametrize(
+    ("words", "on"), [([], True), (["--controllers=-*"], False), (["--controllers=-*", "--console"], True)]
+)
+def test_the_console_belongs_to_what_is_alive(words, on) -> None:
+    assert enlivened(*words).living.console is on
+    assert parse(words).living.console is ("--console" in words)
+
+
 def test_a_bare_server_has_none_of_it() -> None:
     options = complete(parse([]))
     assert options.living.rows() == [] and not options.living.scheduler and not options.living.simulate_nodes

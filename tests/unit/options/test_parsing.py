@@ -58,6 +58,7 @@ def test_only_known_flags_beside_the_originals():
         "cluster-cidr",
         "cluster-signing-cert-file",
         "cluster-signing-key-file",
+        "console",
         "controllers",
         "node-cidr-mask-size",
         "root-ca-file",

@@ -155,7 +155,7 @@ async def open_watch(scope: ResourceScope, request: APIRequest, options: ListOpt
             predicate_of(options.labels, options.fields),
             bookmarks=extra.bookmarks,
             initial=initial,
-            served=True,
+            client=request.user.name or "nobody",
         )
     except Compacted as gone:
         raise errors.expired(f"too old resource version: {gone.requested} ({gone.compacted})") from None

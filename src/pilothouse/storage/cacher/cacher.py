@@ -128,6 +128,10 @@ class Cacher:
         """The watch has ended."""
         self._served.pop(watcher, None)
 
+    def served(self) -> list[Watcher]:
+        """The watches of clients."""
+        return list(self._served)
+
     def stop_serving_watches(self) -> list[Watcher]:
         """Let no more watches of clients begin (they end at once); returns those there are. All other work goes on."""
         self._ending = True

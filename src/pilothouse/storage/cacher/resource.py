@@ -196,13 +196,13 @@ class ResourceCache:
         initial: bool = False,
         deadline: float | None = None,
         limit: int = 1000,
-        served: bool = False,
+        client: str = "",
     ) -> Watcher:
         """Watch a prefix or one key, from now or after a revision. Raises Compacted.
 
         With `initial` the current objects come first, as ADDED, and then a bookmark that says so (if bookmarks are
-        wanted); `after` must then be None. `deadline` is on the cacher's clock. A `served` watch is a client's: it ends
-        when the server is about to stop.
+        wanted); `after` must then be None. `deadline` is on the cacher's clock. A watch with a `client` is one of the
+        server's clients: it ends when the server is about to stop.
         """
         if not self.ready:
             await self.wait_ready()
@@ -210,14 +210,22 @@ class ResourceCache:
         snapshot = self._snapshot(prefix) if initial else None
         position = self.revision if after is None else after
         watcher = Watcher(
-            self, prefix, position, matches, bookmarks=bookmarks, deadline=deadline, initial=snapshot, limit=limit
+            self,
+            prefix,
+            position,
+            matches,
+            bookmarks=bookmarks,
+            deadline=deadline,
+            initial=snapshot,
+            limit=limit,
+            client=client,
         )
         await watcher.catch_up()
         if watcher.error is not None:
             raise watcher.error
         if bookmarks:
             self._cacher.schedule_bookmarks(watcher)
-        if served:
+        if client:
             self._cacher.serve(watcher)
         return watcher
 

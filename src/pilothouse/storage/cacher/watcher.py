@@ -68,6 +68,7 @@ class Watcher:
         "_state",
         "_waiter",
         "bookmarks",
+        "client",
         "deadline",
         "ended",
         "error",
@@ -89,8 +90,11 @@ class Watcher:
         deadline: float | None = None,
         initial: list[Entry] | None = None,
         limit: int = 1000,
+        client: str = "",
     ) -> None:
         self._source, self.prefix, self.matches = source, prefix, matches
+        self.client = client
+        """For whom it is, if for a client of the server."""
         self.bookmarks, self.deadline, self.limit = bookmarks, deadline, limit
         self.position = after
         """All events up to this revision were delivered or are in the buffer."""
@@ -112,6 +116,16 @@ class Watcher:
     def has_long_start(self) -> bool:
         """Whether there are more initial events than come at once."""
         return self._initial is not None and len(self._initial) > PAGE
+
+    @property
+    def backlog(self) -> int:
+        """How many events wait for the consumer."""
+        return 0 if self._buffer is None else len(self._buffer)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it has caught up with the present."""
+        return self._live
 
     def listen(self, listener: Listener) -> None:
         """Tell a listener of live events while the consumer waits."""

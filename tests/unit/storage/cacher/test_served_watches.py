@@ -24,12 +24,12 @@ async def test_only_served_watches_end(tmp_path: Path) -> None:
     cacher = Cacher(backend, tick_seconds=0)
     await cacher.open()
     pods = cacher.resource(PODS, Codec())
-    client, own = await pods.watch(served=True), await pods.watch()
+    client, own = await pods.watch(client="ann"), await pods.watch()
     for watcher in cacher.stop_serving_watches():
         watcher.end()
     assert await client.next_batch() == []
     assert client.error is None
-    late = await pods.watch(served=True, initial=True)
+    late = await pods.watch(client="ann", initial=True)
     assert await late.next_batch() == []
     await pods.create(f"{PODS}a/x", b"{}")
     assert [event.type for event in await own.next_batch()] == ["ADDED"]
@@ -44,7 +44,7 @@ async def test_what_is_already_there_is_still_delivered(tmp_path: Path) -> None:
     cacher = Cacher(backend, tick_seconds=0)
     await cacher.open()
     pods = cacher.resource(PODS, Codec())
-    client = await pods.watch(served=True)
+    client = await pods.watch(client="ann")
     await pods.create(f"{PODS}a/x", b"{}")
     for watcher in cacher.stop_serving_watches():
         watcher.end()
