@@ -25,7 +25,8 @@ from pilothouse.apis import resources, types
 from pilothouse.testing.definitions import establish
 
 ROOT = Path(__file__).parent.parent
-READY_WITHIN = 30.0
+READY_WITHIN = 120.0
+"""A machine busy with other things may take that long."""
 HELD_AT_MOST = 0.5
 """Requests are to hold the loop for no more than 20 ms; what is imported at the first use of a part takes longer."""
 
@@ -167,6 +168,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def launch() -> Iterator[Callable[..., Server]]:
     """Starts servers of the test's own; whatever is still running at its end is stopped."""
+    yield from _launch()
+
+
+@pytest.fixture(scope="module")
+def launch_for_module() -> Iterator[Callable[..., Server]]:
+    """Starts servers for the tests of a module."""
+    yield from _launch()
+
+
+def _launch() -> Iterator[Callable[..., Server]]:
     running: list[Server] = []
 
     def start(data: Path, *flags: str) -> Server:

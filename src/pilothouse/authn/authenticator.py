@@ -101,7 +101,7 @@ class Union:
             try:
                 found = await authenticator.authenticate(request)
             except InvalidCredentials as refusal:
-                refusals.append(refusal)
+                refusals.append(refusal.with_traceback(None))  # else it holds this frame, which holds it
                 continue
             if found is not None:
                 return add_authenticated_group(found)
@@ -135,7 +135,7 @@ class TokenUnion:
             except InvalidCredentials as refusal:
                 if self._fail_on_error:
                     raise
-                refusals.append(refusal)
+                refusals.append(refusal.with_traceback(None))
                 continue
             if found is not None:
                 return found

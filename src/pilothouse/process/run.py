@@ -23,6 +23,7 @@ from pilothouse.credentials.private_folder import make_private_folder
 from pilothouse.net.strangers import raise_descriptor_limit
 from pilothouse.options import ServerOptions
 from pilothouse.options.process_options import ProcessOptions
+from pilothouse.process.allocator import return_large_memory
 from pilothouse.process.hosting import HostingProcess
 from pilothouse.process.process import Process
 from pilothouse.storage.backends.contract import StorageError
@@ -42,6 +43,7 @@ def serve_process(options: ProcessOptions, make: MakeProcess) -> int:
     """Run any process of ours until told to stop; the exit code."""
     import uvloop
 
+    return_large_memory()
     raise_descriptor_limit()
     make_private_folder(Path(options.own.data_dir))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -177,9 +177,13 @@ def _write(what: str, figures: Figures) -> None:
 
 
 @pytest.fixture(scope="module")
-def victim(server: Any) -> Victim:
-    """The shared server."""
-    return Victim(server)
+def victim(launch_for_module: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Victim:
+    """A server without anything from other tests, that has imported what writes need: growth is the attack's."""
+    attacked = Victim(launch_for_module(tmp_path_factory.mktemp("victim") / "data"))
+    path, small = "/api/v1/namespaces/default/configmaps", {"apiVersion": "v1", "kind": "ConfigMap"}
+    assert attacked.call("POST", path, {**small, "metadata": {"name": "first"}}).status == 201
+    assert attacked.call("DELETE", f"{path}/first").status == 200
+    return attacked
 
 
 @pytest.fixture(scope="module")

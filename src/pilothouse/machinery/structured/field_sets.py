@@ -12,6 +12,7 @@ steps of every node are in stored order; all functions here keep it so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -161,10 +162,21 @@ def in_order(fields: FieldSet) -> FieldSet:
         return fields
     steps = list(fields)
     right = sorted(steps)
-    if right[-1] > "g":
-        # Fields sort as their text does, list items do not.
+    if right[-1] > "g" and not _sort_as_texts(right):
         right.sort(key=order)
     return fields if right == steps else {step: fields[step] for step in right}
+
+
+_PLAIN_ITEM = re.compile(r'((?:v:|k:\{"[^"\\]*":)")[^"\\ !]*"\}?')
+
+
+def _sort_as_texts(steps: list[str]) -> bool:
+    """Whether list items, sorted as texts, are in order: members of a set or items by one key, plain strings all.
+
+    Fields always are. Reading what each step means, to sort by that, takes several times the memory of the steps.
+    """
+    first = _PLAIN_ITEM.fullmatch(steps[0])
+    return first is not None and steps[-1].startswith(first[1]) and all(map(_PLAIN_ITEM.fullmatch, steps))
 
 
 def read(fields: Any, depth: int = 0) -> FieldSet:

@@ -342,6 +342,9 @@ class Stream:
         self._kept.clear()
         self._kept_size = 0
         self._credit(to_stream=False)
-        if self._gate is not None:
-            self._gate.close()
+        gate = self._gate
+        # Both know this stream: as long as it knows them too, only the garbage collector can free any of the three.
+        self._gate = self.exchange = None
+        if gate is not None:
+            gate.close()
         self._connection.forget(self)

@@ -214,8 +214,7 @@ class Watcher:
     def stop(self) -> None:
         """The consumer is gone."""
         self.end()
-        self._buffer = None
-        self._initial = None
+        self._buffer = self._initial = self._listener = None
 
     def _take_initial(self) -> None:
         pending = self._initial or []

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pilothouse.machinery.structured import field_sets as sets
+from pilothouse.machinery.structured import paths
 from pilothouse.machinery.structured.field_sets import FieldSet
 from pilothouse.machinery.structured.paths import Path, PathError
 
@@ -55,6 +57,15 @@ def test_results_are_in_stored_form(a: FieldSet, b: FieldSet) -> None:
     for result in (sets.union(a, b), sets.intersection(a, b), sets.difference(a, b), sets.recursive_difference(a, b)):
         again = sets.from_paths(*sorted(members(result)))
         assert json.dumps(result) == json.dumps(again)
+
+
+TEXTS = st.lists(st.text('ab"\\\\ !#}é', max_size=4), min_size=2, max_size=6)
+
+
+@given(TEXTS, st.sampled_from([paths.value_step, lambda text: paths.name_step("name", text)]))
+def test_items_are_in_the_order_of_what_they_mean(texts: list[str], step: Callable[[str], str]) -> None:
+    items: FieldSet = {step(text): {} for text in texts}
+    assert list(sets.in_order(items)) == sorted(items, key=paths.order)
 
 
 @given(SETS)
