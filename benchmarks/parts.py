@@ -105,10 +105,10 @@ def measure(part: Part) -> float:
     best = float("inf")
     for _ in range(BATCHES):
         inputs = [part.make() for _ in range(ROUNDS)]
-        started = time.perf_counter()
+        started = time.thread_time()
         for value in inputs:
             part.action(value)
-        best = min(best, time.perf_counter() - started)
+        best = min(best, time.thread_time() - started)
     return best / ROUNDS * 1e6
 
 

@@ -1,53 +1,116 @@
-"""Measures the way of a GET through the whole server, without sockets and TLS: ``request_path.py [FLAGS]``.
+"""Measures the way of requests through the whole server, without sockets and TLS.
 
-Bytes of a request go into a connection, those of the answer come out, all in this process: the thread's own CPU time
-is counted, in the best of many batches, so that other processes matter little. Flags are those of the server;
-``--enable-priority-and-fairness=false`` shows what flow control costs.
+    request_path.py [--only PART OF A NAME] [FLAGS OF THE SERVER]
+
+Bytes of a request go into a connection, those of the answer come out, all in this process, so that its own CPU time can
+be counted, in the best of many batches: other processes matter little. Reads are served one after the other and counted
+by the thread's time; writes sixteen at a time and by the process's, because the store writes in a thread of its own.
+Other flags are those of the server; ``--enable-priority-and-fairness=false`` shows what flow control costs.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import sys
+import gc
+import json
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import uvloop
+from load import CONFIGMAP, CRD, POD, WIDGET  # the same objects as over the network
 
 from pilothouse.net.server import HttpServer
+from pilothouse.process.run import GC_THRESHOLDS
 from pilothouse.testing.in_process import InProcessServer
 
 BATCHES, ROUNDS = 30, 400
+WRITE_BATCHES, WRITES, CLIENTS = 30, 128, 16
 TOKENS = 'exempt-token,admin,u1,"system:masters"\nqueued-token,ann,u2,"devs"\n'
 RBAC = "rbac.authorization.k8s.io"
 GRANT = {
     "metadata": {"name": "ann"},
-    "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"},
+    "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "admin"},
     "subjects": [{"apiGroup": RBAC, "kind": "User", "name": "ann"}],
 }
+NAMESPACE = "/api/v1/namespaces/bench"
+WIDGETS = "/apis/bench.example.com/v1/namespaces/bench/widgets"
 OBJECTS: list[tuple[str, dict[str, Any]]] = [
     ("/api/v1/namespaces", {"metadata": {"name": "bench"}}),
-    ("/api/v1/namespaces/bench/configmaps", {"metadata": {"name": "x"}, "data": {"key": "value"}}),
+    (f"{NAMESPACE}/serviceaccounts", {"metadata": {"name": "default"}}),
+    (f"{NAMESPACE}/configmaps", {"metadata": {"name": "x"}, "data": {"key": "value"}}),
+    (f"{NAMESPACE}/pods", {**POD, "metadata": {"name": "x"}}),
+    *((f"{NAMESPACE}/pods", {**POD, "metadata": {"name": f"x{number}"}}) for number in range(2 * CLIENTS)),
     (f"/apis/{RBAC}/v1/clusterrolebindings", GRANT),
+    ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A kind of request, and who sends it."""
+
+    title: str
+    method: str
+    path: str
+    body: Callable[[int], dict[str, Any]] = field(default=lambda number: {})
+    form: str = "application/json"
+    who: str = "exempt"
+
+    def bytes_of(self, number: int) -> bytes:
+        """The whole request; its body and which object it is for may depend on how many came before."""
+        body = json.dumps(self.body(number)).encode() if self.method != "GET" else b""
+        path = self.path.replace("NUMBER", str(number % (2 * CLIENTS)))
+        head = f"{self.method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.who}-token\r\n"
+        if body:
+            head += f"Content-Type: {self.form}\r\nContent-Length: {len(body)}\r\n"
+        return head.encode() + b"\r\n" + body
+
+
+def _applied(number: int, value: str) -> dict[str, Any]:
+    metadata = {"name": f"applied{number % (2 * CLIENTS)}"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": value}}
+
+
+APPLY = (f"{NAMESPACE}/configmaps/appliedNUMBER?fieldManager=bench&force=true", "application/apply-patch+yaml")
+MERGE = (f"{NAMESPACE}/pods/xNUMBER", "application/merge-patch+json")
+READS = [
+    Load(f"GET of a {kind}, {who}", "GET", f"{NAMESPACE}/{plural}/x", who=who)
+    for kind, plural in (("config map", "configmaps"), ("pod", "pods"))
+    for who in ("exempt", "queued")
+]
+WRITTEN = [
+    Load("create of a config map", "POST", f"{NAMESPACE}/configmaps", lambda _: CONFIGMAP),
+    Load("create of a config map, queued", "POST", f"{NAMESPACE}/configmaps", lambda _: CONFIGMAP, who="queued"),
+    Load("create of a pod", "POST", f"{NAMESPACE}/pods", lambda _: POD),
+    Load("create of a custom resource", "POST", WIDGETS, lambda _: WIDGET),
+    Load("merge patch, no change", "PATCH", MERGE[0], lambda _: {"metadata": {"annotations": {"x": "1"}}}, MERGE[1]),
+    Load("merge patch", "PATCH", MERGE[0], lambda n: {"metadata": {"annotations": {"x": str(n)}}}, MERGE[1]),
+    Load(
+        "merge patch of one object",
+        "PATCH",
+        f"{NAMESPACE}/pods/x",
+        lambda n: {"metadata": {"annotations": {"x": str(n)}}},
+        MERGE[1],
+    ),
+    Load("apply, no change", "PATCH", APPLY[0], lambda n: _applied(n, "1"), APPLY[1]),
+    Load("apply", "PATCH", APPLY[0], lambda n: _applied(n, str(n)), APPLY[1]),
 ]
 
 
 class Sink(asyncio.Transport):
-    """Takes answers."""
+    """Takes answers, and tells whoever asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, answered: Callable[[bytes], object]) -> None:
         super().__init__({"peername": ("127.0.0.1", 1)})
-        self.answer: bytes = b""
-        self.answered = asyncio.Event()
-
-    def write(self, data: Any) -> None:
-        self.answer = data
-        self.answered.set()
+        self.write = answered  # type: ignore[method-assign, assignment]
 
     def close(self) -> None:
-        self.answered.set()
+        raise SystemExit("the server closed a connection")
 
     abort = close
 
@@ -64,16 +127,28 @@ def ask(server: HttpServer, protocol: Any, request: bytes) -> None:
     protocol.buffer_updated(len(request))
 
 
-async def measure(server: HttpServer, token: str, path: str) -> float:
+def check(answer: bytes) -> None:
+    """Stop at a request that failed: what that costs is not asked here."""
+    if answer[9:11] != b"20":
+        raise SystemExit(answer.decode(errors="replace"))
+
+
+async def measure_reads(server: HttpServer, load: Load) -> float:
     """Microseconds a request."""
-    sink, protocol = Sink(), server.protocol()
-    protocol.connection_made(sink)
-    request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+    answered = asyncio.Event()
+    answer = b""
+
+    def receive(data: bytes) -> None:
+        nonlocal answer
+        answer = data
+        answered.set()
+
+    protocol = server.protocol()
+    protocol.connection_made(Sink(receive))
+    request = load.bytes_of(0)
     ask(server, protocol, request)
-    await sink.answered.wait()
-    if b" 200 " not in sink.answer[:16]:
-        protocol.connection_lost(None)
-        raise SystemExit(sink.answer.decode())
+    await answered.wait()
+    check(answer)
     best = float("inf")
     for _ in range(BATCHES):
         started = time.thread_time()
@@ -85,20 +160,87 @@ async def measure(server: HttpServer, token: str, path: str) -> float:
     return best / ROUNDS * 1e6
 
 
-async def main(flags: list[str]) -> None:
+class Writers:
+    """Clients that each send the next request when they have their answer."""
+
+    def __init__(self, server: HttpServer, load: Load) -> None:
+        self._server, self._load = server, load
+        self._left = self._open = 0
+        self._done = asyncio.Event()
+        self._requests: list[bytes] = []
+        self._sent = 0
+        self._protocols = [self._connect(number) for number in range(CLIENTS)]
+
+    def _connect(self, number: int) -> Any:
+        protocol = self._server.protocol()
+        loop = asyncio.get_running_loop()
+
+        def receive(answer: bytes) -> None:
+            check(answer)
+            loop.call_soon(self._next, number)
+
+        protocol.connection_made(Sink(receive))
+        return protocol
+
+    def _next(self, number: int) -> None:
+        if self._requests:
+            ask(self._server, self._protocols[number], self._requests.pop())
+        else:
+            self._open -= 1
+            if not self._open:
+                self._done.set()
+
+    async def run(self, count: int) -> float:
+        """Microseconds of CPU a request."""
+        self._requests = [self._load.bytes_of(self._sent + number) for number in range(count)]
+        self._sent += count
+        self._open = CLIENTS
+        self._done.clear()
+        started = time.process_time()
+        for number in range(CLIENTS):
+            self._next(number)
+        await self._done.wait()
+        return (time.process_time() - started) / count * 1e6
+
+    def close(self) -> None:
+        """Let the connections go."""
+        for protocol in self._protocols:
+            protocol.connection_lost(None)
+
+
+async def measure_writes(server: HttpServer, load: Load) -> float:
+    """Microseconds a request, in the best batch."""
+    writers = Writers(server, load)
+    await writers.run(4 * CLIENTS)
+    best = min([await writers.run(WRITES) for _ in range(WRITE_BATCHES)])
+    writers.close()
+    return best
+
+
+async def main() -> None:
     """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="measure what has this in its name")
+    options, flags = parser.parse_known_args()
     with TemporaryDirectory() as folder:
         tokens = Path(folder) / "tokens.csv"
         tokens.write_text(TOKENS)
         async with InProcessServer("--controllers=-*", f"--token-auth-file={tokens}", *flags) as running:
+            headers = {"Authorization": "Bearer exempt-token"}
             for path, body in OBJECTS:
-                await running.request("POST", path, body, {"Authorization": "Bearer exempt-token"})
-            for who in ("exempt", "queued"):
-                server = running.process.serving.http
-                micros = await measure(server, f"{who}-token", "/api/v1/namespaces/bench/configmaps/x")
-                print(f"GET of a config map, {who:8}{micros:8.1f} µs", flush=True)
+                await running.request("POST", path, body, headers)
+            while (await running.request("GET", WIDGETS, None, headers)).status != 200:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.05)
+            server = running.process.serving.http
+            gc.set_threshold(*GC_THRESHOLDS)
+            gc.collect()
+            gc.freeze()
+            for load in READS + WRITTEN:
+                if options.only in load.title:
+                    measured = measure_reads if load in READS else measure_writes
+                    print(f"{load.title:32}{await measured(server, load):8.1f} µs", flush=True)
 
 
 if __name__ == "__main__":
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main(sys.argv[1:]))
+        runner.run(main())

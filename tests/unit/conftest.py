@@ -32,6 +32,7 @@ class Asked(APIRequest):
         self.headers = {name.lower().encode(): value.encode() for name, value in headers.items()}
         self.sent = body
         self.warnings = self.audit = self._query = self.removed_release = None
+        self.is_private = False
         self.weight = len(body)
         self.authentication_seconds = self.queued_seconds = 0.0
         self.credential_notes = ()

@@ -31,11 +31,13 @@ class Rule(NamedTuple):
 class Places:
     """What to look at in a struct, or in each item of a list or map."""
 
-    __slots__ = ("each", "fields")
+    __slots__ = ("each", "fields", "names")
 
     def __init__(self) -> None:
         self.fields: list[tuple[str, Rule | None, Places | None, bool]] = []
         """A field's name, the rule it falls under, what is gated below it, whether it is written even when empty."""
+        self.names: set[str] = set()
+        """Those of all these fields."""
         self.each: Places | None = None
 
 
@@ -96,6 +98,7 @@ def _places(kind: Type, above: list[Rule], rules: dict[str, list[Rule]], within:
         below = _places(field.type, _below(here, name), rules, within | {kind.name})
         if rule is not None or below is not None:
             places.fields.append((name, rule, below, _is_always_written(field)))
+            places.names.add(name)
     return places if places.fields else None
 
 
@@ -130,6 +133,8 @@ def _look(places: Places, value: Any, around: tuple[Object, str] | None, found: 
     if each is not None:
         for item in value if value.__class__ is list else value.values():
             _look(each, item, None, found)
+        return
+    if places.names.isdisjoint(value):
         return
     for name, rule, below, always in places.fields:
         item = value.get(name)

@@ -37,8 +37,8 @@ class APIRequest(Request):
 
     __slots__ = (
         "_query", "ask", "audit", "audit_id", "authentication_seconds", "authorized_by", "credential_notes",
-        "info", "queued_seconds", "raw", "received", "removed_release", "seat", "user", "warnings", "watch_seconds",
-        "weight",
+        "info", "is_private", "queued_seconds", "raw", "received", "removed_release", "seat", "user", "warnings",
+        "watch_seconds", "weight",
     )  # fmt: skip
 
     audit_id: str
@@ -50,6 +50,8 @@ class APIRequest(Request):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._query: Query | None = None
+        self.is_private = False
+        """Whether the answer is to say that it must not be cached."""
         self.warnings: dict[str, None] | None = None
         self.watch_seconds = 1800
         """How long a watch lasts at least when the client does not say."""

@@ -5,10 +5,7 @@ from __future__ import annotations
 import random
 
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.filters.types import Handler
-from pilothouse.net.messages import Response
 
-_MAX_LENGTH = 64
 _bits = random.Random().getrandbits
 
 
@@ -18,15 +15,7 @@ def new_audit_id() -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def with_audit_id(following: Handler) -> Handler:
-    """Give the request its id and echo it."""
-
-    async def handle(request: APIRequest) -> Response:
-        given = request.headers.get(b"audit-id")
-        request.audit_id = given.decode("latin-1") if given else new_audit_id()
-        response = await following(request)
-        if response.upgrade is None:  # what takes the connection over says all there is to say
-            response.headers.append((b"audit-id", request.audit_id[:_MAX_LENGTH].encode("latin-1")))
-        return response
-
-    return handle
+def audit_id_of(request: APIRequest) -> str:
+    """The id that the client gave the request, or a new one."""
+    given = request.headers.get(b"audit-id")
+    return given.decode("latin-1") if given else new_audit_id()

@@ -13,11 +13,10 @@ from pilothouse.authn.authenticator import Authenticator
 from pilothouse.authn.metrics import AuthenticationMetrics
 from pilothouse.authz.authorizer import Authorizer
 from pilothouse.authz.metrics import AuthorizationMetrics
+from pilothouse.filters.answer_headers import with_answer_headers, with_cache_control
 from pilothouse.filters.audit import Auditing, with_audit
-from pilothouse.filters.audit_id import with_audit_id
 from pilothouse.filters.authentication import with_authentication
 from pilothouse.filters.authorization import with_authorization
-from pilothouse.filters.cache_control import with_cache_control
 from pilothouse.filters.cors import with_cors
 from pilothouse.filters.flow_control import with_flow_control, with_max_in_flight
 from pilothouse.filters.impersonation import with_impersonation
@@ -30,7 +29,6 @@ from pilothouse.filters.strict_transport import with_strict_transport
 from pilothouse.filters.timeout import with_timeout
 from pilothouse.filters.tracing import SPAN_NAMES, Tracer, with_span, with_tracing
 from pilothouse.filters.types import Handler
-from pilothouse.filters.warnings import with_warnings
 from pilothouse.flowcontrol.controller import FlowController
 from pilothouse.flowcontrol.max_in_flight import MaxInFlight
 
@@ -64,9 +62,8 @@ def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
     auditing = config.auditing
     note_refusal = None if auditing is None else auditing.note_refusal
     chain: list[tuple[str, Filter]] = [
-        ("audit-id", with_audit_id),
+        ("answer-headers", with_answer_headers),
         ("recovery", with_recovery),
-        ("warnings", with_warnings),
         ("request-info", with_request_info),
         ("instrumentation", lambda following: with_instrumentation(following, config.metrics)),
     ]

@@ -6,26 +6,10 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from pilothouse.endpoints.request import APIRequest
-from pilothouse.filters.types import Handler
-from pilothouse.net.messages import Response
-
 _TOTAL_LIMIT: Final = 4 * 1024
 _SHORT: Final = 256
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Warnings with such characters are not sent."""
-
-
-def with_warnings(following: Handler) -> Handler:
-    """Attach what ``request.warn`` collected."""
-
-    async def handle(request: APIRequest) -> Response:
-        response = await following(request)
-        if request.warnings:
-            response.headers += warning_headers(request.warnings)
-        return response
-
-    return handle
 
 
 def warning_headers(warnings: Iterable[str]) -> list[tuple[bytes, bytes]]:

@@ -30,7 +30,7 @@ from pilothouse.storage.backends.contract import StorageError
 
 logger = logging.getLogger(__name__)
 # Requests make much garbage without cycles: looking for cycles after every 700 objects costs more than it finds.
-_GC_THRESHOLDS = (25_000, 20, 25)
+GC_THRESHOLDS = (25_000, 20, 25)
 MakeProcess = Callable[[], HostingProcess[Any]]
 
 
@@ -61,7 +61,7 @@ async def run(options: ProcessOptions, make: MakeProcess) -> int:
         # Files named by flags that cannot be read, or ask for what cannot be done.
         logger.error("cannot start: %s", options.explain(error))
         return 1
-    gc.set_threshold(*_GC_THRESHOLDS)
+    gc.set_threshold(*GC_THRESHOLDS)
     gc.freeze()  # nothing made so far goes before the process does: the hooks need not pay for looking at it
     try:
         await process.start()

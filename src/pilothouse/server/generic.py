@@ -7,7 +7,7 @@ hooks.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import orjson
@@ -24,7 +24,7 @@ from pilothouse.server.health import HealthChecks
 from pilothouse.server.hooks import Hooks
 from pilothouse.server.routes import PathMux, RouteHandler
 
-Delegate = Callable[[APIRequest], Awaitable[Response]]
+Delegate = Callable[[APIRequest], Coroutine[Any, Any, Response]]
 
 
 async def not_found(request: APIRequest) -> Response:
@@ -75,17 +75,15 @@ class GenericAPIServer:
         """Let ``handler`` answer what this last server of a chain does not serve."""
         self._next = handler
 
-    async def handle(self, request: APIRequest) -> Response:
+    def handle(self, request: APIRequest) -> Coroutine[Any, Any, Response]:
         """Serve the request or hand it on."""
         info = request.info
         if info.is_resource and (info.group or info.prefix == "api"):
             installed = self.versions.get(GroupVersion(info.group, info.version))
             if installed is not None:
-                return await installed.dispatch(request)
+                return installed.dispatch(request)
         handler = self.routes.find(request.path)
-        if handler is not None:
-            return await handler(request)
-        return await self._next(request)
+        return self._next(request) if handler is None else handler(request)
 
     def answering(self, request: APIRequest) -> str:
         """The name of the server of this chain that ``handle`` finds for a request; empty where none has it."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.net.messages import Response
 
-RouteHandler = Callable[[APIRequest], Awaitable[Response]]
+RouteHandler = Callable[[APIRequest], Coroutine[Any, Any, Response]]
 
 
 class PathMux:

@@ -41,7 +41,7 @@ def test_inspect_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     code, out = run(capsys, "inspect", "-o", "json", "--controllers=-*")
     assert code == 0
     found = json.loads(out)
-    assert found["filters"][0] == "audit-id"
+    assert found["filters"][0] == "answer-headers"
     assert [each["name"] for each in found["servers"]][1] == "kube-apiserver"
     assert main(["inspect", "-o", "xml"], "pilothouse") == 1
 

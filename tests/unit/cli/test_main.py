@@ -101,7 +101,7 @@ def test_inspect_shows_the_server_and_leaves_nothing_behind(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     assert main(["inspect"], "pilothouse") == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("Filters, outermost first:\n  audit-id\n  recovery\n")
+    assert shown.startswith("Filters, outermost first:\n  answer-headers\n  recovery\n")
     servers = ("Server 1: kube-aggregator", "Server 2: kube-apiserver", "Server 3: apiextensions")
     assert all(part in shown for part in (*servers, "pods/status", "/readyz"))
     assert list(tmp_path.iterdir()) == []

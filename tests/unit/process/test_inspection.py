@@ -14,7 +14,7 @@ def test_the_server_describes_itself(capsys: pytest.CaptureFixture[str], tmp_pat
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     start = lines.index("Filters, outermost first:")
     chain = lines[start + 1 : lines.index("", start)]
-    order = ["audit-id", "recovery", "request-info", "cors", "timeout", "authentication", "authorization"]
+    order = ["answer-headers", "recovery", "request-info", "cors", "timeout", "authentication", "authorization"]
     assert [name for name in chain if name in order] == order
     for wanted in ("Server 1:", "Server 2:", "Server 3:", "pods/eviction", "customresourcedefinitions", "/readyz"):
         assert any(line.startswith(wanted) for line in lines), wanted

@@ -53,6 +53,7 @@ DROP: Final = object()
 
 _PLAIN_BELOW: Final = 1e21
 """From here on Go's encoder writes floats with an exponent."""
+_TEXT: Final = frozenset({str})
 _LIMITS: Final = {"int32": 1 << 31, "int64": 1 << 63, "uint8": 1 << 8, "uint64": 1 << 64}
 
 
@@ -94,6 +95,8 @@ def _build_struct(struct: Struct) -> StructDecoder:
     labels: dict[str, str] = {}
     always: list[tuple[str, Callable[[], Any]]] = []
     noted: dict[str, Callable[[], Any]] = {}
+    texts: set[str] = set()
+    """The fields of text, most of all fields: a text that is not empty is what it is."""
     name = struct.short_name
     go = struct.go
     built = False
@@ -103,6 +106,8 @@ def _build_struct(struct: Struct) -> StructDecoder:
         labels.update(field_labels(struct))
         for field in struct.fields.values():
             decoders[field.name] = _field_decoder(field)
+            if isinstance(field.type, Scalar) and field.type.kind == "string":
+                texts.add(field.name)
             zero = zero_of(field)
             if zero is not None:
                 always.append((field.name, zero))
@@ -117,6 +122,9 @@ def _build_struct(struct: Struct) -> StructDecoder:
             raise DecodeError(json_type(value), go)
         out: dict[str, Any] = {}
         for key, item in value.items():
+            if item.__class__ is str and item and key in texts:
+                out[key] = item
+                continue
             decoder = decoders.get(key)
             if decoder is None:
                 seen.unknown = True
@@ -230,10 +238,13 @@ def _map_decoder(kind: MapOf) -> FieldDecoder:
     # Bytes that are null come out of storage as none at all, which in a map is still a value.
     zero = str if isinstance(kind.value, Scalar) and kind.value.kind == "bytes" else type_zero(kind.value)
     go = kind.go
+    of_text = isinstance(kind.value, Scalar) and kind.value.kind == "string"
 
     def decode_map(value: Any, seen: _Seen) -> dict[str, Any]:
         if value.__class__ is not dict:
             raise DecodeError(json_type(value), go)
+        if of_text and set(map(type, value.values())) <= _TEXT:
+            return value.copy()
         return {key: zero() if each is None else item(each, seen) for key, each in value.items()}
 
     return decode_map

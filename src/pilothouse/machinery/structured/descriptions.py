@@ -9,11 +9,14 @@ closure per shape, built at first use; the sets come out in stored order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from pilothouse.machinery.structured.field_sets import FieldSet, in_order
 from pilothouse.machinery.structured.paths import key_step, name_step, value_step
 from pilothouse.machinery.structured.shapes import ListShape, MapShape, Shape
+
+_MOST_KEYS: Final = 32
+_MOST_OUTLINES: Final = 128
 
 
 class StepError(ValueError):
@@ -151,30 +154,44 @@ def _unless_leaf(described: Description) -> Description | None:
 def _map_description(shape: MapShape) -> Description:
     if shape.atomic:
         return _leaf
-    known: dict[str, tuple[str, Description | None]] = {}
-
-    def learn(key: str, inner: Shape) -> tuple[str, Description | None]:
-        """One field at a time: there may be very many, of which objects have few."""
-        learnt = known[key] = "f:" + key, _unless_leaf(description(inner))
-        return learnt
+    known: dict[tuple[str, ...], tuple[FieldSet, list[tuple[str, str, Description]]]] = {}
 
     def describe_map(value: Any) -> FieldSet:
         if not value or value.__class__ is not dict:
             return {}
-        out: FieldSet = {".": {}}
-        for key in sorted(value):
-            entry = known.get(key)
-            if entry is None:
-                inner = shape.fields.get(key)
-                if inner is None:
-                    out["f:" + key] = {} if shape.element is None else description(shape.element)(value[key])
-                    continue
-                entry = learn(key, inner)
-            step, described = entry
-            out[step] = {} if described is None else described(value[key])
+        keys = tuple(value)
+        outline = known.get(keys)
+        if outline is None:
+            outline = _outline(shape, keys)
+            if len(keys) <= _MOST_KEYS:
+                if len(known) >= _MOST_OUTLINES:
+                    known.clear()
+                known[keys] = outline
+        flat, nested = outline
+        if not nested:
+            return flat
+        out = flat.copy()
+        for key, step, described in nested:
+            out[step] = described(value[key])
         return out
 
     return describe_map
+
+
+def _outline(shape: MapShape, keys: tuple[str, ...]) -> tuple[FieldSet, list[tuple[str, str, Description]]]:
+    """What all maps with these keys have in common: their set but for what is below some keys, and those keys.
+
+    Objects of a kind have few combinations of keys between them, and most keys have nothing below.
+    """
+    flat: FieldSet = {".": {}}
+    nested: list[tuple[str, str, Description]] = []
+    for key in sorted(keys):
+        flat["f:" + key] = {}
+        inner = shape.field(key)
+        described = None if inner is None else _unless_leaf(description(inner))
+        if described is not None:
+            nested.append((key, "f:" + key, described))
+    return flat, nested
 
 
 def _list_description(items: ListShape) -> Description:

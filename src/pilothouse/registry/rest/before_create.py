@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 from pilothouse.apis import types
@@ -21,6 +20,7 @@ from pilothouse.apis.validation import standard_finalizers
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, listed
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.random_ids import new_uid
 from pilothouse.machinery.schema.emptied import Emptied, note_always_written
 from pilothouse.registry.rest.given_values import restate
 
@@ -41,7 +41,7 @@ def before_create(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
     ensure_namespace(resource, ctx, metadata)
     wipe_system_fields(metadata)
     metadata["creationTimestamp"] = ctx.now
-    metadata["uid"] = str(uuid.uuid4())
+    metadata["uid"] = new_uid()
     strategy.prepare_for_create(ctx, obj)
     if strategy.generation_rules.counted:
         metadata["generation"] = 1

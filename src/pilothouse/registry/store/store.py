@@ -315,6 +315,8 @@ class Store:
         # nothing (a refusal, or no change) has to be held against the present state.
         fresh = self.cache.is_fresh()
         while True:
+            if self.cache.is_being_written(key):
+                await self.cache.wait_settled(key)
             entry = self.cache.get(key)
             if entry is None:
                 if not fresh:

@@ -71,6 +71,8 @@ class ResourceCache:
         self._loaded = 0
         self._arrived: list[Event] = []
         self._loading: asyncio.Task[None] | None = None
+        self._under_way: dict[str, list[asyncio.Future[None]]] = {}
+        """Keys that are being written, and who waits for that."""
 
     def __len__(self) -> int:
         return len(self._index)
@@ -164,8 +166,32 @@ class ResourceCache:
         if not self.ready:
             await self.wait_ready()
         pending = PendingWrite(self, hint)
-        revision = await self.calls.update(key, value, expected, ttl, pending)
+        self._under_way.setdefault(key, [])
+        try:
+            revision = await self.calls.update(key, value, expected, ttl, pending)
+        finally:
+            self._settle(key)
         return await self._written(pending, key, value, revision)
+
+    def _settle(self, key: str) -> None:
+        for waiting in self._under_way.pop(key, ()):
+            if not waiting.done():
+                waiting.set_result(None)
+
+    def is_being_written(self, key: str) -> bool:
+        """Whether somebody in this process replaces the object just now: who begins a change had better wait."""
+        return key in self._under_way
+
+    async def wait_settled(self, key: str) -> None:
+        """Wait until nobody replaces the object any more. Those who wait go on one after the other.
+
+        Whoever goes on first makes his change from what was written, and so on: a change made from what is about to be
+        replaced would only meet a conflict, and many who change one object would make each change many times.
+        """
+        while (others := self._under_way.get(key)) is not None:
+            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            others.append(waiting)
+            await waiting
 
     async def delete(self, key: str, expected: int) -> Entry:
         """Delete an object and return its last state under the revision of the deletion. Raises Conflict."""

@@ -319,3 +319,22 @@ async def test_heavy_objects_are_judged_in_a_thread(store: Store, monkeypatch: p
     await store.update(context(), "a", setting("k", "v"))
     await store.create(context(), config_map("b", data={"k": "v"}))
     assert judged == [True, False, False]
+
+
+async def test_who_change_one_object_at_once_take_turns(store: Store) -> None:
+    await store.create(context(), config_map())
+    made = 0
+
+    def counted(key: str) -> Any:
+        change = setting(key, "1")
+
+        async def counting(old: Object | None) -> Object:
+            nonlocal made
+            made += 1
+            return await change(old)
+
+        return counting
+
+    await asyncio.gather(*(store.update(context(), "a", counted(f"k{number}")) for number in range(20)))
+    assert len((orjson.loads((await store.get("default", "a")).data))["data"]) == 20
+    assert made == 20  # none was made from what another was about to replace
