@@ -1,11 +1,14 @@
 """Whole servers on a real etcd: one that loses it and finds it again, and two that see each other's changes."""
 
 import asyncio
+import contextlib
 import json
+import socket
 import ssl
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPSConnection
+from http.client import HTTPConnection, HTTPSConnection
 
 import pytest
 
@@ -296,3 +299,126 @@ def test_events_may_have_an_etcd_of_their_own(etcd):
         )
         assert server.call("DELETE", events).status == 200
         assert server.call("GET", events).json["items"] == []
+
+
+EGRESS = """
+apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: etcd
+  connection:
+    proxyProtocol: HTTPConnect
+    transport: {uds: {udsName: PATH}}
+"""
+
+
+class Tunnel:
+    """A proxy that leads to one place, whichever name is asked for, and notes the names."""
+
+    def __init__(self, path, port):
+        self.port, self.asked = port, []
+        self.listening = socket.socket(socket.AF_UNIX)
+        self.listening.bind(str(path))
+        self.listening.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self.listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(near,), daemon=True).start()
+
+    def _serve(self, near):
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += near.recv(1)
+        self.asked.append(head.split()[1].decode())
+        with near, socket.create_connection(("127.0.0.1", self.port)) as far:
+            near.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            back = threading.Thread(target=self._carry, args=(far, near), daemon=True)
+            back.start()
+            self._carry(near, far)
+            back.join()
+
+    @staticmethod
+    def _carry(source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+
+def test_etcd_may_be_behind_a_tunnel(etcd, tmp_path):
+    """Its name is one that only the far end of the tunnel knows."""
+    tunnel = Tunnel(tmp_path / "tunnel", etcd.members[0].client_port)
+    (tmp_path / "egress.yaml").write_text(EGRESS.replace("PATH", str(tmp_path / "tunnel")))
+    flags = ("--etcd-servers=http://etcd.invalid:2379", f"--egress-selector-config-file={tmp_path / 'egress.yaml'}")
+    with InProcessServer(*flags) as server:
+        assert server.call("POST", CONFIG_MAPS, config_map("tunnelled")).status == 201
+    tunnel.listening.close()
+    assert set(tunnel.asked) == {"etcd.invalid:2379"}
+
+
+def test_without_a_watch_cache_every_read_is_new(etcd):
+    with (
+        on(etcd) as writer,
+        on(etcd, "--watch-cache=false") as always,
+        on(etcd, "--watch-cache-sizes=configmaps#0,pods#100") as some,
+    ):
+        for number in range(20):
+            writer.call("POST", CONFIG_MAPS, config_map(f"new{number}"))
+            for server in (always, some):
+                assert server.call("GET", f"{CONFIG_MAPS}/new{number}?resourceVersion=0").status == 200
+        page = always.call("GET", f"{CONFIG_MAPS}?resourceVersion=0&limit=2").json
+        assert (len(page["items"]), bool(page["metadata"].get("continue"))) == (2, True)
+        whole = writer.call("GET", f"{CONFIG_MAPS}?resourceVersion=0&limit=2").json
+        assert len(whole["items"]) > 2
+
+
+@pytest.mark.parametrize(
+    ("media", "begins"),
+    [
+        ("application/json", b"{"),
+        ("application/yaml", b"apiVersion:"),
+        ("application/vnd.kubernetes.protobuf", b"k8s\0"),
+    ],
+)
+def test_objects_are_written_as_the_flag_says(etcd, media, begins):
+    prefix = f"/{media}"
+
+    async def stored():
+        backend = EtcdBackend(Transport(etcd.urls))
+        await backend.open()
+        try:
+            return (await backend.get(f"{prefix}/configmaps/default/typed")).value
+        finally:
+            await backend.close()
+
+    with on(etcd, f"--storage-media-type={media}", f"--etcd-prefix={prefix}", "--storage-backend=etcd3") as server:
+        made = server.call("POST", CONFIG_MAPS, config_map("typed")).json
+        assert asyncio.run(stored()).startswith(begins)
+        assert server.call("GET", f"{CONFIG_MAPS}/typed").json == made
+
+
+def test_events_share_a_lease_for_as_long_as_the_flag_says(etcd):
+    """etcd tells how many leases there are by their number in its list."""
+
+    def leases():
+        connection = HTTPConnection("127.0.0.1", etcd.members[0].client_port, timeout=PATIENCE_SECONDS)
+        connection.request("POST", "/v3/lease/leases", "{}")
+        found = json.loads(connection.getresponse().read()).get("leases", [])
+        connection.close()
+        return {each["ID"] for each in found}
+
+    about = {"involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"}, "reason": "R", "type": "Normal"}
+    events = "/api/v1/namespaces/default/events"
+    made = {}
+    for seconds in (0, 60):
+        with on(etcd, f"--lease-reuse-duration-seconds={seconds}", "--endpoint-reconciler-type=none") as server:
+            before = leases()
+            for number in range(4):
+                server.call("POST", events, {"metadata": {"name": f"l{seconds}-{number}"}, **about})
+            made[seconds] = len(leases() - before)
+    assert made[0] >= 4 > made[60]

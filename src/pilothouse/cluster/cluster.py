@@ -76,7 +76,12 @@ class Cluster:
         self.flow_control = build_flow_control(options, self.storage.gates, shared.storage.cacher, self.storage.root)
         shared.metrics.register(
             self.flow_control,
-            StorageMetrics(shared.storage.cacher, self.storage.root, resources_by_key),
+            StorageMetrics(
+                shared.storage.cacher,
+                self.storage.root,
+                resources_by_key,
+                options.etcd.etcd_count_metric_poll_period,
+            ),
             BuildMetrics(self.storage.gates),
         )
         serving = options.secure_serving
@@ -110,6 +115,7 @@ class Cluster:
             media=options.etcd.media_type(options.given),
             cacher_for=shared.storage.cacher_for,
             delete_workers=options.etcd.delete_collection_workers,
+            reads_newest=options.etcd.reads_newest(),
             reservations={
                 _SERVICES: lambda storage: options.control_plane.allocate_in(storage, shared.storage.backend, families)
             },

@@ -130,7 +130,8 @@ class LibraryServer:
         install_shutdown_check(server.checks, self._shared)
         metrics = self._shared.metrics
         metrics.register(self.authentication.metrics, self._authorization_metrics, self.admission.metrics)
-        metrics.register(StorageMetrics(self._shared.storage.cacher, self.storage.root, dict))
+        counted = self._options.etcd.etcd_count_metric_poll_period
+        metrics.register(StorageMetrics(self._shared.storage.cacher, self.storage.root, dict, counted))
         metrics.register(BuildMetrics(self.storage.gates))
         install_standard_routes(server, metrics)
         if self._options.features.profiling:

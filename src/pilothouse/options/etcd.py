@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -88,14 +88,16 @@ class EtcdOptions(FlagGroup):
     lease_reuse_duration_seconds: int = flag(
         "lease-reuse-duration-seconds", INT, 60, "How long one etcd lease is shared by new objects."
     )
-    storage_backend: str = flag("storage-backend", STRING, "", "Kind of store behind --etcd-servers: etcd3.")
+    storage_backend: str = flag(
+        "storage-backend", STRING, "", "Kind of store: etcd3, which --etcd-servers then must name."
+    )
     storage_media_type: str = flag(
         "storage-media-type",
         STRING,
         "application/vnd.kubernetes.protobuf",
         f"Encoding of objects in etcd: {', '.join(_MEDIA_TYPES)}.",
     )
-    watch_cache: bool = flag("watch-cache", BOOL, True, "Serve reads and watches from memory.")
+    watch_cache: bool = flag("watch-cache", BOOL, True, "Let clients that ask for it have older states from memory.")
     default_watch_cache_size: int = flag(
         "default-watch-cache-size",
         INT,
@@ -109,8 +111,20 @@ class EtcdOptions(FlagGroup):
         "watch-cache-sizes",
         STRINGS,
         (),
-        "resource[.group]#size,...: size 0 switches the watch cache off for a resource.",
+        "resource[.group]#size,...: size 0 switches --watch-cache off for a resource; others have no effect.",
     )
+
+    @property
+    def uses_etcd(self) -> bool:
+        """Whether objects are kept in etcd, and not in the embedded store."""
+        return bool(self.etcd_servers) or self.storage_backend == "etcd3"
+
+    def reads_newest(self) -> Callable[[GroupResource], bool]:
+        """Tells of which resources the watch cache is off: all reads of them are as new as the store."""
+        if not self.watch_cache:
+            return lambda resource: True
+        off = frozenset(name for setting in self.watch_cache_sizes if (name := _switched_off(setting)))
+        return lambda resource: str(resource) in off
 
     def transport(self, servers: Sequence[str] = ()) -> Transport:
         """Where etcd is (or the servers of an override), and how this server proves who it is."""
@@ -154,6 +168,8 @@ class EtcdOptions(FlagGroup):
             errors.append(
                 "--storage-backend invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'"
             )
+        if self.uses_etcd and not self.etcd_servers:
+            errors.append("--etcd-servers must be specified")
         if not all(_override_ok(override) for override in self.etcd_servers_overrides):
             errors.append(_OVERRIDES_REFUSAL)
         if self.encryption_provider_config_automatic_reload and not self.encryption_provider_config:
@@ -171,6 +187,12 @@ class EtcdOptions(FlagGroup):
 def _override_ok(override: str) -> bool:
     parts = override.split("#")
     return len(parts) == 2 and len(parts[0].split("/")) == 2 and all(parts[1].split(";"))
+
+
+def _switched_off(setting: str) -> str:
+    """The resource whose cache a setting switches off, if it does."""
+    name, _, size = setting.partition("#")
+    return name if parse_decimal(size) == 0 else ""
 
 
 def _size_refusal(setting: str) -> str:

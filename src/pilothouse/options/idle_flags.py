@@ -19,7 +19,6 @@ IDLE_FLAGS: Final = frozenset(
         "emulation-forward-compatible",
         "enable-garbage-collector",
         "enable-logs-handler",
-        "etcd-count-metric-poll-period",
         "kubelet-read-only-port",
         "kubelet-timeout",
         "log-json-info-buffer-size",
@@ -30,10 +29,7 @@ IDLE_FLAGS: Final = frozenset(
         "permit-address-sharing",
         "runtime-config-emulation-forward-compatible",
         "show-hidden-metrics-for-version",
-        "storage-backend",
         "storage-initialization-timeout",
         "tls-curve-preferences",
-        "watch-cache",
-        "watch-cache-sizes",
     }
 )

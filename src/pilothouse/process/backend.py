@@ -10,6 +10,7 @@ from typing import Final
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.metrics import Gauge
 from pilothouse.machinery.supervision import Supervisor
+from pilothouse.net.dialing import Dialer
 from pilothouse.options.process_options import ProcessOptions
 from pilothouse.storage.backends.contract import Backend
 from pilothouse.storage.backends.sqlite import Retention, SQLiteBackend
@@ -21,10 +22,15 @@ _EXAMINE_AFTER: Final = 30.0
 """Seconds until the file is looked through: the start has other things to do."""
 
 
-def make_storage(options: ProcessOptions, identity: str, supervisor: Supervisor) -> StorageStack:
-    """The backend with its encryption and its caches, not yet opened. Raises OSError and ValueError."""
-    if options.etcd.etcd_servers:
-        return _make_etcd(options, identity, supervisor)
+def make_storage(
+    options: ProcessOptions, identity: str, supervisor: Supervisor, dialer: Dialer | None = None
+) -> StorageStack:
+    """The backend with its encryption and its caches, not yet opened. Raises OSError and ValueError.
+
+    ``dialer`` makes the connections to etcd.
+    """
+    if options.etcd.uses_etcd:
+        return _make_etcd(options, identity, supervisor, dialer)
     retention = Retention(seconds=options.etcd.etcd_compaction_interval or 300.0)
     path = str(Path(options.own.data_dir) / "store.db")
     backend = SQLiteBackend(path, retention=retention, examine_after=_EXAMINE_AFTER, supervisor=supervisor)
@@ -43,7 +49,7 @@ def _file_sizes(*paths: str) -> int:
     return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
 
 
-def _make_etcd(options: ProcessOptions, identity: str, supervisor: Supervisor) -> StorageStack:
+def _make_etcd(options: ProcessOptions, identity: str, supervisor: Supervisor, dialer: Dialer | None) -> StorageStack:
     """One stack for each set of servers that the flags name."""
     from pilothouse.storage.backends.etcd import EtcdBackend  # only where it is used
 
@@ -57,7 +63,7 @@ def _make_etcd(options: ProcessOptions, identity: str, supervisor: Supervisor) -
         def tell_size(bytes: int) -> None:
             known.value = bytes
 
-        backend = EtcdBackend(flags.transport(servers), flags.settings(), tell_size)
+        backend = EtcdBackend(flags.transport(servers), flags.settings(), tell_size, dialer)
         return StorageStack(
             backend,
             encrypt,

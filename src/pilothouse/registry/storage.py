@@ -35,8 +35,13 @@ class StorageFactory:
         media: MediaType = MediaType.OWN_JSON,
         cacher_for: Callable[[GroupResource], Cacher] | None = None,
         delete_workers: int = 1,
+        reads_newest: Callable[[GroupResource], bool] = lambda resource: False,
     ) -> None:
-        """``cacher_for`` names the cacher of a resource where some are kept in another store than the rest."""
+        """``cacher_for`` names the cacher of a resource where some are kept in another store than the rest.
+
+        ``reads_newest`` tells of which resources nobody is to see an older state, whatever they ask for.
+        """
+        self.reads_newest = reads_newest
         self.delete_workers = delete_workers
         """How many objects of a collection are deleted at once."""
         self.media = media
@@ -130,6 +135,7 @@ class StorageFactory:
             gates=self.gates,
             is_stale=self.is_stale,
             delete_workers=self.delete_workers,
+            reads_newest=self.reads_newest(resource.group_resource),
             reservations=None if reserve is None else reserve(self),
         )
 

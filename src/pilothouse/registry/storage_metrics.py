@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
@@ -19,18 +20,30 @@ Names = Callable[[], Mapping[str, GroupResource]]
 class StorageMetrics:
     """The families of one cluster's resources."""
 
-    def __init__(self, cacher: Cacher, root: str, names: Names) -> None:
+    def __init__(
+        self,
+        cacher: Cacher,
+        root: str,
+        names: Names,
+        count_seconds: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Objects are counted every ``count_seconds`` at most; 0 is never."""
         self._cacher, self._root, self._names = cacher, root, names
+        self._count_seconds, self._clock = count_seconds, clock
 
     def instruments(self) -> list[Instrument]:
         """All of them."""
-        return [
-            self._gauge("apiserver_resource_objects", "[ALPHA] Objects by resource.", len),
-            self._gauge(
+        counted = [
+            self._counted("apiserver_resource_objects", "[ALPHA] Objects by resource.", len),
+            self._counted(
                 "apiserver_resource_size_estimate_bytes",
                 "[ALPHA] Bytes of all objects, from a sample.",
                 _estimated_bytes,
             ),
+        ]
+        return [
+            *(counted if self._count_seconds > 0 else ()),
             self._gauge(
                 "apiserver_watch_cache_resource_version",
                 "[ALPHA] The version that the watch cache has reached.",
@@ -40,6 +53,19 @@ class StorageMetrics:
 
     def _gauge(self, name: str, words: str, read: Callable[[ResourceCache], float]) -> Instrument:
         return CollectedGauge(name, words, _LABELS, lambda: self._read(read))
+
+    def _counted(self, name: str, words: str, read: Callable[[ResourceCache], float]) -> Instrument:
+        """A gauge that shows what was counted last until it is time to count again."""
+        counted: list[tuple[tuple[str, ...], float]] = []
+        due = 0.0
+
+        def collect() -> Iterable[tuple[tuple[str, ...], float]]:
+            nonlocal counted, due
+            if not counted or self._clock() >= due:
+                counted, due = list(self._read(read)), self._clock() + self._count_seconds
+            return counted
+
+        return CollectedGauge(name, words, _LABELS, collect)
 
     def _read(self, read: Callable[[ResourceCache], float]) -> Iterable[tuple[tuple[str, ...], float]]:
         names = self._names()

@@ -42,6 +42,8 @@ class CustomStore(Store):
         served_since: int,
         is_stale: IsStale | None = None,
         delete_workers: int = 1,
+        *,
+        reads_newest: bool = False,
     ) -> None:
         super().__init__(
             resource,
@@ -53,6 +55,7 @@ class CustomStore(Store):
             is_stale=is_stale,
             converts=versions.converter is not None,
             delete_workers=delete_workers,
+            reads_newest=reads_newest,
         )
         self._root = root
         self._versions = versions

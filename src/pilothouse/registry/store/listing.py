@@ -7,6 +7,8 @@
     N                Exact         any      the past, from the cache when nothing has changed since
     continue token                          the token's revision, or the present for an inconsistent token
 
+A resource whose watch cache a flag switches off has no older answers: "0" is "" there, and N is brought up to date.
+
 A page ends with a token that names the revision and the next key, so that all pages together show one moment. A list
 that can hold only the object of one name (``fieldSelector=metadata.name=x``) is looked up, and is never continued.
 """
@@ -92,6 +94,8 @@ async def list_entries(store: Store, namespace: str, options: ListOptions) -> Li
         await cache.wait_ready()
     prefix = store.prefix + namespace + "/" if namespace and store.resource.namespaced else store.prefix
     version = options.version
+    if store.reads_newest and version == "0":
+        version = ""
     if options.limit < 0 or version == "0":
         options = replace(options, limit=0)
     if options.token:
@@ -109,7 +113,7 @@ async def list_entries(store: Store, namespace: str, options: ListOptions) -> Li
         if exact:
             return await _at(store, prefix, None, wanted, options, key)
         await store.wait_for(version)
-    elif not version:
+    if not version or store.reads_newest:
         await cache.wait_fresh()
     return await _present(store, prefix, None, cache.revision, options, key)
 

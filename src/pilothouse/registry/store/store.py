@@ -92,7 +92,10 @@ class Store:
         reservations: Reservations | None = None,
         converts: bool = False,
         delete_workers: int = 1,
+        reads_newest: bool = False,
     ) -> None:
+        self.reads_newest = reads_newest
+        """Whether every read is as new as the store, also of those who would take older ones."""
         self.delete_workers = delete_workers
         """How many objects of a collection are deleted at once."""
         self.resource = resource
@@ -149,6 +152,8 @@ class Store:
             if not cache.ready:
                 await cache.wait_ready()
             await self.wait_for(version)
+            if self.reads_newest:
+                await cache.wait_fresh()
         elif not cache.is_fresh():
             with Span("cacher.Get", {"type": self.resource.name}):
                 await cache.wait_fresh()
