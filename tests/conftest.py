@@ -61,7 +61,7 @@ class Server:
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, dict[str, str], Any]:
         """One request on a connection of its own: status, headers, decoded body."""
-        connection = HTTPSConnection("127.0.0.1", self.port, timeout=30, context=self.tls())
+        connection = HTTPSConnection("127.0.0.1", self.port, timeout=120, context=self.tls())
         sent = {"Accept": "application/json", **(headers or {})}
         if isinstance(body, dict | list):
             body = orjson.dumps(body)
@@ -138,7 +138,7 @@ def stop_server(server: Server) -> int:
     if server.process.poll() is None:
         server.process.send_signal(signal.SIGTERM)
     try:
-        return server.process.wait(20)
+        return server.process.wait(120)
     except subprocess.TimeoutExpired:
         server.process.kill()
         return server.process.wait()

@@ -98,10 +98,10 @@ def test_test_waits_for_its_pod(release, helm, kubectl):
         assert watching.stdout.readline() == "pod/app-test\n"
     finally:
         watching.terminate()
-        watching.communicate(timeout=10)
+        watching.communicate(timeout=120)
     done = '{"status":{"phase":"Succeeded"}}'
     kubectl("-n", release.namespace, "patch", "pod", "app-test", "--subresource=status", "--type=merge", "-p", done)
-    output, _ = testing.communicate(timeout=30)
+    output, _ = testing.communicate(timeout=120)
     assert testing.returncode == 0, output
     assert "Phase:          Succeeded" in output
 

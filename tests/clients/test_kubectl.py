@@ -102,6 +102,6 @@ def test_wait_for_deletion(kubectl, server):
     kubectl("-n", namespace, "create", "configmap", "gone")
     waiting = kubectl.popen("-n", namespace, "wait", "--for=delete", "configmap/gone", "--timeout=20s")
     kubectl("-n", namespace, "delete", "configmap", "gone")
-    output, _ = waiting.communicate(timeout=30)
+    output, _ = waiting.communicate(timeout=120)
     assert waiting.returncode == 0, output
     assert isinstance(waiting, subprocess.Popen)

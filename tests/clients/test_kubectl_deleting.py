@@ -41,7 +41,7 @@ def test_deletion_waits_for_finalizers(kubectl, server, read):
     assert deleting.poll() is None
     assert read(namespace, "configmap")["metadata"]["deletionTimestamp"]
     kubectl("-n", namespace, "patch", "configmap", "thing", "--type=merge", '-p={"metadata":{"finalizers":null}}')
-    deleting.communicate(timeout=30)
+    deleting.communicate(timeout=120)
     assert deleting.returncode == 0
     assert read(namespace, "configmap") is None
 

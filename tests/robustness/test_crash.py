@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 MAPS = "/api/v1/namespaces/default/configmaps"
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 120.0
 IN_FLIGHT = 'apiserver_current_inflight_requests{request_kind="mutating"}'
 JSON = {"Content-Type": "application/json"}
 Launch = Callable[..., Any]

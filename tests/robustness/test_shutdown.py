@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 120.0
 MAPS = "/api/v1/namespaces/default/configmaps"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 WATCHES = 200

@@ -27,13 +27,13 @@ async def test_a_full_disk() -> None:
         assert (refused.status, refused.json["reason"]) == (507, "InsufficientStorage")
         assert str(server.data_dir) not in refused.body.decode()
         # Somebody looks every second whether there is room again, and small things still find some.
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while (await server.request("GET", "/readyz")).status != 500:
                 assert (await server.request("POST", MAPS, config_map("during", 500_000))).status == 507
         assert (await server.request("GET", f"{MAPS}/before")).status == 200
         await backend._perform(lambda c: c.execute("PRAGMA max_page_count = 1000000").fetchall())
         assert (await server.request("POST", MAPS, config_map("during", 500_000))).status == 201
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while (await server.request("GET", "/readyz")).status != 200:
                 await asyncio.sleep(0.05)
 

@@ -20,7 +20,7 @@ def policy(*expressions: str) -> dict[str, Any]:
 
 
 def observed(server: InProcessServer, generation: int) -> dict[str, Any]:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while True:
         found = server.call("GET", f"{POLICIES}/p").json
         if found["status"].get("observedGeneration") == generation:

@@ -86,7 +86,7 @@ class Aggregated:
         reader, writer = await self.connect()
         writer.write(head)
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(120):
                 return await (reader.readuntil(until) if until else reader.read())
         finally:
             writer.transport.abort()
@@ -110,7 +110,7 @@ class Aggregated:
 
     async def condition(self, **wanted: str) -> dict[str, Any]:
         """The condition of the APIService, once it is as wanted."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while True:
                 path = f"/apis/apiregistration.k8s.io/v1/apiservices/v1.{GROUP}"
                 found = (await self.server.request("GET", path)).json
@@ -139,7 +139,7 @@ async def aggregated(unregistered: tuple[Aggregated, int]) -> Aggregated:
     made, port = unregistered
     await made.register(port, insecureSkipTLSVerify=True)
     await made.condition(status="True", reason="Passed", message="all checks passed")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while (await made.server.request("GET", BASE)).status == 503:
             await asyncio.sleep(0.02)
     made.backend.heads.clear()
@@ -279,7 +279,7 @@ async def test_a_certificate_of_another_name_is_not_trusted(unregistered: tuple[
 async def test_what_is_behind_is_listed(aggregated: Aggregated) -> None:
     """A backend without an aggregated document of its own is asked for the list of its group version."""
     accept = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while True:
             items = (await aggregated.server.request("GET", "/apis", headers=accept)).json["items"]
             (versions,) = [item["versions"] for item in items if item["metadata"].get("name") == GROUP]
@@ -292,7 +292,7 @@ async def test_what_is_behind_is_listed(aggregated: Aggregated) -> None:
 
 async def until_listed(made: Aggregated) -> str:
     """The address of the backend's document of version 3."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while True:
             paths = (await made.server.request("GET", "/openapi/v3")).json["paths"]
             if BASE[1:] in paths:
@@ -341,7 +341,7 @@ async def test_a_document_of_version_2_is_merged_and_converted(unregistered: tup
     converted = (await made.server.request("GET", await until_listed(made))).json
     assert converted["openapi"] == "3.0.0"
     assert "com.example.v1.Thing" in converted["components"]["schemas"]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while f"{BASE}/things" not in (merged := (await made.server.request("GET", "/openapi/v2")).json)["paths"]:
             await asyncio.sleep(0.05)
     renamed = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta_v2"
@@ -350,7 +350,7 @@ async def test_a_document_of_version_2_is_merged_and_converted(unregistered: tup
     assert definitions["com.example.v1.Thing"]["properties"]["metadata"] == {"$ref": f"#/definitions/{renamed}"}
     assert "Other" not in definitions and "/apis/elsewhere/v1/x" not in merged["paths"]
     await made.server.request("DELETE", f"/apis/apiregistration.k8s.io/v1/apiservices/v1.{GROUP}")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while f"{BASE}/things" in (await made.server.request("GET", "/openapi/v2")).json["paths"]:
             await asyncio.sleep(0.05)
 

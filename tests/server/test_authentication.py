@@ -29,7 +29,7 @@ def put(path, content):
 def ask(server, token="", headers=None, method="POST", path=WHO):
     """A request without a client certificate."""
     context = create_default_context(cafile=str(server.data / "pki" / "ca.crt"))
-    connection = HTTPSConnection("127.0.0.1", server.port, timeout=30, context=context)
+    connection = HTTPSConnection("127.0.0.1", server.port, timeout=120, context=context)
     sent = {"Content-Type": "application/json", **(headers or {})}
     if token:
         sent["Authorization"] = f"Bearer {token}"
@@ -42,7 +42,7 @@ def ask(server, token="", headers=None, method="POST", path=WHO):
 
 
 def wait_for(holds):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < deadline, "it never came true"
         time.sleep(0.2)

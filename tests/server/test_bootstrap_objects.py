@@ -24,7 +24,7 @@ Object = dict[str, Any]
 RECORDED: dict[str, list[Object]] = json.loads(Path(__file__).with_name("bootstrap_objects.json").read_text())
 RECORDED_PORT = 16443
 OF_ONE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 120.0
 
 
 def free_port() -> int:

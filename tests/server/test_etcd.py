@@ -19,7 +19,7 @@ from pilothouse.testing.in_process import InProcessServer
 pytestmark = pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,7 @@ def issue(server, namespace, **spec):
 
 def who_is(server, token):
     context = create_default_context(cafile=str(server.data / "pki" / "ca.crt"))
-    connection = HTTPSConnection("127.0.0.1", server.port, timeout=30, context=context)
+    connection = HTTPSConnection("127.0.0.1", server.port, timeout=120, context=context)
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
     try:
         connection.request("POST", WHO, b"{}", headers)

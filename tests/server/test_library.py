@@ -25,7 +25,7 @@ ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 def ask(server: InProcessServer, path: str, headers: dict[str, str], context: ssl.SSLContext | None = None) -> Any:
     """What the server itself says to somebody it has to find out about."""
     trusting = context or ssl.create_default_context(cafile=str(server.pki.ca_cert))
-    connection = HTTPSConnection("127.0.0.1", server.port, timeout=30, context=trusting)
+    connection = HTTPSConnection("127.0.0.1", server.port, timeout=120, context=trusting)
     try:
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()

@@ -15,7 +15,7 @@ from pilothouse.testing.in_process import InProcessServer
 
 pytestmark = pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 ALL = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 LABELS = {"batch.example.com/kind": "peer"}

@@ -49,7 +49,7 @@ async def place() -> AsyncIterator[Place]:
 async def received(socket: aiohttp.ClientWebSocketResponse) -> tuple[bytes, dict[str, Any]]:
     """The output, and the Status at the end."""
     out = b""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         async for message in socket:
             data = message.data
             if data[0] == 3:
@@ -114,7 +114,7 @@ async def test_a_client_that_leaves_ends_the_command(place: Place) -> None:
     while (await socket.receive()).data != b"\1started":
         pass
     await socket.close()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         await ended.wait()
 
 
@@ -127,7 +127,7 @@ async def test_nonsense_ends_the_connection(place: Place, signal: bytes) -> None
     place.kubelet.command = wait
     socket = await place.connect("&stdin=1&stdout=1", V5)
     await socket.send_bytes(signal)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not socket.closed:
             await socket.receive()
 

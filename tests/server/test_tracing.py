@@ -20,7 +20,7 @@ from tests.server.conftest import Peer, serve_peer
 from pilothouse.testing.calling import Caller
 from pilothouse.testing.in_process import InProcessServer
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120.0
 MAPS = "/api/v1/namespaces/default/configmaps"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"

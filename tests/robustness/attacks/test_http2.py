@@ -55,7 +55,7 @@ class Attacker:
 
     def code(self) -> int | None:
         """The code with which the server ended the connection; None if what is still sent made it a reset."""
-        self._connection.settimeout(20)
+        self._connection.settimeout(120)
         data = b""
         try:
             while piece := self._connection.recv(65536):

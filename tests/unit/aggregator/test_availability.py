@@ -81,7 +81,7 @@ async def reason(storage: StorageFactory, wanted: str) -> dict[str, Any]:
     """The condition once it has this reason."""
     store = storage.store("apiregistration.k8s.io", "v1", "apiservices")
     watcher = await store.cache.watch()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while True:
             condition = condition_of(await existing(store, "", NAME) or {}, "Available") or {}
             if condition.get("reason") == wanted:

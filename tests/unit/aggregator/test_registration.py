@@ -124,7 +124,7 @@ async def test_local_services_are_available_and_completion_says_when(
     assert stored is not None
     condition = condition_of(stored, "Available") or {}
     assert (condition["status"], condition["reason"]) == ("True", "Local")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while registration.missing():
             await asyncio.sleep(0)
 

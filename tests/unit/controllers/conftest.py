@@ -31,7 +31,7 @@ from pilothouse.simulation.scheduler.scheduler import Scheduler
 from pilothouse.testing.in_process import InProcessServer
 
 NODES = ("node-1", "node-2")
-_WAIT_SECONDS = 60
+_WAIT_SECONDS = 120
 
 
 class Faults:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pilothouse.net.tls_transport import Handshake, Session, TlsTransport
 
-WITHIN = 10.0
+WITHIN = 120.0
 
 
 class Recording(asyncio.BufferedProtocol):

@@ -38,12 +38,12 @@ def running(*words: str, ready: Callable[[], bool]) -> Iterator[None]:
     try:
         deadline = time.monotonic() + 60
         while not _is(ready):
-            assert process.poll() is None and time.monotonic() < deadline, process.communicate(timeout=10)[0]
+            assert process.poll() is None and time.monotonic() < deadline, process.communicate(timeout=120)[0]
             time.sleep(0.05)
         yield
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
     assert process.returncode == 0
 
 

@@ -32,7 +32,7 @@ def kill(name: str) -> None:
 
 
 async def until(condition: object) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not condition():  # type: ignore[operator]
             await asyncio.sleep(0.005)
 
@@ -77,7 +77,7 @@ async def test_rules_of_authorization_survive_the_death_of_their_informers(serve
             return False
         return True
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not await allowed():
             await asyncio.sleep(0.005)
 
@@ -119,11 +119,11 @@ async def test_a_watch_cache_that_breaks_is_followed_again(server: InProcessServ
         on_delete=lambda obj: heard.append(f"delete {obj['metadata']['name']}"),
     )
     await client.of("apiextensions.k8s.io", "v1", "customresourcedefinitions").create(definition)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         await informer.wait_synced()
     widgets = client.of("example.com", "v1", "widgets")
     widget = {"kind": "Widget", "apiVersion": "example.com/v1", "metadata": {"name": "a", "namespace": "default"}}
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while True:
             try:
                 await widgets.create(widget)

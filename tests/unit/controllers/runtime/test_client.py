@@ -104,7 +104,7 @@ async def test_controllers_act_as_their_service_account(clients: LoopbackClients
 async def test_a_watch_shows_what_happens_until_its_block_is_left(clients: LoopbackClients) -> None:
     maps = clients.api_server().of("", "v1", "configmaps")
     seen = []
-    async with asyncio.timeout(30), maps.watch("default", label_selector="app=web") as events:
+    async with asyncio.timeout(120), maps.watch("default", label_selector="app=web") as events:
         await maps.create(config_map("other"))
         await maps.create(config_map("web", labels={"app": "web"}))
         await maps.delete("default", "web")
@@ -123,7 +123,7 @@ async def test_many_events_of_a_watch_are_all_seen(clients: LoopbackClients) -> 
     for number in range(40):
         await maps.create(config_map(f"m{number:02}"))
     names = []
-    async with asyncio.timeout(30), maps.watch("default", resource_version="0") as events:
+    async with asyncio.timeout(120), maps.watch("default", resource_version="0") as events:
         async for _, obj in events:
             names.append(obj["metadata"]["name"])
             if len(names) == 40:

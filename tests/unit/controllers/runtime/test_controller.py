@@ -26,7 +26,7 @@ class Recorder:
         await self.reconcile("round")
 
     async def called(self, times: int) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while len(self.calls) < times:
                 self._changed.clear()
                 await self._changed.wait()
@@ -100,7 +100,7 @@ async def test_a_worker_that_is_killed_gives_its_key_back(supervisor: Supervisor
         if task.get_name() == "test":
             task.cancel()
     hold.set()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not done:
             await asyncio.sleep(0.001)
     assert done == ["a"]

@@ -55,7 +55,7 @@ class Heard:
         self._more.set()
 
     async def until(self, what: str) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while what not in self.events:
                 self._more.clear()
                 await self._more.wait()
@@ -206,7 +206,7 @@ async def test_a_handler_that_keeps_failing_shows(store: Store, informers: Infor
     failing.register(informer)
     await informer.wait_synced()
     await create(store, config_map("bad"))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not informers.errors():
             await asyncio.sleep(0.001)
     assert informers.errors() == ["test of configmaps fails on default/bad"]

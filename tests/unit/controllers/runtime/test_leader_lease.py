@@ -32,7 +32,7 @@ class Works:
 
 
 async def until(condition: object) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not condition():  # type: ignore[operator]
             await asyncio.sleep(0.001)
 

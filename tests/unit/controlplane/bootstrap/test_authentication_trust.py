@@ -114,7 +114,7 @@ def trust_of(
 
 async def until_it_holds(store: Store, *texts: str) -> None:
     watcher = await store.cache.watch(initial=True)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while True:
             stored = await existing(store, NAMESPACE, NAME)
             if stored is not None and all(text in stored["data"].get(CLIENT_CA, "") for text in texts):

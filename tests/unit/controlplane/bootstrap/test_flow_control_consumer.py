@@ -15,7 +15,7 @@ GROUP = "flowcontrol.apiserver.k8s.io"
 
 async def until_dangling(store: Store, name: str, status: str) -> None:
     watcher = await store.cache.watch(store.key("", name), initial=True)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while await watcher.next_batch():
             schema = await existing(store, "", name)
             if schema is not None and (condition_of(schema, "Dangling") or {}).get("status") == status:

@@ -86,12 +86,12 @@ async def test_a_call_has_its_time_and_the_server_learns_of_its_end():
         handlers.started.clear()
         waiting = asyncio.ensure_future(channel.unary(ECHO, b"wait", 60))
         assert await channel.unary(ECHO, b"beside", 30) == b"beside"
-        await asyncio.wait_for(handlers.started.wait(), 30)
+        await asyncio.wait_for(handlers.started.wait(), 120)
         handlers.cancelled.clear()
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        await asyncio.wait_for(handlers.cancelled.wait(), 30)
+        await asyncio.wait_for(handlers.cancelled.wait(), 120)
 
 
 async def test_streams_go_both_ways_at_the_readers_pace():

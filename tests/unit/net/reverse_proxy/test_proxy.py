@@ -49,7 +49,7 @@ class Between:
         reader, writer = await self.connect()
         writer.write(sent)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(120):
                 return await reader.read()
         finally:
             writer.close()
