@@ -136,7 +136,7 @@ def measure(name: str, url: str, token: str, pid: int, options: argparse.Namespa
         f"-d{options.seconds}s",
         "-s",
         str(HERE / "wrk.lua"),
-        url + PATH,
+        url + path,
     ]
     found = subprocess.run(command, env={**os.environ, "TOKEN": token}, capture_output=True, text=True, check=True)
     used = processor_seconds(pid) - before

@@ -31,6 +31,7 @@ from launching import free_port, running_server
 TOKEN = "differential"
 READY_SECONDS = 60.0
 JSON = "application/json"
+_MOST_ASKED = 100
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Request:
     body: bytes | None = None
     kind: str = JSON
     accept: str = JSON
+    awaits: str = ""
+    """Said again until the answer has this text, for what controllers do in their own time."""
 
     def __str__(self) -> str:
         body = "" if self.body is None else f" {self.kind} {self.body[:300].decode(errors='replace')}"
@@ -56,8 +59,12 @@ class Answer:
     kind: str
     body: str
 
-    def __str__(self) -> str:
-        return f"{self.status} {self.kind} {self.body[:500]}"
+    def show(self, other: Answer) -> str:
+        """The answer, from shortly before it differs from another."""
+        pairs = enumerate(zip(self.body, other.body, strict=False))
+        differs = next((at for at, (mine, yours) in pairs if mine != yours), min(len(self.body), len(other.body)))
+        begin = max(0, differs - 200)
+        return f"{self.status} {self.kind} {'…' if begin else ''}{self.body[begin : differs + 300]}"
 
 
 class Peer:
@@ -69,6 +76,14 @@ class Peer:
 
     def say(self, request: Request) -> Answer:
         """Its answer; status 0 when it hung up."""
+        for _ in range(_MOST_ASKED if request.awaits else 1):
+            answer = self._say(request)
+            if request.awaits in answer.body or answer.status == 404:
+                break
+            time.sleep(0.02)
+        return answer
+
+    def _say(self, request: Request) -> Answer:
         headers = {"Authorization": f"Bearer {TOKEN}", "Accept": request.accept}
         if request.body is not None:
             headers["Content-Type"] = request.kind
@@ -94,12 +109,65 @@ _TIMES = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _SUFFIX = re.compile(r"(\bt\d+-)[a-z0-9]{5}\b")
 
 
+_AGES = re.compile(r'"(?:\d+[dhms])+"|(?<="serverAddress":)"[^"]*"')
+_PROTOBUF = b"k8s\0"
+_NUMBERS_ALONE = re.compile(rb"[0-9]+")
+_CONTINUE = re.compile(r"eyJ2Ijoi[A-Za-z0-9_-]+")
+
+
+def _fields(data: bytes) -> Any:
+    """A protobuf message as a list of numbers and values, without its versions and times; text where it is none."""
+    found, at = [], 0
+    if _NUMBERS_ALONE.fullmatch(data):
+        return "*"
+    try:
+        while at < len(data):
+            tag, at = _varint(data, at)
+            number, wire = tag >> 3, tag & 7
+            if not number or wire not in (0, 2):
+                raise ValueError
+            value, at = _varint(data, at)
+            if wire == 2:
+                if at + value > len(data):
+                    raise ValueError
+                found.append((number, _fields(data[at : at + value])))
+                at += value
+            else:
+                found.append((number, "*" if 10**9 < value < 10**10 else value))  # a time
+    except (ValueError, IndexError):
+        return data.decode("utf-8", "backslashreplace")
+    return found if found else ""
+
+
+def _sorted_managers(value: Any) -> Any:
+    """Managed fields are ordered by times, which differ; here by what else they say."""
+    if isinstance(value, list):
+        return [_sorted_managers(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    fields = {key: _sorted_managers(item) for key, item in value.items()}
+    if isinstance(managers := fields.get("managedFields"), list):
+        managers.sort(key=lambda entry: json.dumps({**entry, "time": ""}) if isinstance(entry, dict) else "")
+    return fields
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while data[at] & 128:
+        value |= (data[at] & 127) << shift
+        shift += 7
+        at += 1
+    return value | data[at] << shift, at + 1
+
+
 def _normal(data: bytes) -> str:
     """The text without what differs between any two servers; JSON with its keys sorted."""
+    if data.startswith(_PROTOBUF):
+        data = json.dumps(_fields(data[len(_PROTOBUF) :])).encode()
     text = data.decode("utf-8", "backslashreplace")
     with suppress(ValueError):
-        text = json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
-    text = _MOVING.sub(r"\2:*", text)
+        text = json.dumps(_sorted_managers(json.loads(text)), sort_keys=True, separators=(",", ":"))
+    text = _AGES.sub('"*"', _CONTINUE.sub("*", _MOVING.sub(r"\2:*", text)))
     return _SUFFIX.sub(r"\1*", _TIMES.sub("*", _UIDS.sub("*", text)))
 
 
@@ -189,6 +257,7 @@ def definitions(choice: random.Random, name: str) -> list[Request]:
     path = f"{DEFINITIONS}/others.{group}"
     return [
         Request("POST", f"{DEFINITIONS}?fieldValidation={choice.choice(('Strict', 'Warn', 'Ignore'))}", _dump(body)),
+        Request("GET", path, awaits='"InitialNamesAccepted"'),
         Request("PATCH", path, patch, choice.choice((MERGE, APPLY + "?", JSON_PATCH))),
         Request("DELETE", path, _dump({"preconditions": {"uid": choice.choice(("", "x"))}})),
         Request("DELETE", path),
@@ -206,7 +275,7 @@ def paths(choice: random.Random, name: str) -> list[Request]:
         "/namespaces/default/deployments",
         f"/things/{name}",
         "/namespaces//things",
-        "/watch/things",
+        "/watch/things?resourceVersion=x",
     )
     methods = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "FOO")
     path = f"/apis/{choice.choice(groups)}/{choice.choice(versions)}{choice.choice(tails)}"
@@ -273,7 +342,7 @@ class Comparison:
             if smaller is not None and _kind(*smaller) == kind:
                 kept, found, requests = fewer, smaller, again
         print("\n".join(f"  {requests[position]}" for position in kept))
-        print(f"  ours:   {found[1]}\n  theirs: {found[2]}\n", flush=True)
+        print(f"  ours:   {found[1].show(found[2])}\n  theirs: {found[2].show(found[1])}\n", flush=True)
 
     def _differing(self, requests: list[Request]) -> tuple[Request, Answer, Answer] | None:
         first: tuple[Request, Answer, Answer] | None = None
@@ -291,7 +360,8 @@ class Comparison:
 
 def _kind(request: Request, ours: Answer, theirs: Answer) -> str:
     """What makes two differences the same: the request's shape, the statuses, and the words without values."""
-    words = [re.sub(r'"[^"]*"|\d+', "_", answer.body)[:200] for answer in (ours, theirs)]
+    at = next((at for at, (a, b) in enumerate(zip(ours.body, theirs.body, strict=False)) if a != b), 0)
+    words = [re.sub(r'"[^"]*"|\d+', "_", answer.body[max(0, at - 40) : at + 60]) for answer in (ours, theirs)]
     path = re.sub(r"\bt\d+\b", "t", request.path.partition("?")[0])
     return f"{request.method} {path} {ours.status} {theirs.status} {ours.kind} {theirs.kind} {words}"
 

@@ -26,6 +26,7 @@ GOOD = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
         (b"x: " + b"[" * 100_000, "application/yaml", 400, "max depth"),
         (b" " * (3 * 1024 * 1024 + 1), "application/json", 413, "limit is 3145728"),
         (b"\xff\xfe", "application/json", 400, "invalid character"),
+        (b'{"kind":"ConfigMap","metadata":{"generation":1e400}}', "application/json", 400, "number 1e400 into"),
     ],
 )  # fmt: skip
 def test_bodies_that_cannot_be_read(server, body, content_type, status, part):
@@ -55,6 +56,9 @@ def test_yaml_bombs_are_refused(server):
         ("GET", "/api/v1/pods?labelSelector=a%20b", 400),
         ("GET", "/api/v1/pods?fieldSelector=spec.containers%3D1", 400),
         ("GET", "/api/v1/pods?limit=many", 400),
+        ("PATCH", "/apis/apps//", 405),
+        ("PUT", "/api/v1//", 405),
+        ("GET", "/apis//", 404),
         ("GET", "/api/v1/pods?continue=!!", 400),
         ("GET", "/api/v1/pods?resourceVersion=x", 400),
         ("GET", "/api/v1/pods?resourceVersionMatch=Exact", 422),

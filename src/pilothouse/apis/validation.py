@@ -53,12 +53,14 @@ def one_of(value: str, supported: Sequence[str], path: Path, name: str, errs: li
         errs.append(not_supported(path.child(name), value, supported))
 
 
-def one_of_required(value: str, supported: Sequence[str], path: Path, name: str, errs: list[FieldError]) -> None:
-    """A member of an enumeration that may not be left open."""
+def one_of_required(
+    value: str, supported: Sequence[str], path: Path, name: str, errs: list[FieldError], *, plain: bool = False
+) -> None:
+    """A member of an enumeration that may not be left open; ``plain`` where it is shown as any text."""
     if not value:
         errs.append(required(path.child(name), ""))
     elif value not in supported:
-        errs.append(not_supported(path.child(name), value, supported))
+        errs.append(not_supported(path.child(name), value, supported, plain=plain))
 
 
 def present(value: Any, path: Path, name: str, errs: list[FieldError], detail: str = "") -> bool:

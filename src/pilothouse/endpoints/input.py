@@ -169,7 +169,15 @@ async def _read(request: APIRequest, expected: Expected, data: bytes, format: st
         if places := raw_places(expected.struct):
             request.raw = compacted(places)
         return obj
-    value, repeated = await _parse(data, format, expected)
+    custom, told = expected.formats is NO_PROTOBUF, False
+    try:
+        value, repeated = await _parse(data, format, expected)
+    except go_json.BeyondFloats as error:
+        if custom:
+            raise expected.unreadable(expected.identify(error.value, data), str(error)) from None
+        value, repeated = error.value, ""
+    if custom and go_json.may_be_beyond_integers(data):
+        value = go_json.without_long_integers(value)
     places = raw_places(expected.struct)
     if places:
         request.raw = as_sent(read_texts(data, places)) if format == JSON else written_anew(places)
@@ -177,7 +185,6 @@ async def _read(request: APIRequest, expected: Expected, data: bytes, format: st
     errs: list[str] = []
     if repeated:
         errs = [repeated] if validation == "Strict" else repeated_lines(repeated)
-    custom, told = expected.formats is NO_PROTOBUF, False
     if format == JSON and go_json.may_repeat_fields(data, value):
         if custom:
             errs = [f"duplicate field {quote(path)}" for path in await offload(go_json.duplicate_fields, data)]
@@ -223,18 +230,15 @@ async def _parse(data: bytes, format: str, expected: Expected) -> tuple[Any, str
 
 
 async def parse_json(data: bytes, refuse: Callable[[str], errors.StatusError]) -> Any:
-    """A JSON value; ``refuse`` makes the Status for what is none."""
+    """A JSON value; ``refuse`` makes the Status for what is none. Raises ``BeyondFloats``."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
         pass
     try:
-        return orjson.loads(await offload(go_json.mend, data))
+        return await offload(go_json.read_mended, data)
     except go_json.JSONSyntaxError as error:
-        why = str(error)
-    except orjson.JSONDecodeError:
-        why = "exceeded max depth"
-    raise refuse(f"couldn't get version/kind; json parse error: {why}")
+        raise refuse(f"couldn't get version/kind; json parse error: {error}") from None
 
 
 def _decode(
@@ -244,9 +248,7 @@ def _decode(
     try:
         obj, unknown = expected.decode(value, owned=True)
     except DecodeError as error:
-        number = error.found.removeprefix("number ")
-        if text and number != error.found:
-            error.found = f"number {go_json.written_number(text, float(number)) or number}"
+        error.found = go_json.as_written(error.found, text)
         raise expected.unreadable(gvk, str(error)) from None
     obj["kind"], obj["apiVersion"] = gvk.kind, str(gvk.group_version)
     return obj, unknown

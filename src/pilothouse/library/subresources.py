@@ -18,6 +18,7 @@ from pilothouse.endpoints.responses import object_response
 from pilothouse.endpoints.scope import Endpoint
 from pilothouse.library.main_server import Main
 from pilothouse.machinery import errors
+from pilothouse.machinery.go_json import BeyondFloats
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.objects import Object
 from pilothouse.net.messages import Response
@@ -105,7 +106,10 @@ class SubresourceEndpoint:
 
 async def _read(request: APIRequest) -> Object:
     data = await read_body(request)
-    value = await parse_json(data, errors.bad_request) if data else {}
+    try:
+        value = await parse_json(data, errors.bad_request) if data else {}
+    except BeyondFloats as error:
+        raise errors.bad_request(str(error)) from None
     if not isinstance(value, dict):
         raise errors.bad_request("the body is not an object")
     return value

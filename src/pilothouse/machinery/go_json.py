@@ -251,6 +251,8 @@ def escape_html(data: bytes) -> bytes:
 
 
 _BEYOND_INTEGERS: Final = 2.0**63
+_INFINITY: Final = float("inf")
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
 _PLAIN_FROM, _PLAIN_BELOW = 1e-6, 1e21
 
 
@@ -281,6 +283,14 @@ def written_number(data: bytes, value: float) -> str | None:
     return found[0] if found else None
 
 
+def as_written(found: str, data: bytes) -> str:
+    """``number …`` with the number as it stands in a JSON text; anything else as it is."""
+    number = found.removeprefix("number ")
+    if not data or number == found:
+        return found
+    return f"number {written_number(data, float(number)) or number}"
+
+
 def with_whole_numbers(value: Any) -> Any:
     """The value with whole floats as integers: Go writes ``1.0`` as ``1``, and so reads an integer back."""
     if value.__class__ is float:
@@ -288,6 +298,69 @@ def with_whole_numbers(value: Any) -> Any:
     if value.__class__ is dict:
         return {key: with_whole_numbers(item) for key, item in value.items()}
     return [with_whole_numbers(item) for item in value] if value.__class__ is list else value
+
+
+class BeyondFloats(ValueError):
+    """A text whose syntax is flawless, with a number that no float is large enough for.
+
+    ``value`` is what it says, with infinity in that place: kinds that have no such field never see it.
+    """
+
+    def __init__(self, number: str, value: Any) -> None:
+        super().__init__(f"json: cannot unmarshal number {number} into Go value of type float64")
+        self.number = number
+        self.value = value
+
+
+def read_mended(data: bytes) -> Any:
+    """What a text says that Go may read though we did not.
+
+    Raises ``JSONSyntaxError``, and ``BeyondFloats`` for a number that cannot be kept.
+    """
+    text, beyond = mend(data), []
+
+    def note(number: str) -> float:
+        value = float(number)
+        if value in (_INFINITY, -_INFINITY):
+            beyond.append(number)
+        return value
+
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        value = json.loads(text, parse_float=note)
+    except (RecursionError, ValueError):
+        raise JSONSyntaxError("exceeded max depth") from None
+    if not beyond:
+        raise JSONSyntaxError("exceeded max depth")
+    raise BeyondFloats(beyond[0], value)
+
+
+def may_be_beyond_integers(data: bytes) -> bool:
+    """Whether a text may have a whole number that Go's integers have no room for; quick, and never wrong with no."""
+    return _LONG_NUMBER.search(data) is not None
+
+
+def without_long_integers(value: Any) -> Any:
+    """The value as Go reads it without a schema: whole numbers beyond 64 bits with a sign are floats.
+
+    Those are written with the fewest digits that mean them: ``9223372036854775808`` comes back as
+    ``9223372036854776000``. What is nested deeper than anything that is taken stays as it is.
+    """
+    try:
+        return _without_long(value)
+    except RecursionError:
+        return value
+
+
+def _without_long(value: Any) -> Any:
+    if value.__class__ is int:
+        return value if -_BEYOND_INTEGERS <= value < _BEYOND_INTEGERS else int(Decimal(repr(float(value))))
+    if value.__class__ is dict:
+        return {key: _without_long(item) for key, item in value.items()}
+    return [_without_long(item) for item in value] if value.__class__ is list else value
 
 
 def may_repeat_fields(data: bytes, value: Any) -> bool:

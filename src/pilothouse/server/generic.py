@@ -82,7 +82,7 @@ class GenericAPIServer:
             installed = self.versions.get(GroupVersion(info.group, info.version))
             if installed is not None:
                 return installed.dispatch(request)
-        handler = self.routes.find(request.path)
+        handler = self.routes.find(request.path) or self._find_trimmed(request.path)
         return self._next(request) if handler is None else handler(request)
 
     def answering(self, request: APIRequest) -> str:
@@ -93,6 +93,20 @@ class GenericAPIServer:
         if self.routes.find(request.path) is not None:
             return self.name
         return "" if self.delegate is None else self.delegate.answering(request)
+
+    def _find_trimmed(self, path: str) -> RouteHandler | None:
+        """Discovery documents are found however many slashes end their path, but for the list of all groups."""
+        if not path.endswith("//") or not path.startswith("/api") or path.strip("/") == "apis":
+            return None
+        handler = self.routes.find(path.rstrip("/"))
+        # Behind the first server, which knows the exact path alone, groups of built-in resources are asked for by GET.
+        group = path[1:].split("/", 2)[1]
+        routed = any(
+            gv.group == group and not installed.version.custom
+            for server in self.chain()
+            for gv, installed in server.versions.items()
+        )
+        return only_get(handler) if handler is not None and routed else handler
 
     def chain(self) -> list[GenericAPIServer]:
         """This server and all its delegates, in order."""

@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 
 from pilothouse.machinery.go_json import (
     MAX_DEPTH,
+    BeyondFloats,
     JSONSyntaxError,
     duplicate_fields,
     explain,
     format_number,
     may_repeat_fields,
     mend,
+    read_mended,
+    without_long_integers,
     written_number,
 )
 
@@ -209,3 +212,29 @@ def test_floats_as_go_writes_them(value: float, text: str) -> None:
 )
 def test_numbers_as_they_were_written(data: bytes, value: float, text: str | None) -> None:
     assert written_number(data, value) == text
+
+
+def test_a_number_that_no_float_can_be_is_told_by_its_text():
+    with pytest.raises(BeyondFloats, match="cannot unmarshal number -1e400 into Go value of type float64") as raised:
+        read_mended(b'{"a":[1,-1e400,1e999]}')
+    assert raised.value.value == {"a": [1, float("-inf"), float("inf")]}
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b'{"a":'], ids=["deep", "short"])
+def test_what_cannot_be_read_even_mended(text):
+    with pytest.raises(JSONSyntaxError):
+        read_mended(text)
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (2**63 - 1, 2**63 - 1),
+        (2**63, 9223372036854776000),
+        (-(2**63), -(2**63)),
+        (2**64 - 1, 18446744073709552000),
+        ({"a": [2**63, "x", True]}, {"a": [9223372036854776000, "x", True]}),
+    ],
+)
+def test_whole_numbers_without_a_schema(given, read):
+    assert without_long_integers(given) == read

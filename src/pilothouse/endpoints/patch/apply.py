@@ -11,7 +11,7 @@ from pilothouse.endpoints.patch.patchers import Patcher
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
-from pilothouse.machinery import errors, yaml_codec
+from pilothouse.machinery import errors, go_json, yaml_codec
 from pilothouse.machinery.field_manager import named
 from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.objects import Object
@@ -91,6 +91,8 @@ async def _read(body: bytes) -> tuple[Object, str, errors.StatusError | None]:
     """
     try:
         value, repeated = await offload(yaml_codec.load_reporting, body)
+        if go_json.may_be_beyond_integers(body):
+            value = go_json.without_long_integers(value)
     except ValueError as error:
         if not body.lstrip(_SPACE).startswith(b"{"):
             raise errors.bad_request(f"error encoding patch: {error}") from None

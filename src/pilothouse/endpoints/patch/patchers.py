@@ -7,7 +7,6 @@ itself show when it is applied: an object that does not exist is missed first.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -41,19 +40,25 @@ from pilothouse.machinery.schema.untyped import restore
 Patcher = Callable[[Object | None], Object]
 _REJECTED: Final = "the server rejected our request due to an error in our request"
 _OPERATION_FIELDS: Final = ("op", "path", "from", "value")
-_LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
+_STRATEGIC: Final = "application/strategic-merge-patch+json"
+_JSON_PATCH: Final = "application/json-patch+json"
 
 
 async def patcher_for(
     scope: ResourceScope, request: APIRequest, kind: str, body: bytes, options: WriteOptions
 ) -> Patcher:
     """The patcher for a media type that the endpoint takes."""
-    body, value = await _parse(body)
     reading: Reading | errors.StatusError
     try:
-        reading = await _read(scope, kind, body, value, options.validation)
-    except errors.StatusError as error:
-        reading = error
+        body, value = await _parse(body)
+        if scope.keeps_type and go_json.may_be_beyond_integers(body):
+            value = go_json.without_long_integers(value)
+        try:
+            reading = await _read(scope, kind, body, value, options.validation)
+        except errors.StatusError as error:
+            reading = error
+    except go_json.BeyondFloats as error:
+        reading = _beyond_floats(kind, str(error))
 
     def patcher(old: Object | None) -> Object:
         assert old is not None
@@ -65,15 +70,22 @@ async def patcher_for(
 
 
 async def _parse(body: bytes) -> tuple[bytes, Any]:
-    """The patch as JSON, and the text it was read from."""
+    """The patch as JSON, and the text it was read from. Raises ``BeyondFloats``."""
     try:
-        try:
-            return body, orjson.loads(body)
-        except orjson.JSONDecodeError:
-            body = await offload(go_json.mend, body)
-            return body, orjson.loads(body)
-    except ValueError:
+        return body, orjson.loads(body)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return await offload(go_json.mend, body), await offload(go_json.read_mended, body)
+    except go_json.JSONSyntaxError:
         raise errors.bad_request("invalid JSON patch") from None
+
+
+def _beyond_floats(kind: str, why: str) -> errors.StatusError:
+    """The refusal of a number that cannot be kept, which shows when the patch is applied."""
+    if kind == _JSON_PATCH:
+        why = why.replace("Go value", "Go struct field jsonPatchOp.value")
+    return errors.bad_request(why if kind == _STRATEGIC else f"error decoding patch: {why}")
 
 
 class Reading(NamedTuple):
@@ -89,9 +101,9 @@ class Reading(NamedTuple):
 
 
 async def _read(scope: ResourceScope, kind: str, body: bytes, value: Any, validation: str) -> Reading:
-    if kind == "application/strategic-merge-patch+json":
+    if kind == _STRATEGIC:
         return await _read_strategic(scope, body, value)
-    if kind == "application/json-patch+json":
+    if kind == _JSON_PATCH:
         if validation != "Ignore":
             value = _expect(value, list, "[]handlers.jsonPatchOp")
             _check_operations(value)
@@ -241,7 +253,7 @@ async def _read_strategic(scope: ResourceScope, body: bytes, value: Any) -> Read
     def apply_anew(document: Object) -> tuple[Any, Object]:
         """The result, and what is left of the patch: merging uses it up."""
         patch = orjson.loads(body) or {}
-        if _LONG_NUMBER.search(body) is not None:
+        if go_json.may_be_beyond_integers(body):
             _limit_integers(patch)
         try:
             return strategic.apply(document, patch, schema), patch

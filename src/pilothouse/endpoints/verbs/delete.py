@@ -15,7 +15,7 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import object_response
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_request import attributes_of
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, go_json
 from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import DecodeError, decode
@@ -155,7 +155,10 @@ async def _from_body(request: APIRequest, body: bytes) -> DeleteOptions:
         except ValueError as error:
             raise errors.bad_request(str(error)) from None
     elif format == JSON:
-        value = await parse_json(body, errors.bad_request)
+        try:
+            value = await parse_json(body, errors.bad_request)
+        except go_json.BeyondFloats as error:
+            value = error.value
     else:
         from pilothouse.machinery import yaml_codec
 
@@ -175,6 +178,7 @@ async def _from_body(request: APIRequest, body: bytes) -> DeleteOptions:
     try:
         obj, _ = decode(struct, value)
     except DecodeError as error:
+        error.found = go_json.as_written(error.found, body if format == JSON else b"")
         raise errors.bad_request(str(error)) from None
     if request.audit is not None:
         request.audit.note_object({"kind": "DeleteOptions", "apiVersion": value.get("apiVersion") or "v1", **obj})

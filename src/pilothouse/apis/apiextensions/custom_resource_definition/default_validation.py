@@ -29,7 +29,8 @@ def default_errors(schema: Schema, path: Path, pruned: bool) -> list[FieldError]
     """Errors of all defaults in a schema; ``pruned`` demands that they have no unknown fields."""
     errs: list[FieldError] = []
     if any("default" in each for each in subschemas(schema)):
-        _check(Node(schema), path, _typed, pruned, errs, inside=False, root=True)
+        whole = Node({**schema, "x-kubernetes-embedded-resource": True})  # an object of its own, so its default is one
+        _check(whole, path, _typed, pruned, errs, inside=False, root=True)
     return errs
 
 

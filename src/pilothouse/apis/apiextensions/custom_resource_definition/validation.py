@@ -94,7 +94,7 @@ def _validate_spec(crd: Object, old: Object | None, structured: bool, errs: list
         errs.append(invalid(_SPEC.child("group"), group, ",".join(messages)))
     elif "." not in group:
         errs.append(invalid(_SPEC.child("group"), group, "should be a domain with at least one dot"))
-    one_of_required(spec.get("scope", ""), ("Cluster", "Namespaced"), _SPEC, "scope", errs)
+    one_of_required(spec.get("scope", ""), ("Cluster", "Namespaced"), _SPEC, "scope", errs, plain=True)
     inner = InternalSpec(spec)
     _require_schemas(inner, old, structured, errs)
     preserving = bool(spec.get("preserveUnknownFields"))
@@ -304,7 +304,7 @@ def _validate_labels(texts: list[str] | None, path: Path, errs: list[FieldError]
 
 def _validate_conversion(conversion: Object, old: Object | None, errs: list[FieldError]) -> None:
     path = _SPEC.child("conversion")
-    one_of_required(conversion.get("strategy", ""), ("None", "Webhook"), path, "strategy", errs)
+    one_of_required(conversion.get("strategy", ""), ("None", "Webhook"), path, "strategy", errs, plain=True)
     webhook = conversion.get("webhook") or {}
     client, versions = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or []
     where, reviewed = path.child("webhookClientConfig"), path.child("conversionReviewVersions")

@@ -157,6 +157,10 @@ TOP = "spec.validation.openAPIV3Schema"
             [f'{TOP}.properties[a].default: Invalid value: "string"'],
         ),
         (
+            definition(version(schema={"type": "object", "default": {}})),
+            [f"{TOP}.default.apiVersion: Required value", f"{TOP}.default.kind: Required value"],
+        ),
+        (
             definition(
                 version(schema={"type": "object", "properties": {"a": {"type": "object", "default": {"b": 1}}}})
             ),
