@@ -26,7 +26,7 @@ def free_port():
 
 
 class ApiServer:
-    """One server on an etcd; a context manager. Servers of one folder have the same keys and users."""
+    """One server on an etcd, ours also without; a context manager. Servers of one folder share keys and users."""
 
     def __init__(self, binary, folder, etcd_urls, *flags, port=0):
         self.binary, self.folder, self.etcd_urls, self.flags = binary, folder, etcd_urls, flags
@@ -39,7 +39,7 @@ class ApiServer:
         tokens = self.folder / "tokens.csv"
         tokens.write_text('admintoken,admin,admin-uid,"system:masters"\n')
         words = [
-            f"--etcd-servers={','.join(self.etcd_urls)}",
+            *([f"--etcd-servers={','.join(self.etcd_urls)}"] if self.etcd_urls else []),
             f"--secure-port={self.port}",
             "--bind-address=127.0.0.1",
             "--advertise-address=192.0.2.2",
@@ -49,7 +49,7 @@ class ApiServer:
             f"--service-account-key-file={pki.service_account_public_key}",
             f"--service-account-signing-key-file={pki.service_account_key}",
             "--service-account-issuer=https://kubernetes.default.svc",
-            "--authorization-mode=RBAC",
+            "--authorization-mode=Node,RBAC",
             "--service-cluster-ip-range=10.0.0.0/16",
             "--allow-privileged=true",
             *self.flags,

@@ -54,6 +54,7 @@ class NodeLifecycle:
         self._node_client, self._pod_client = client.of("", "v1", "nodes"), client.of("", "v1", "pods")
         self._events = context.recorder(_NAME, _NAME)
         self._seen: dict[str, tuple[str, float]] = {}
+        self._known: dict[str, Object] = {}
         self._tainting: Controller[Key] = Controller(
             "node-lifecycle-controller", self._taint, workers=4, wait_for=[self._nodes], clock=context.clock
         )
@@ -94,7 +95,9 @@ class NodeLifecycle:
     async def _monitor(self) -> None:
         if not (self._nodes.has_synced and self._leases.has_synced and self._pods.has_synced):
             return
-        for node in self._nodes.lister.list():
+        nodes = self._nodes.lister.list()
+        self._tell_of_changes({node["metadata"]["name"]: node for node in nodes})
+        for node in nodes:
             name = node["metadata"]["name"]
             mark = self._heartbeat(node)
             known = self._seen.get(name)
@@ -105,6 +108,18 @@ class NodeLifecycle:
                 await self._lose(node)
             if (condition_of(node, "Ready") or {}).get("status", "True") != "True":
                 await self._mark_pods_unready(name)
+
+    def _tell_of_changes(self, nodes: dict[str, Object]) -> None:
+        """Nodes that came and went since the last look."""
+        for name in nodes.keys() - self._known.keys():
+            self._tell(nodes[name], "RegisteredNode", f"Node {name} event: Registered Node {name} in Controller")
+        for name in self._known.keys() - nodes.keys():
+            self._tell(self._known[name], "RemovingNode", f"Node {name} event: Removing Node {name} from Controller")
+        self._known = nodes
+
+    def _tell(self, node: Object, reason: str, message: str) -> None:
+        metadata = {"name": node["metadata"]["name"], "uid": node["metadata"]["uid"]}
+        self._events.event({"metadata": metadata}, "Normal", reason, message, kind="Node", api_version="v1")
 
     def _heartbeat(self, node: Object) -> str:
         """What changes for as long as the node's kubelet is alive."""
@@ -142,8 +157,7 @@ class NodeLifecycle:
         if changed == node:
             return
         name = node["metadata"]["name"]
-        text = f"Node {name} status is now: NodeNotReady"
-        self._events.event(node, "Normal", "NodeNotReady", text)
+        self._tell(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
         try:
             await self._node_client.update_status(changed)
         except (errors.NotFound, errors.Conflict):

@@ -27,6 +27,7 @@ class NoFit(Exception):
     nodes: int
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     for_all: str = ""
+    is_early: bool = False
 
     def message(self, after: str = "") -> str:
         """What events and conditions say; ``after`` is what preemption had to say."""
@@ -86,7 +87,7 @@ class Placement:
         try:
             return self.judges(pod, cluster)
         except Unschedulable as error:
-            raise NoFit(nodes, for_all=str(error)) from None
+            raise NoFit(nodes, for_all=str(error), is_early=error.is_early) from None
 
     def _search(self, nodes: Sequence[NodeInfo], judges: Sequence[Judge]) -> list[NodeInfo]:
         enough, count = _enough(len(nodes)), len(nodes)

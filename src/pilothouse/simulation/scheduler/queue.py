@@ -7,7 +7,8 @@
                               (a change of the cluster that might help, or five minutes)
 
 The pod of the highest priority goes first, among equals the one that came first. A change that comes while a pod is in
-flight counts for it too: it is not put aside because of a cluster that has gone.
+flight counts for it too: it is not put aside because of a cluster that has gone. Where nobody else wants a node, pods
+need not wait for the end of their back-off, unless they failed on an error.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class SchedulingQueue:
         self._active_keys: set[Key] = set()
         self._unschedulable: set[Key] = set()
         self._in_flight: set[Key] = set()
+        self._backing_off: dict[Key, None] = {}
+        """Those that may go earlier if nobody else wants to, in the order in which they came."""
         self._moves = 0
         self._sequence = 0
         self._added = asyncio.Event()
@@ -86,6 +89,7 @@ class SchedulingQueue:
         self._active_keys.discard(key)
         self._unschedulable.discard(key)
         self._in_flight.discard(key)
+        self._backing_off.pop(key, None)
 
     async def pop(self) -> PodInfo:
         """The pod whose turn it is; to be given back with ``put_aside`` if it finds no node, else ``delete``."""
@@ -94,6 +98,9 @@ class SchedulingQueue:
                 _, _, _, key = heapq.heappop(self._active)
                 if key in self._active_keys:
                     return self._take_off(key)
+            if self._backing_off:
+                self._end_back_off()
+                continue
             self._added.clear()
             await self._added.wait()
 
@@ -105,15 +112,25 @@ class SchedulingQueue:
         waiting.moves_seen = self._moves
         return waiting.pod
 
-    def put_aside(self, key: Key) -> None:
-        """No node will do for the pod as things are."""
+    def _end_back_off(self) -> None:
+        """Let the pod go whose back-off ends next."""
+        key = min(self._backing_off, key=lambda each: self._pods[each].backoff_ends)
+        alarm = self._pods[key].alarm
+        if alarm is not None:
+            alarm.cancel()
+        self._activate(key)
+
+    def put_aside(self, key: Key, *, failed: bool = False) -> None:
+        """No node will do for the pod as things are, or its scheduling failed on an error."""
         if key not in self._in_flight:
             return
         self._in_flight.discard(key)
         waiting = self._pods[key]
         backoff = min(_MOST_BACKOFF, _FIRST_BACKOFF * 2 ** (waiting.attempts - 1))
         waiting.backoff_ends = self._clock.monotonic() + backoff
-        if waiting.moves_seen != self._moves:
+        if failed:
+            waiting.alarm = self._clock.delay(backoff, lambda: self._activate(key))
+        elif waiting.moves_seen != self._moves:
             self._wait(key, backoff)
         else:
             self._unschedulable.add(key)
@@ -138,10 +155,13 @@ class SchedulingQueue:
             self._activate(key)
         else:
             self._pods[key].alarm = self._clock.delay(seconds, lambda: self._activate(key))
+            self._backing_off[key] = None
+            self._added.set()
 
     def _activate(self, key: Key) -> None:
         waiting = self._pods[key]
         waiting.alarm = None
+        self._backing_off.pop(key, None)
         if key in self._active_keys:
             return
         self._sequence += 1

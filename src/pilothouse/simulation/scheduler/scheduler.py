@@ -43,6 +43,8 @@ logger = logging.getLogger(__name__)
 DEFAULT_NAME: Final = "default-scheduler"
 _AT_ONCE: Final = 64
 _NOT_BOUND: Final = (errors.StatusError, BindingFailed, ClaimError, ReservationFailed, ClaimMissing)
+_NO_STATE: Final = "not found"
+"""What kube-scheduler adds where a pod was refused before its filter on devices had noted anything of it."""
 _NO_NODES: Final = "no nodes available to schedule pods"
 _NODE_FIELDS: Final = (("metadata", "labels"), ("spec", "taints"), ("spec", "unschedulable"), ("status", "allocatable"))
 
@@ -209,7 +211,7 @@ class Scheduler:
                 await self._schedule(pod)
             except Exception:
                 self._slots.release()
-                self._queue.put_aside(pod.key)
+                self._queue.put_aside(pod.key, failed=True)
                 raise
             await asyncio.sleep(0)
 
@@ -259,6 +261,9 @@ class Scheduler:
             self._queue.move()
 
     async def _handle_no_fit(self, pod: PodInfo, no_fit: NoFit) -> None:
+        if no_fit.is_early:
+            await self._refuse(pod, no_fit.message(_NO_STATE))
+            return
         freed = await self._free_idle_claim(pod, no_fit)
         try:
             candidate = find_candidate(pod, no_fit, self._cluster, self._placement.judges)
@@ -266,7 +271,9 @@ class Scheduler:
             await self._refuse(pod, no_fit.message(", ".join([*freed, f"preemption: {error}"])))
             return
         await self._preempt(pod, candidate)
-        await self._refuse(pod, no_fit.message(), nominated=candidate.node.name)
+        found = f"found a potential placement for pod on node {candidate.node.name}"
+        after = f"preemption: {found}, preempting {len(candidate.victims)} victims"
+        await self._refuse(pod, no_fit.message(after), nominated=candidate.node.name)
 
     async def _free_idle_claim(self, pod: PodInfo, no_fit: NoFit) -> list[str]:
         """Rather than evict anybody, give back devices that nobody uses and that keep the pod from nodes."""
@@ -286,7 +293,7 @@ class Scheduler:
         self, pod: PodInfo, message: str, *, reason: str = "Unschedulable", nominated: str | None = None
     ) -> None:
         """Tell why, in an event and in the condition PodScheduled, and try again when something has changed."""
-        self._queue.put_aside(pod.key)
+        self._queue.put_aside(pod.key, failed=reason == "SchedulerError")
         self._events.record(pod, "Warning", "FailedScheduling", "Scheduling", message)
         newest = self._pods.lister.get(*pod.key)
         if newest is None or newest["metadata"]["uid"] != pod.uid:

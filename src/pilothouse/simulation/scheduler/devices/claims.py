@@ -22,6 +22,12 @@ class ClaimMissing(Exception):
     """A claim of the pod is not there yet, or not any more; the message says which."""
 
 
+class ClaimsUnschedulable(Unschedulable):
+    """The pod's resource claims keep it from any node."""
+
+    is_early = False
+
+
 class BindingRefused(Exception):
     """A driver said that a device cannot be made ready; the message says why."""
 
@@ -98,7 +104,7 @@ def plan_for(pod: PodInfo, cluster: ClusterView) -> DevicePlan:
     try:
         claims = claims_of(pod, cluster.devices)
     except ClaimMissing as error:
-        raise Unschedulable(str(error)) from None
+        raise ClaimsUnschedulable(str(error)) from None
     for claim in claims:
         if allocation_in(claim) is None:
             _check_classes(claim, cluster.devices)
@@ -108,7 +114,7 @@ def plan_for(pod: PodInfo, cluster: ClusterView) -> DevicePlan:
 def _check_classes(claim: Object, devices: DeviceView) -> None:
     if devices.ledger.is_pending(claim["metadata"]["uid"]):
         name = f"{claim['metadata']['namespace']}/{claim['metadata']['name']}"
-        raise Unschedulable(f"resource claim {name} is in the process of being allocated")
+        raise ClaimsUnschedulable(f"resource claim {name} is in the process of being allocated")
     for stated in (claim["spec"].get("devices") or {}).get("requests") or ():
         parts = (
             [(stated["name"], stated["exactly"])]
@@ -117,7 +123,7 @@ def _check_classes(claim: Object, devices: DeviceView) -> None:
         )
         for name, part in parts:
             if devices.device_class("", part["deviceClassName"]) is None:
-                raise Unschedulable(f"request {name}: device class {part['deviceClassName']} does not exist")
+                raise ClaimsUnschedulable(f"request {name}: device class {part['deviceClassName']} does not exist")
 
 
 def _is_available(claim: Object, info: NodeInfo) -> bool:

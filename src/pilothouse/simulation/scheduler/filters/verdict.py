@@ -26,6 +26,9 @@ class Verdict(NamedTuple):
 class Unschedulable(Exception):
     """No node will do; the message tells the user why."""
 
+    is_early = True
+    """Whether a filter before the one on devices says so: kube-scheduler then ends in an error of its own."""
+
 
 class FilterFailed(Exception):
     """A filter cannot tell, because what it looks at is wrong; nothing is decided for the pod."""
