@@ -1,7 +1,7 @@
 """Finding the strategy of a resource: its group's own, or one made from what the table and the catalogue say.
 
 A group folder with behaviour of its own has a module ``index`` with a dictionary ``STRATEGIES`` from resource names
-to classes. It is imported when the first of its resources is installed with storage, never at start-up.
+to classes. It is imported when the first of its resources is used, in a thread where a client is the first.
 """
 
 from __future__ import annotations
@@ -30,6 +30,12 @@ def strategy_for(
 ) -> Strategy:
     """The strategy of a resource's objects with these feature gates on; the usual ones unless told."""
     return _class_for(resource)(gates, labels_of)
+
+
+def import_rules(resource: Resource) -> None:
+    """Import what the strategy of a resource's objects needs."""
+    _class_for(hub_row(resource))
+    _class_for(resource)
 
 
 def has_own_rules(resource: Resource) -> bool:

@@ -74,7 +74,7 @@ class ObjectHistory:
     def _find_scope(self, info: RequestInfo) -> ResourceScope:
         for server in self._servers:
             installed = server.versions.get(GroupVersion(info.group, info.version))
-            scope = None if installed is None else installed.scopes.get((info.resource, ""))
+            scope = None if installed is None else installed.scope(info.resource)
             if isinstance(scope, ResourceScope):
                 return scope
         raise errors.not_found_anything()

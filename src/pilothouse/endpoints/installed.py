@@ -6,7 +6,8 @@ what does not take the method a 405.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from pilothouse.apis.deprecations import removal_of
@@ -18,22 +19,51 @@ from pilothouse.endpoints.scope import Endpoint, EndpointVerb
 from pilothouse.machinery import errors
 from pilothouse.machinery.addressing import check_looked_up
 from pilothouse.machinery.spans import Fields, Span, current
+from pilothouse.machinery.workers import aside
 from pilothouse.net.messages import MalformedBody, Response
+
+Scopes = dict[tuple[str, str], Endpoint]
+"""The endpoints of resources and their subresources, by the names of both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unmade:
+    """A resource that nobody has asked for yet."""
+
+    prepare: Callable[[], object]
+    """What takes time: imports the modules of its kind. May be called in a thread."""
+    make: Callable[[], Scopes]
 
 
 class InstalledVersion:
-    """One group version as it is served."""
+    """One group version as it is served. Resources that are not in use cost neither memory nor time at the start."""
 
-    __slots__ = ("scopes", "version")
+    __slots__ = ("_made", "_unmade", "version")
 
-    def __init__(self, version: Version, scopes: dict[tuple[str, str], Endpoint]) -> None:
+    def __init__(self, version: Version, scopes: Scopes, unmade: dict[str, Unmade] | None = None) -> None:
+        """``unmade`` has, by name, the resources whose scopes are made when first asked for."""
         self.version = version
-        self.scopes = scopes
+        self._made, self._unmade = scopes, {} if unmade is None else unmade
+
+    def scope(self, resource: str, subresource: str = "") -> Endpoint | None:
+        """The endpoint of a resource or subresource, if there is one."""
+        unmade = self._unmade.pop(resource, None)
+        if unmade is not None:
+            self._made |= unmade.make()
+        return self._made.get((resource, subresource))
+
+    def all_scopes(self) -> Scopes:
+        """All there are."""
+        for resource in list(self._unmade):
+            self.scope(resource)
+        return self._made
 
     def dispatch(self, request: APIRequest) -> Coroutine[Any, Any, Response]:
         """Serve a resource request, or refuse it with the Status that fits. No coroutine of its own: all come by."""
         info = request.info
-        scope = self.scopes.get((info.resource, info.subresource))
+        scope = self._made.get((info.resource, info.subresource))
+        if scope is None and info.resource in self._unmade:
+            return self._make_and_dispatch(request)
         if scope is None or info.verb == "proxy" or not _fits(scope, request):
             return _refuse(request, errors.not_found_anything())
         verb = scope.verbs.get(info.verb)
@@ -42,6 +72,12 @@ class InstalledVersion:
         if scope.deprecation:
             _tell_deprecation(scope, request)
         return call_verb(verb, scope, request)
+
+    async def _make_and_dispatch(self, request: APIRequest) -> Response:
+        resource = request.info.resource
+        await aside(self._unmade[resource].prepare)
+        self.scope(resource)
+        return await self.dispatch(request)
 
 
 async def _refuse(request: APIRequest, error: errors.StatusError) -> Response:

@@ -8,16 +8,18 @@ row has an endpoint, so that methods it does not take are told apart from paths 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from pilothouse.apis import types
 from pilothouse.apis.conversion import converters_for, own_defaults, unowned_fields
 from pilothouse.apis.deprecations import deprecation_of
 from pilothouse.apis.resources import Resource, Subresource, Version, hub_row, table, versions_of
+from pilothouse.apis.strategies import import_rules
 from pilothouse.apis.strategy import Strategy
 from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.input import Expected
-from pilothouse.endpoints.installed import InstalledVersion
+from pilothouse.endpoints.installed import InstalledVersion, Scopes, Unmade
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope, Verb
 from pilothouse.endpoints.subresources import makers_with
 from pilothouse.endpoints.subresources.endpoints import Maker, plain_endpoint
@@ -68,8 +70,9 @@ def install_version(
 ) -> InstalledVersion:
     """All endpoints of a version, which stands among the versions served. ``links`` lead to nodes and pods."""
     makers = makers_with(links or Links())
-    scopes: dict[tuple[str, str], Endpoint] = {}
-    for resource in version.resources:
+
+    def make(resource: Resource) -> Scopes:
+        scopes: Scopes = {}
         store: Store | None = None
         if not resource.verbs:
             pass  # only its subresources are served
@@ -84,9 +87,12 @@ def install_version(
             else:
                 scope = make_endpoint(resource, sub, store_for, own_verbs or {}, makers)
             scopes[resource.name, sub.name] = scope
-    for scope in scopes.values():
-        scope.admission = admission
-    return InstalledVersion(version, scopes)
+        for scope in scopes.values():
+            scope.admission = admission
+        return scopes
+
+    unmade = {each.name: Unmade(partial(import_rules, each), partial(make, each)) for each in version.resources}
+    return InstalledVersion(version, {}, unmade)
 
 
 def make_endpoint(

@@ -42,7 +42,7 @@ def _server(server: GenericAPIServer) -> Description:
                     "namespaced": scope.resource.namespaced,
                     "verbs": sorted(scope.verbs),
                 }
-                for (resource, subresource), scope in sorted(installed.scopes.items())
+                for (resource, subresource), scope in sorted(installed.all_scopes().items())
             ],
         }
         for installed in server.versions.values()

@@ -13,7 +13,7 @@ from pilothouse.console.recorder import MOST_RECORDS, MOST_VIEWERS, Recorder
 from pilothouse.console.traces import CURRENT, Trace, observe_step
 from pilothouse.controllers.runtime.transport import make_request
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.filters.audit_id import with_audit_id
+from pilothouse.filters.answer_headers import with_answer_headers
 from pilothouse.filters.chain import Filter
 from pilothouse.filters.request_info import with_request_info
 from pilothouse.filters.types import Handler
@@ -23,7 +23,7 @@ from pilothouse.machinery.user import User
 from pilothouse.net.messages import Response
 from pilothouse.server.generic import GenericAPIServer
 
-FILTERS: list[tuple[str, Filter]] = [("audit-id", with_audit_id), ("request-info", with_request_info)]
+FILTERS: list[tuple[str, Filter]] = [("answer-headers", with_answer_headers), ("request-info", with_request_info)]
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ async def test_steps_are_those_of_the_request(asked: Callable[..., APIRequest]) 
 
 async def test_what_is_noted_after_the_end_or_without_end_is_dropped(asked: Callable[..., APIRequest]) -> None:
     request = asked()
-    await with_audit_id(with_request_info(answer))(request)
+    await with_answer_headers(with_request_info(answer))(request)
     trace = Trace(request)
     for _ in range(1000):
         trace.child("x", {})

@@ -23,8 +23,6 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
 from pilothouse.endpoints.subresources.endpoints import StoreOf, working_endpoint
 from pilothouse.endpoints.subresources.links import Kubelet, Links
-from pilothouse.endpoints.subresources.stream_translation import Streams, translate_streams
-from pilothouse.endpoints.subresources.stream_tunnel import tunnel_streams
 from pilothouse.endpoints.write_request import attributes_of
 from pilothouse.machinery import errors
 from pilothouse.machinery.go_quote import quote
@@ -105,8 +103,12 @@ async def _carry(
         protocols = asked_protocols(request)
         if scope.subresource == "portforward":
             if any(name.startswith(_TUNNELLED[0]) and name.endswith(_TUNNELLED[1]) for name in protocols):
+                from pilothouse.endpoints.subresources.stream_tunnel import tunnel_streams
+
                 return await tunnel_streams(links, request, destination, protocols)
         elif _TRANSLATED in protocols:
+            from pilothouse.endpoints.subresources.stream_translation import Streams, translate_streams
+
             streams = Streams(*(bool(options.get(flag)) for flag in _FLAGS))
             return translate_streams(links, request, destination, streams)
     return await pass_upgrade(links.client, request, destination, links.max_bytes_per_second)

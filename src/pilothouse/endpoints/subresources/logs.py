@@ -13,7 +13,6 @@ from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope
 from pilothouse.endpoints.subresources.connecting import choose_container, find_kubelet_of, find_pod
 from pilothouse.endpoints.subresources.endpoints import StoreOf, working_endpoint
 from pilothouse.endpoints.subresources.links import Links
-from pilothouse.endpoints.subresources.log_websocket import stream_log
 from pilothouse.machinery import errors, times
 from pilothouse.machinery.field_errors import WHOLE, FieldError, Path, forbidden, invalid, not_supported
 from pilothouse.machinery.go_quote import quote
@@ -71,6 +70,8 @@ async def _log(scope: ResourceScope, request: APIRequest, nodes: Store, links: L
     if not 200 <= reply.status <= 206:
         raise await _refusal(reply, request.info.name, what)
     if request.asks_for_websocket:
+        from pilothouse.endpoints.subresources.log_websocket import stream_log
+
         return await stream_log(request, reply)
     return Response(200, b"", b"text/plain", stream=lambda writer: copy(reply, writer))
 
