@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 import ssl
+import time
+from collections.abc import Callable
+from contextlib import closing
 from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from pilothouse.library import APIServer, Group, Kind, Version
+from pilothouse.machinery import yaml_codec
 from pilothouse.machinery.errors import StatusError
 from pilothouse.testing.in_process import InProcessServer
 from pilothouse.testing.library_server import InProcessLibraryServer
+from pilothouse.testing.webhooks import Webhooks
 
 SCHEMA = {"type": "object", "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
 KIND = Kind(name="Box", plural="boxes", versions=[Version(name="v1", schema=SCHEMA)])
 SERVER = APIServer(name="boxes", groups=[Group("example.com", [KIND])])
 PATH = "/apis/example.com/v1/namespaces/default/boxes"
+RULE = {"apiGroups": ["example.com"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["boxes"]}
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 
 
@@ -118,3 +125,62 @@ def test_a_data_folder_belongs_to_one_server(tmp_path: Path, capsys: pytest.Capt
     with InProcessLibraryServer(SERVER, data_dir=tmp_path):
         assert SERVER.run([f"--data-dir={tmp_path}", "--secure-port=1"]) == 1
     assert str(tmp_path) in capsys.readouterr().err
+
+
+def test_webhooks_and_policies_of_the_main_server_see_its_kinds() -> None:
+    box = {"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": "a"}, "spec": {}}
+    rules = {"matchConstraints": {"resourceRules": [RULE]}}
+    rules["validations"] = [{"expression": "object.metadata.name != 'c'", "message": "no c"}]
+    registration = "/apis/admissionregistration.k8s.io/v1"
+    policy = {"metadata": {"name": "no-c"}, "spec": rules}
+    binding = {"metadata": {"name": "no-c"}, "spec": {"policyName": "no-c", "validationActions": ["Deny"]}}
+    with (
+        InProcessServer() as main,
+        InProcessLibraryServer(SERVER, main=main) as server,
+        closing(Webhooks(main)) as hooks,
+    ):
+        server.register(main)
+        assert main.call("POST", PATH, box).status == 201
+        hooks.mutating(
+            lambda asked: {**asked["object"], "spec": {"seen": True}}, resources=["boxes"], api_groups=["example.com"]
+        )
+        hooks.validating(
+            lambda asked: "no b" if asked["name"] == "b" else None, resources=["boxes"], api_groups=["example.com"]
+        )
+        for name, why in (("b", "no b"), ("c", "no c")):
+            if name == "c":
+                main.call("POST", f"{registration}/validatingadmissionpolicies", policy)
+                main.call("POST", f"{registration}/validatingadmissionpolicybindings", binding)
+            wrong = {**box, "metadata": {"name": name}}
+            until(
+                lambda wrong=wrong, why=why: (
+                    why in main.call("POST", f"{PATH}?dryRun=All", wrong).json.get("message", "")
+                )
+            )
+        made = main.call("POST", PATH, {**box, "metadata": {"name": "d"}})
+        assert (made.status, made.json["spec"]) == (201, {"seen": True})
+
+
+def test_what_admission_may_not_read_is_told(tmp_path: Path) -> None:
+    box = {"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": "a"}}
+    with InProcessServer() as main:
+        config = json.loads(orjson.dumps(yaml_codec.load(main.kubeconfig.read_bytes())))
+        main.call("POST", ACCOUNTS, {"metadata": {"name": "weak"}})
+        asked = main.call("POST", f"{ACCOUNTS}/weak/token", {"spec": {}})
+        config["users"][0]["user"] = {"token": asked.json["status"]["token"]}
+        weak = tmp_path / "weak.kubeconfig"
+        weak.write_text(json.dumps(config))
+        strong = (f"--{name}-kubeconfig={main.kubeconfig}" for name in ("authentication", "authorization"))
+        with InProcessLibraryServer(SERVER, f"--kubeconfig={weak}", *strong) as server:
+            server.register(main)
+            refused = main.call("POST", PATH, box)
+            assert refused.status == 503
+            assert 'namespaces is forbidden: User "system:serviceaccount:default:weak"' in refused.json["message"]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for it."""
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -31,8 +31,9 @@ class APIServer:
     name: str
     groups: Sequence[Group]
     plugins: Sequence[type[Plugin]] = ()
-    """Admission plug-ins, in the order they run, after NamespaceLifecycle; all are on unless
-    ``--disable-admission-plugins`` says otherwise."""
+    """Admission plug-ins, in the order they run. Behind another server NamespaceLifecycle, admission policies and
+    webhooks run before them, as the objects of that server say; all are on unless ``--disable-admission-plugins`` says
+    otherwise."""
     hooks: Mapping[str, Work] = field(default_factory=dict)
     """Post-start hooks by name: run once the server listens, each with a health check of its own. They are given the
     main API server, or None where there is none."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 from pilothouse.admission.metrics import AdmissionMetrics
 from pilothouse.admission.plugin import Plugin
-from pilothouse.apiextensions.audiences import CustomVersionDocuments
+from pilothouse.admission.versions import ServedVersions
+from pilothouse.apiextensions.audiences import CustomDefinitions, CustomVersionDocuments
 from pilothouse.apiextensions.serving.definition import ServedDefinition
 from pilothouse.apiextensions.serving.versions import CustomVersion
 from pilothouse.authz.metrics import AuthorizationMetrics
@@ -21,9 +22,9 @@ from pilothouse.library.declarations import Group
 from pilothouse.library.definitions import additions_of, definition_of
 from pilothouse.library.delegation import DelegatedAuthentication, delegated_authorizer
 from pilothouse.library.main_server import Main
-from pilothouse.library.namespace_lifecycle import NamespaceLifecycle
+from pilothouse.library.mirror import MirrorBackend
 from pilothouse.library.options import LibraryOptions
-from pilothouse.library.plugins import LibraryEnvironment, make_admission
+from pilothouse.library.plugins import LibraryEnvironment, generic_plugins, make_admission
 from pilothouse.machinery.closing import Closing
 from pilothouse.openapi.registry import OpenApi
 from pilothouse.registry.storage import StorageFactory
@@ -35,8 +36,10 @@ from pilothouse.server.generic import GenericAPIServer
 from pilothouse.server.openapi_routes import install_documents
 from pilothouse.server.profiling_pages import install_profiling_pages
 from pilothouse.server.standard_routes import install_standard_routes
+from pilothouse.storage.cacher import Cacher
 
 Definitions = dict[tuple[str, str], ServedDefinition]
+_MIRROR: Final = "/mirror"
 
 
 class Declared(Protocol):
@@ -75,19 +78,26 @@ class LibraryServer:
         )
         # Plug-ins read what they decide about: so the kinds are there, without admission, before the plug-ins are.
         bare = self._define(declared.groups)
+        self._mirror = None if main is None else Cacher(MirrorBackend(main, self.supervisor, _MIRROR))
         environment = LibraryEnvironment(
-            storage=self.storage,
+            storage=self.storage if self._mirror is None else self._mirrored(self._mirror),
+            served=ServedVersions(frozenset(), _defined(bare)),
             authorizer=self.authorizer,
             egress=shared.egress,
             metrics=AdmissionMetrics(),
             stores=_stores(bare),
             main=main,
         )
-        self.admission = make_admission((NamespaceLifecycle, *declared.plugins), environment, options.admission)
+        generic = [] if main is None else generic_plugins()
+        self.admission = make_admission((*generic, *declared.plugins), environment, options.admission)
         self._definitions = self._define(declared.groups, bare)
         self.server = self._make_front(declared)
         self.handler = build_filter_chain(self.server.handle, self._filter_config())
         self._closing = Closing("server")
+
+    def _mirrored(self, mirror: Cacher) -> StorageFactory:
+        """Stores of the main server's resources."""
+        return StorageFactory(mirror, _MIRROR, gates=self.storage.gates)
 
     def _make_deciders(self) -> None:
         options, outgoing = self._options, self._shared.outgoing
@@ -118,7 +128,7 @@ class LibraryServer:
         server = GenericAPIServer(declared.name, livez_grace_seconds=self._options.generic.livez_grace_period)
         openapi = OpenApi()
         documents = CustomVersionDocuments(openapi)
-        for version in self._versions():
+        for version in _versions(self._definitions):
             server.install_version(version)
             documents.version_changed(version.version.group_version, version)
         address = f"{self._options.generic.external_hostname}:{self._options.secure_serving.secure_port}"
@@ -138,13 +148,6 @@ class LibraryServer:
             install_profiling_pages(server)
         server.checks.install(server.routes)
         return server
-
-    def _versions(self) -> list[CustomVersion]:
-        served: dict[tuple[str, str], dict[str, ServedDefinition]] = {}
-        for (group, plural), definition in self._definitions.items():
-            for version in definition.served:
-                served.setdefault((group, version), {})[plural] = definition
-        return [CustomVersion(group, version, kinds) for (group, version), kinds in served.items()]
 
     def _filter_config(self) -> ChainConfig:
         generic = self._options.generic
@@ -175,6 +178,9 @@ class LibraryServer:
             if client is not None:
                 self._closing.add("connections to the main server", client.close)
         self._closing.add("admission", self.admission.close)
+        if self._mirror is not None:
+            self._closing.add("what is known of the main server", self._mirror.close)
+            await self._mirror.open()
         await self.authentication.start(self.supervisor)
         await self.admission.wait_ready()
 
@@ -194,6 +200,22 @@ class LibraryServer:
     async def close(self) -> None:
         """End everything, when no requests come any more."""
         await self._closing.close()
+
+
+def _versions(definitions: Definitions) -> list[CustomVersion]:
+    served: dict[tuple[str, str], dict[str, ServedDefinition]] = {}
+    for (group, plural), definition in definitions.items():
+        for version in definition.served:
+            served.setdefault((group, version), {})[plural] = definition
+    return [CustomVersion(group, version, kinds) for (group, version), kinds in served.items()]
+
+
+def _defined(definitions: Definitions) -> CustomDefinitions:
+    """The server's own kinds, for admission that looks at other versions of them."""
+    found = CustomDefinitions()
+    for version in _versions(definitions):
+        found.version_changed(version.version.group_version, version)
+    return found
 
 
 def _stores(definitions: Definitions) -> dict[tuple[str, str, str], Store]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from pilothouse.net.client import HttpClient, Outbound
+from pilothouse.net.client import HttpClient, Outbound, Reply
 from pilothouse.net.dialing import PLAIN, Dialer, DialError, OutgoingError, Target, Tls
 from pilothouse.net.eager import ensure_task
 from pilothouse.net.messages import BodyTooLarge
@@ -66,6 +66,11 @@ class OutgoingClient:
         """Read a whole document. Raises OutgoingError."""
         return await self._call("GET", url, b"", tls, headers, seconds, limit)
 
+    async def open(self, url: str, *, tls: Tls = PLAIN, headers: Mapping[str, str] | None = None) -> Reply:
+        """Ask for what may never end; whoever asked reads the answer and closes it. Raises OutgoingError."""
+        await ensure_task()
+        return await self._send("GET", url, b"", tls, headers or {})
+
     async def close(self) -> None:
         """Close all connections."""
         await self._client.close()
@@ -95,16 +100,19 @@ class OutgoingClient:
     async def _exchange(
         self, method: str, url: str, body: bytes, tls: Tls, headers: Mapping[str, str], limit: int
     ) -> Answer:
-        target, authority, path = await self._locate(url, tls)
-        given = {"Host": authority, "User-Agent": self._agent, **headers}
-        pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in given.items()]
-        reply = await self._client.send(target, Outbound(method, path, pairs, body))
+        reply = await self._send(method, url, body, tls, headers)
         try:
             data = await reply.read(limit)
         finally:
             await reply.close()
         decoded = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reply.head.headers}
         return Answer(reply.status, decoded, data)
+
+    async def _send(self, method: str, url: str, body: bytes, tls: Tls, headers: Mapping[str, str]) -> Reply:
+        target, authority, path = await self._locate(url, tls)
+        given = {"Host": authority, "User-Agent": self._agent, **headers}
+        pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in given.items()]
+        return await self._client.send(target, Outbound(method, path, pairs, body))
 
     async def _locate(self, url: str, tls: Tls) -> tuple[Target, str, bytes]:
         """Where to connect to, what to ask for there, and by which name."""
