@@ -17,7 +17,7 @@ class AvailabilityMetrics:
         self._informer = informers.of("apiregistration.k8s.io", "v1", "apiservices")
         self._now = CollectedGauge(
             "aggregator_unavailable_apiservice", "[ALPHA] 1 for each APIService that is unavailable, 0 for others.",
-            ("name",), self._judged,
+            ("name",), self._judged, joined="most",
         )  # fmt: skip
         self._total = Counter(
             "aggregator_unavailable_apiservice_total", "[ALPHA] How often APIServices became unavailable, and why.",

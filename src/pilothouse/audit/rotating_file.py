@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import calendar
 import contextlib
+import fcntl
 import gzip
 import logging
 import os
@@ -36,12 +37,14 @@ class RotatingFile:
         max_days: int = 0,
         *,
         compress: bool = False,
+        shared: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """``shared`` with other processes: they take turns at writing, and whoever finds it too large puts it aside."""
         self.path = path
         self._limit = (max_megabytes or DEFAULT_MEGABYTES) * _MEGABYTE
         self._max_backups, self._max_days, self._compress = max_backups, max_days, compress
-        self._clock = clock
+        self._clock, self._shared = clock, shared
         self._fd = -1
         self._size = 0
         self._tidying: threading.Thread | None = None
@@ -54,12 +57,21 @@ class RotatingFile:
                 raise OSError(f"write length {len(data)} exceeds maximum file size {self._limit}")
             if self._fd < 0:
                 self._open()
-            if self._size and self._size + len(data) > self._limit:
-                self._rotate()
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(self._fd, rest) :]
-            self._size += len(data)
+            if self._shared:
+                self._take_turn()
+            try:
+                self._append(data)
+            finally:
+                if self._shared and self._fd >= 0:
+                    fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def _append(self, data: bytes) -> None:
+        if self._size and self._size + len(data) > self._limit:
+            self._rotate()
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._fd, rest) :]
+        self._size += len(data)
 
     def close(self) -> None:
         """Close the file and wait for the tidying."""
@@ -78,11 +90,27 @@ class RotatingFile:
         self._size = os.fstat(self._fd).st_size
         self._tidy()
 
+    def _take_turn(self) -> None:
+        """Lock the file that has the name now, which may be another than we have open."""
+        while True:
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            ours = os.fstat(self._fd)
+            try:
+                if os.stat(self.path).st_ino == ours.st_ino:
+                    self._size = ours.st_size
+                    return
+            except FileNotFoundError:
+                pass
+            os.close(self._fd)
+            self._open()
+
     def _rotate(self) -> None:
+        os.replace(self.path, self._backup_name())
         os.close(self._fd)
         self._fd = -1
-        os.replace(self.path, self._backup_name())
         self._open()
+        if self._shared:
+            self._take_turn()
 
     def _backup_name(self) -> str:
         stem, ending = os.path.splitext(self.path)

@@ -12,7 +12,8 @@ def install_basic_checks(checks: HealthChecks, shared: SharedParts, informers: I
     storage = shared.storage
 
     def background_error() -> str:
-        return "; ".join(f"{name}: {why}" for name, why in shared.supervisor.unhealthy().items())
+        found = [f"{name}: {why}" for name, why in shared.supervisor.unhealthy().items()]
+        return "; ".join([*found, *filter(None, [shared.workers.error_of("ping")])])
 
     checks.add("ping", background_error, backed_by="the answer itself, and all supervised work")
     checks.add("log", shared.log_flushing.error, backed_by="the flushing of log handlers")

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from pilothouse.console.sessions import Sessions
 
 _SERVICES: Final = GroupResource("", "services")
+_KUBELET: Final = "kubelet"
 _AUDIT_SINKS: Final = GroupResource("auditregistration.k8s.io", "auditsinks")
 
 
@@ -73,7 +74,9 @@ class Cluster:
         self.deciders = Deciders(
             options, self.storage, self.informers, self._definitions, self.supervisor, shared, own_tokens
         )
-        self.flow_control = build_flow_control(options, self.storage.gates, shared.storage.cacher, self.storage.root)
+        self.flow_control = build_flow_control(
+            options, self.storage.gates, shared.storage.cacher, self.storage.root, shared.workers.count
+        )
         shared.metrics.register(
             self.flow_control,
             StorageMetrics(
@@ -86,8 +89,13 @@ class Cluster:
         )
         serving = options.secure_serving
         self._simulation = options.living.simulation(
-            shared.egress.cluster, serving.tls_cert_file, serving.tls_private_key_file
+            shared.egress.cluster,
+            serving.tls_cert_file,
+            serving.tls_private_key_file,
+            None if shared.workers.acts else lambda: shared.workers.ask(_KUBELET),
         )
+        if self._simulation is not None and shared.workers.acts:
+            shared.workers.offer(_KUBELET, self._simulation.kubelet_port)
         self._client = HttpClient(shared.egress.cluster if self._simulation is None else self._simulation.dialer)
         flags = options.control_plane
         self._resolver = ServiceResolver(self.storage, by_endpoints=flags.enable_aggregator_routing)
@@ -228,9 +236,10 @@ class Cluster:
             clock=self._shared.clock,
             metrics=self._shared.metrics,
         )
-        install_hooks(context, front.hooks, self._hooking)
+        install_hooks(context, front.hooks, self._hooking, self._shared.workers)
         install_shutdown_check(front.checks, self._shared)
-        install_standard_routes(front, self._shared.metrics)
+        install_standard_routes(front, self._shared.metrics, self._shared.workers.join)
+        self._shared.workers.show_errors(front.checks.errors)
         for audience in (CustomVersionDocuments(openapi), self._definitions, self.informers):
             self.servers.custom.tell(audience)
         install_debugging_pages(front, options.shown, self.storage.gates)

@@ -21,13 +21,22 @@ _PREFIX: Final = "/debug/api_priority_and_fairness/"
 
 
 def build_flow_control(
-    options: ServerOptions, gates: frozenset[str], cacher: Cacher, root: str
+    options: ServerOptions, gates: frozenset[str], cacher: Cacher, root: str, workers: int = 1
 ) -> FlowController | MaxInFlight:
-    """By ``--enable-priority-and-fairness`` and the two flags that say how many requests are served at once."""
-    reads, writes = options.generic.max_requests_inflight, options.generic.max_mutating_requests_inflight
+    """By ``--enable-priority-and-fairness`` and the two flags that say how many requests are served at once.
+
+    Those are limits of the whole server: each of several workers has its part of them.
+    """
+    reads = _part(options.generic.max_requests_inflight, workers)
+    writes = _part(options.generic.max_mutating_requests_inflight, workers)
     if not options.features.enable_priority_and_fairness:
         return MaxInFlight(reads, writes)
     return FlowController(reads + writes, ResourceSizes(cacher, root), gates)
+
+
+def _part(limit: int, workers: int) -> int:
+    """What one worker has of a limit, where 0 is none."""
+    return -(-limit // workers)
 
 
 def install_flow_control_dumps(server: GenericAPIServer, controller: FlowController | MaxInFlight) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pilothouse.authn.outgoing import OutgoingCalls
+from pilothouse.cluster.workers import ALONE, Workers
 from pilothouse.controllers.runtime.clock import Clock
 from pilothouse.filters.audit import Auditing
 from pilothouse.filters.request_metrics import RequestMetrics
@@ -44,3 +45,5 @@ class SharedParts:
     """Tells a collector of requests, where one is given."""
     clock: Clock
     """The time of controllers, the scheduler and simulated nodes."""
+    workers: Workers = ALONE
+    """The processes that serve together with this one."""

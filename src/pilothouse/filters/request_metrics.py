@@ -79,6 +79,7 @@ class RequestMetrics:
             "apiserver_requested_deprecated_apis",
             "[STABLE] Deprecated APIs that were asked for, by the release that has them no more.",
             ("group", "version", "resource", "subresource", "removed_release"),
+            joined="most",
         )
         self._known: dict[Key, RequestSeries] = {}
 

@@ -9,7 +9,7 @@ from pilothouse.flowcontrol.flows import FlowHistograms, FlowSeries
 from pilothouse.flowcontrol.levels import LevelUtilization, PriorityLevel
 from pilothouse.flowcontrol.occupancy import Utilization
 from pilothouse.flowcontrol.work import UNITS
-from pilothouse.machinery.metrics import CollectedGauge, Histogram, Instrument, Refreshed
+from pilothouse.machinery.metrics import CollectedGauge, Histogram, Instrument, Joining, Refreshed
 
 if TYPE_CHECKING:
     from pilothouse.flowcontrol.controller import FlowController
@@ -68,11 +68,11 @@ class FlowControlMetrics:
 
 
 def _level_gauges(controller: FlowController) -> Iterable[Instrument]:
-    def gauge(name: str, words: str, read: Callable[[PriorityLevel], float]) -> Instrument:
+    def gauge(name: str, words: str, read: Callable[[PriorityLevel], float], joined: Joining = "sum") -> Instrument:
         def collect() -> Series:
             return [((level.name,), read(level)) for level in controller.levels.values()]
 
-        return CollectedGauge(_PREFIX + name, words, _LEVEL, collect)
+        return CollectedGauge(_PREFIX + name, words, _LEVEL, collect, joined=joined)
 
     yield gauge("nominal_limit_seats", "[BETA] Seats by the level's shares.", lambda level: level.nominal)
     yield gauge("lower_limit_seats", "[ALPHA] Seats that the level does not lend.", lambda level: level.lower)
@@ -97,12 +97,14 @@ def _level_gauges(controller: FlowController) -> Iterable[Instrument]:
         "current_r",
         "[ALPHA] The level's virtual time, in seat-seconds.",
         lambda level: level.queues.virtual_time / UNITS,
+        "most",
     )
     yield CollectedGauge(
         _PREFIX + "seat_fair_frac",
         "[ALPHA] The part of their targets that levels get which are within their bounds.",
         (),
         lambda: [((), controller.fair_part)],
+        joined="most",
     )
     yield from _dispatch_gauges(controller)
 
@@ -121,13 +123,19 @@ def _dispatch_gauges(controller: FlowController) -> Iterable[Instrument]:
         ]
 
     words = "[ALPHA] Virtual time at the last dispatch."
-    yield CollectedGauge(_PREFIX + "dispatch_r", words, _LEVEL, lambda: [((name,), v[0]) for name, v in bounds()])
+    yield CollectedGauge(
+        _PREFIX + "dispatch_r", words, _LEVEL, lambda: [((name,), v[0]) for name, v in bounds()], joined="most"
+    )
     words = "[ALPHA] Virtual start of the request dispatched last."
-    yield CollectedGauge(_PREFIX + "latest_s", words, _LEVEL, lambda: [((name,), v[1]) for name, v in bounds()])
+    yield CollectedGauge(
+        _PREFIX + "latest_s", words, _LEVEL, lambda: [((name,), v[1]) for name, v in bounds()], joined="most"
+    )
     words = "[ALPHA] Least and greatest virtual start of requests first in their queues."
-    yield CollectedGauge(_PREFIX + "next_s_bounds", words, (*_LEVEL, "bound"), lambda: pairs(2))
+    yield CollectedGauge(_PREFIX + "next_s_bounds", words, (*_LEVEL, "bound"), lambda: pairs(2), joined="most")
     words = "[ALPHA] The same less the work that is being done for the queue."
-    yield CollectedGauge(_PREFIX + "next_discounted_s_bounds", words, (*_LEVEL, "bound"), lambda: pairs(4))
+    yield CollectedGauge(
+        _PREFIX + "next_discounted_s_bounds", words, (*_LEVEL, "bound"), lambda: pairs(4), joined="most"
+    )
 
 
 def _flow_gauges(controller: FlowController) -> Iterable[Instrument]:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final, Literal, Protocol
 
+Joining = Literal["sum", "most", "least"]
 OTHER: Final = "other"
 """Stands for what is not told apart."""
 MAX_SERIES: Final = 5_000
@@ -78,7 +79,7 @@ class _Values:
             return
         yield from _head(self.name, self._words, self.kind)
         for values, value in shown:
-            yield f"{self.name}{_labels(zip(self._labels, values, strict=True))} {_number(value)}"
+            yield f"{self.name}{_labels(zip(self._labels, values, strict=True))} {number_text(value)}"
 
     def _is_shown(self, series: Value) -> bool:
         return True
@@ -98,6 +99,11 @@ class Gauge(_Values):
 
     kind = "gauge"
 
+    def __init__(self, name: str, words: str, labels: Sequence[str] = (), *, joined: Joining | None = None) -> None:
+        super().__init__(name, words, labels)
+        self.joined: Joining = joined or _joining(name)
+        """What several processes of one server show together."""
+
 
 class CollectedGauge:
     """A gauge whose series are asked for when the page is made: label values and their number."""
@@ -111,8 +117,11 @@ class CollectedGauge:
         kind: str = "gauge",
         *,
         aside: bool = False,
+        joined: Joining | None = None,
     ) -> None:
         self.name, self._words, self._labels, self._collect, self._kind = name, words, tuple(labels), collect, kind
+        self.joined: Joining = joined or _joining(name)
+        """What several processes of one server show together."""
         self.aside = aside
         """Whether asking reads files: ``read`` then does it, in a thread, before the page is made."""
         self._read: list[tuple[tuple[str, ...], float]] = []
@@ -128,14 +137,14 @@ class CollectedGauge:
             return
         yield from _head(self.name, self._words, self._kind)
         for values, value in shown:
-            yield f"{self.name}{_labels(zip(self._labels, values, strict=True))} {_number(value)}"
+            yield f"{self.name}{_labels(zip(self._labels, values, strict=True))} {number_text(value)}"
 
 
 class Refreshed:
     """An instrument that something must be brought up to date for before it is shown."""
 
     def __init__(self, instrument: Instrument, refresh: Callable[[], object]) -> None:
-        self.name = instrument.name
+        self.name, self.joined = instrument.name, getattr(instrument, "joined", "sum")
         self._instrument, self._refresh = instrument, refresh
 
     def lines(self) -> Iterable[str]:
@@ -199,14 +208,14 @@ class Histogram:
         if not seen:
             return
         yield from _head(self.name, self._words, "histogram")
-        bounds = (*map(_number, self._buckets), "+Inf")
+        bounds = (*map(number_text, self._buckets), "+Inf")
         for values, series in sorted(seen, key=lambda item: item[0]):
             pairs = tuple(zip(self._labels, values, strict=True))
             reached = 0
             for bound, count in zip(bounds, series.counts, strict=True):
                 reached += count
                 yield f"{self.name}_bucket{_labels((*pairs, ('le', bound)))} {reached}"
-            yield f"{self.name}_sum{_labels(pairs)} {_number(series.total)}"
+            yield f"{self.name}_sum{_labels(pairs)} {number_text(series.total)}"
             yield f"{self.name}_count{_labels(pairs)} {reached}"
 
 
@@ -263,6 +272,11 @@ def render_pieces(instruments: Iterable[Instrument]) -> Iterator[bytes]:
     yield _joined(lines)
 
 
+def _joining(name: str) -> Joining:
+    """Moments, and labels that only inform, are not summed over processes."""
+    return "most" if name.endswith(("_timestamp_seconds", "_timestamp", "_info")) else "sum"
+
+
 def _joined(lines: list[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
@@ -289,7 +303,8 @@ def _escape(value: str) -> str:
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
+    """A value as a page shows it."""
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))
     return repr(value)

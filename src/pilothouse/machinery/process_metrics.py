@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from pilothouse.machinery.metrics import CollectedGauge, Instrument
+from pilothouse.machinery.metrics import CollectedGauge, Instrument, Joining
 
 _SELF: Final = Path("/proc/self")
 _MOST_OF_A_PAGE: Final = 1 << 20
@@ -35,9 +35,9 @@ class ProcessMetrics:
         """All of them. What this system does not tell is left out."""
         found = [
             _plain("process_cpu_seconds_total", "Processor time used.", _cpu_seconds, "counter"),
-            _plain("process_start_time_seconds", "When the process began.", lambda: self._started),
-            _plain("process_max_fds", "The most files it may have open.", _most_files),
-            _plain("process_virtual_memory_max_bytes", "The most memory it may map.", _most_memory),
+            _plain("process_start_time_seconds", "When the process began.", lambda: self._started, joined="least"),
+            _plain("process_max_fds", "The most files it may have open.", _most_files, joined="most"),
+            _plain("process_virtual_memory_max_bytes", "The most memory it may map.", _most_memory, joined="most"),
         ]
         if _SELF.exists():
             memory, network = _KernelPage(_SELF / "statm"), _KernelPage(_SELF / "net" / "dev")
@@ -45,10 +45,8 @@ class ProcessMetrics:
                 _plain("process_open_fds", "Files open.", lambda: len(os.listdir(_SELF / "fd"))),
                 _plain("process_virtual_memory_bytes", "Memory mapped.", lambda: _pages(memory, 0) * _PAGE),
                 _plain("process_resident_memory_bytes", "Memory in use.", lambda: _pages(memory, 1) * _PAGE),
-                _plain(
-                    "process_network_receive_bytes_total", "Bytes received.", lambda: _traffic(network, 0), "counter"
-                ),
-                _plain("process_network_transmit_bytes_total", "Bytes sent.", lambda: _traffic(network, 8), "counter"),
+                _traffic_counter("process_network_receive_bytes_total", "Bytes received.", network, 0),
+                _traffic_counter("process_network_transmit_bytes_total", "Bytes sent.", network, 8),
             ]
         return [
             *found,
@@ -73,8 +71,15 @@ class ProcessMetrics:
         ]
 
 
-def _plain(name: str, words: str, read: Callable[[], float], kind: str = "gauge") -> CollectedGauge:
-    return CollectedGauge(name, words, (), lambda: [((), read())], kind, aside=True)
+def _plain(
+    name: str, words: str, read: Callable[[], float], kind: str = "gauge", joined: Joining = "sum"
+) -> CollectedGauge:
+    return CollectedGauge(name, words, (), lambda: [((), read())], kind, aside=True, joined=joined)
+
+
+def _traffic_counter(name: str, words: str, network: _KernelPage, column: int) -> CollectedGauge:
+    """The traffic of the network namespace, in which all processes of a server are."""
+    return _plain(name, words, lambda: _traffic(network, column), "counter", "most")
 
 
 def _cpu_seconds() -> float:

@@ -45,7 +45,9 @@ class StallMeter:
             "Processor time of single turns of the event loop that were longer than 20 ms.",
             buckets=doubling_buckets(LIMIT_SECONDS, 12),
         )
-        self._most = Gauge("pilothouse_event_loop_longest_hold_seconds", "The longest turn of the event loop so far.")
+        self._most = Gauge(
+            "pilothouse_event_loop_longest_hold_seconds", "The longest turn of the event loop so far.", joined="most"
+        )
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
         self._logged = -_LOGGED_EVERY

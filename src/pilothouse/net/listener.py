@@ -15,6 +15,7 @@ import math
 import socket
 import ssl
 from collections.abc import Callable
+from typing import Any, Protocol
 
 from pilothouse.net.server import HttpServer
 from pilothouse.net.strangers import Strangers, affordable
@@ -28,6 +29,22 @@ _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _ACCEPTS_PER_TURN = 64
 _SHED_WHEN_OUT_OF_FILES = 16
 _REST_SECONDS = 0.05
+
+
+class Acceptor(Protocol):
+    """Where connections come from: a listening socket, or what behaves like one."""
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection and its address. Raises OSError, BlockingIOError when there is none."""
+
+    def fileno(self) -> int:
+        """Readable when there is a connection; negative once closed."""
+
+    def getsockname(self) -> Any:
+        """Where it listens."""
+
+    def close(self) -> None:
+        """Accept no more."""
 
 
 def bind(host: str, port: int, *, reuse_port: bool = False, backlog: int = 4096) -> socket.socket:
@@ -94,7 +111,7 @@ class Listener:
     def __init__(
         self,
         server: HttpServer,
-        sock: socket.socket,
+        sock: Acceptor,
         tls: Callable[[], ssl.SSLContext] | None = None,
         *,
         handshake_timeout: float = 10.0,
@@ -117,6 +134,11 @@ class Listener:
         """Host and port listened on."""
         host, port = self._sock.getsockname()[:2]
         return host, port
+
+    @property
+    def newcomers(self) -> int:
+        """Connections that are being made."""
+        return len(self._newcomers) + len(self._connecting)
 
     def start(self) -> None:
         """Begin to accept."""

@@ -92,6 +92,11 @@ class HttpServer:
         self._strangers.add(protocol, protocol.connection.peer[0])
         self.connections[protocol] = None
 
+    @property
+    def load(self) -> int:
+        """Connections there are."""
+        return len(self.connections) + len(self.upgraded)
+
     def shed_stranger(self) -> bool:
         """Drop a connection of somebody unknown; False if there is none."""
         while (stranger := self._strangers.oldest(_may_go)) is not None:

@@ -153,8 +153,13 @@ class AuditOptions(FlagGroup):
                 errors.append(f"--audit-log-{name} {value} can't be a negative number")
         return errors
 
-    def build(self, outgoing: OutgoingCalls, metrics: AuditMetrics, supervisor: Supervisor) -> Auditing | None:
-        """What the flags ask for; None where nothing is to be written down. Raises ``OSError`` and ``ValueError``."""
+    def build(
+        self, outgoing: OutgoingCalls, metrics: AuditMetrics, supervisor: Supervisor, *, shared: bool = False
+    ) -> Auditing | None:
+        """What the flags ask for; None where nothing is to be written down. Raises ``OSError`` and ``ValueError``.
+
+        ``shared`` says that several processes write into the same log.
+        """
         if not self.policy_file:
             if self.log_path or self.webhook_config_file:
                 logger.warning("no --audit-policy-file: no audit events are recorded")
@@ -170,14 +175,14 @@ class AuditOptions(FlagGroup):
             raise ValueError(f"loading audit policy file: {error}: from file {self.policy_file}") from None
         sinks: list[Sink] = []
         if self.log_path:
-            sinks.append(self._log(metrics.lose, supervisor))
+            sinks.append(self._log(metrics.lose, supervisor, shared))
         if self.webhook_config_file:
             sinks.append(self._webhook(outgoing, metrics.lose, supervisor))
         if not sinks:
             return None
         return Auditing(policy, sinks[0] if len(sinks) == 1 else Joined(sinks), metrics, supervisor)
 
-    def _log(self, lose: Lose, supervisor: Supervisor) -> Sink:
+    def _log(self, lose: Lose, supervisor: Supervisor, shared: bool) -> Sink:
         from pilothouse.audit.buffering import buffer
         from pilothouse.audit.log import LogSink, StandardOutput, Writer
         from pilothouse.audit.rotating_file import RotatingFile
@@ -185,7 +190,12 @@ class AuditOptions(FlagGroup):
         writer: Writer = StandardOutput()
         if self.log_path != "-":
             writer = RotatingFile(
-                self.log_path, self.log_maxsize, self.log_maxbackup, self.log_maxage, compress=self.log_compress
+                self.log_path,
+                self.log_maxsize,
+                self.log_maxbackup,
+                self.log_maxage,
+                compress=self.log_compress,
+                shared=shared,
             )
         sink = LogSink(writer, self.log_format, threaded=self.log_mode == "batch", lose=lose)
         return buffer(sink, self._log_buffering(), lose, supervisor)

@@ -19,6 +19,7 @@ from pilothouse.options.kinds import BOOL, INT, STRING, STRINGS
 if TYPE_CHECKING:
     from pilothouse.controllers.manager.context import ManagerSettings
     from pilothouse.net.dialing.dialer import Dialer
+    from pilothouse.simulation.nodes.route import FindPort
     from pilothouse.simulation.nodes.simulation import Simulation
 
 Networks = Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]
@@ -149,8 +150,13 @@ class LivingOptions(FlagGroup):
             service_networks=service_networks,
         )
 
-    def simulation(self, dialer: Dialer, cert_file: str, key_file: str) -> Simulation | None:
-        """The simulated nodes, whose kubelets serve with this certificate; None without any."""
+    def simulation(
+        self, dialer: Dialer, cert_file: str, key_file: str, elsewhere: FindPort | None = None
+    ) -> Simulation | None:
+        """The simulated nodes, whose kubelets serve with this certificate; None without any.
+
+        Where they are in another process, ``elsewhere`` tells where their kubelets listen.
+        """
         if not self.simulate_nodes:
             return None
         from pilothouse.simulation.nodes.pool import PoolSettings
@@ -159,7 +165,7 @@ class LivingOptions(FlagGroup):
 
         template = self._template() or Template()
         settings = PoolSettings(self.simulate_nodes, template=template, rules=self._rules())
-        return Simulation(settings, dialer, cert_file, key_file, run_commands=self.run_commands)
+        return Simulation(settings, dialer, cert_file, key_file, run_commands=self.run_commands, elsewhere=elsewhere)
 
     def _template(self) -> Any:
         if not self.node_template:

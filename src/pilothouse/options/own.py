@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Set
 from dataclasses import dataclass
+from typing import Final
 
 from pilothouse.options.declaring import FlagGroup, flag
-from pilothouse.options.kinds import BOOL, DURATION, STRING, STRINGS
+from pilothouse.options.kinds import BOOL, DURATION, INT, STRING, STRINGS
+
+_MOST_BY_ITSELF: Final = 4
+_MOST_WORKERS: Final = 64
 
 
 @dataclass
@@ -66,3 +71,28 @@ class OwnOptions(StateOptions):
         "Report in the status of validating admission policies what does not fit the types they match; "
         "elsewhere the controller manager does.",
     )
+    workers: int = flag(
+        "workers",
+        INT,
+        0,
+        "Processes that serve on the port, of which the first keeps the store and runs the controllers; 0 decides by "
+        "the processors that the server may use: one process with up to three of them, half as many with more, at "
+        f"most {_MOST_BY_ITSELF}.",
+    )
+
+    def worker_count(self) -> int:
+        """How many processes serve."""
+        return self.workers or max(1, min(_processors() // 2, _MOST_BY_ITSELF))
+
+    def validate(self, given: Set[str]) -> list[str]:
+        """As every server; and no more processes than anybody could mean."""
+        errs = super().validate(given)
+        if not 0 <= self.workers <= _MOST_WORKERS:
+            errs.append(f"--workers must be between 0 and {_MOST_WORKERS}")
+        return errs
+
+
+def _processors() -> int:
+    """Processors that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return os.cpu_count() or 1 if affinity is None else len(affinity(0))

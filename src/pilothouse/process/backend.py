@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ from pilothouse.storage.encryption.metrics import EncryptionMetrics
 from pilothouse.storage.encryption.reloading import Encryption
 from pilothouse.storage.stack import MakeEncryption, StorageStack
 
+STORE_FILE: Final = "store.db"
 _EXAMINE_AFTER: Final = 30.0
 """Seconds until the file is looked through: the start has other things to do."""
 
@@ -32,7 +33,7 @@ def make_storage(
     if options.etcd.uses_etcd:
         return _make_etcd(options, identity, supervisor, dialer)
     retention = Retention(seconds=options.etcd.etcd_compaction_interval or 300.0)
-    path = str(Path(options.own.data_dir) / "store.db")
+    path = str(Path(options.own.data_dir) / STORE_FILE)
     backend = SQLiteBackend(path, retention=retention, examine_after=_EXAMINE_AFTER, supervisor=supervisor)
     encrypt = _encrypting(options, identity, supervisor)
     return StorageStack(
@@ -45,6 +46,14 @@ def make_storage(
     )
 
 
+def make_shared_storage(
+    options: ProcessOptions, identity: str, supervisor: Supervisor, backend: Backend, readiness: Callable[[], str]
+) -> StorageStack:
+    """The same on the embedded store of another process, which ``backend`` leads to."""
+    encrypt = _encrypting(options, identity, supervisor)
+    return StorageStack(backend, encrypt, identity, readiness=readiness, supervisor=supervisor)
+
+
 def _file_sizes(*paths: str) -> int:
     return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
 
@@ -55,7 +64,9 @@ def _make_etcd(options: ProcessOptions, identity: str, supervisor: Supervisor, d
 
     flags, encrypt = options.etcd, _encrypting(options, identity, supervisor)
 
-    size = Gauge("apiserver_storage_size_bytes", "Size of the storage database.", ("storage_cluster_id",))
+    size = Gauge(
+        "apiserver_storage_size_bytes", "Size of the storage database.", ("storage_cluster_id",), joined="most"
+    )
 
     def make(number: int, servers: Sequence[str], others: Mapping[GroupResource, StorageStack]) -> StorageStack:
         known = size.labelled(f"etcd-{number}")

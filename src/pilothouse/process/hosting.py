@@ -29,7 +29,7 @@ from pilothouse.machinery.process_metrics import ProcessMetrics
 from pilothouse.machinery.stall_meter import StallMeter
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.options.process_options import ProcessOptions
-from pilothouse.process.backend import make_storage
+from pilothouse.process.companions import NO_COMPANIONS, Companions
 from pilothouse.process.file_polling import FilePolling, Poll
 from pilothouse.process.serving import Serving
 from pilothouse.process.watch_endings import end_watches
@@ -76,18 +76,21 @@ class HostingProcess(Generic[T]):
         make_tenant: Callable[[SharedParts], T],
         clock: Clock = SYSTEM,
         pollers: Mapping[str, Poll] = MappingProxyType({}),
+        companions: Companions = NO_COMPANIONS,
     ) -> None:
-        self._options = options
+        self._options, self._companions = options, companions
         self.lifecycle = Lifecycle()
         self.supervisor = Supervisor("process")
         hostname = options.own.hostname_override or socket.gethostname()
         identity = server_identity(hostname)
         self._egress = options.egress.build()
-        self.storage = make_storage(options, identity, self.supervisor.child("storage"), self._egress.etcd)
+        self.storage = companions.make_storage(options, identity, self.supervisor.child("storage"), self._egress.etcd)
         self._outgoing = OutgoingCalls(self._egress.control_plane)
         self._traces = options.traces.build(self._egress.control_plane, identity)
         audit_metrics, request_metrics = AuditMetrics(), RequestMetrics()
-        self._auditing = options.audit.build(self._outgoing, audit_metrics, self.supervisor.child("audit"))
+        self._auditing = options.audit.build(
+            self._outgoing, audit_metrics, self.supervisor.child("audit"), shared=companions.workers.count > 1
+        )
         self._log_flushing = LogFlushing(self.supervisor.child("log"), options.logs.flush_frequency)
         self._metrics = Registry()
         self.stalls = StallMeter()
@@ -109,10 +112,15 @@ class HostingProcess(Generic[T]):
             draining=self._draining,
             tracer=self._traces,
             clock=clock,
+            workers=companions.workers,
         )
         self.cluster = make_tenant(self.shared)
         self.serving = Serving(
-            self.cluster.handler, options.secure_serving, options.client_authorities, options.generic.goaway_chance
+            companions.guard(self.cluster.handler, self.storage),
+            options.secure_serving,
+            options.client_authorities,
+            options.generic.goaway_chance,
+            lambda serving: companions.open_socket(options, serving),
         )
         self._polling = FilePolling(
             self.supervisor.child("files"),
@@ -139,9 +147,12 @@ class HostingProcess(Generic[T]):
         self.stalls.start()
         self._closing.add("background work", self.supervisor.close)
         self._log_flushing.start()
+        await self._companions.begin(self.supervisor)
         self._closing.add("tunnels", self._egress.close)
         self._closing.add("the store", self.storage.close)
         await self.storage.open()
+        self._closing.add("companions", self._companions.close)
+        await self._companions.store_opened(self.storage)
         self._closing.add("outgoing connections", self._outgoing.close)
         if self._traces is not None:
             self._closing.add("traces", self._traces.close)
@@ -153,8 +164,10 @@ class HostingProcess(Generic[T]):
         self._closing.add("connections", self.serving.close)
         self.serving.start()
         self.lifecycle.started.set()
+        await self._companions.allow_hooks()
         await self.cluster.run_hooks()
         self.lifecycle.ready.set()
+        await self._companions.ready()
         self._closing.add("the polling of files", self._polling.close)
         self._polling.start()
 
@@ -162,6 +175,7 @@ class HostingProcess(Generic[T]):
         """Stop gracefully: see the timeline in ``server.lifecycle``."""
         generic, lifecycle = self._options.generic, self.lifecycle
         lifecycle.stopping.set()
+        self._companions.stop()
         logger.info("stopping: not ready any more, for %g s still serving", generic.shutdown_delay_duration)
         await asyncio.gather(self.cluster.prepare_stop(), asyncio.sleep(generic.shutdown_delay_duration))
         lifecycle.delayed.set()
@@ -170,6 +184,7 @@ class HostingProcess(Generic[T]):
         await self.serving.drain(_LAST_SECONDS)
         lifecycle.drained.set()
         logger.info("stopping: all requests are answered")
+        await self._companions.ended()
         await self.close()
         lifecycle.closed.set()
 

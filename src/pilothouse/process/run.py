@@ -15,7 +15,7 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -32,29 +32,47 @@ logger = logging.getLogger(__name__)
 # Requests make much garbage without cycles: looking for cycles after every 700 objects costs more than it finds.
 GC_THRESHOLDS = (25_000, 20, 25)
 MakeProcess = Callable[[], HostingProcess[Any]]
+ToldToStop = Callable[[], Awaitable[bool]]
+"""Returns when a process is to stop; whether gracefully."""
 
 
 def serve(options: ServerOptions) -> int:
     """Run the main server until told to stop; the exit code."""
-    return serve_process(options, lambda: Process(options))
+    count = options.own.worker_count()
+    if count == 1:
+        return serve_process(options, lambda: Process(options))
+    from pilothouse.process.workers.pool import WorkerPool  # only where there are several
+
+    return serve_process(options, lambda: Process(options, companions=WorkerPool(options, count)))
 
 
 def serve_process(options: ProcessOptions, make: MakeProcess) -> int:
     """Run any process of ours until told to stop; the exit code."""
+    make_private_folder(Path(options.own.data_dir))
+    return with_loop(run(options, make))
+
+
+def with_loop(life: Coroutine[Any, Any, int]) -> int:
+    """Run a life on an event loop of our kind; the exit code."""
     import uvloop
 
     return_large_memory()
     raise_descriptor_limit()
-    make_private_folder(Path(options.own.data_dir))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(run(options, make))
+        return runner.run(life)
 
 
 async def run(options: ProcessOptions, make: MakeProcess) -> int:
-    """The life of one server process."""
-    loop = asyncio.get_running_loop()
+    """The life of one server process that signals end."""
     stop = asyncio.Event()
-    _install_signals(loop, stop)
+    _install_signals(asyncio.get_running_loop(), stop)
+    return await live(options, make, stop.wait, lambda: print(options.greeting(), flush=True))
+
+
+async def live(
+    options: ProcessOptions, make: MakeProcess, told_to_stop: ToldToStop, greet: Callable[[], None] = lambda: None
+) -> int:
+    """Make a process, start it, and stop it when it is told to; the exit code."""
     try:
         process = make()
     except (OSError, ValueError) as error:
@@ -72,9 +90,11 @@ async def run(options: ProcessOptions, make: MakeProcess) -> int:
     # What exists now lives as long as the process: the collector need not look at it again.
     gc.collect()
     gc.freeze()
-    print(options.greeting(), flush=True)
-    await stop.wait()
-    await _stop(process)
+    greet()
+    if await told_to_stop():
+        await _stop(process)
+    else:
+        await process.close()
     return 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.types import Handler
-from pilothouse.net.listener import Listener
+from pilothouse.net.listener import Acceptor, Listener
 from pilothouse.net.server import HttpServer
 from pilothouse.net.tls import ServerTls
 from pilothouse.options.secure_serving import SecureServingOptions
@@ -22,17 +22,24 @@ class Serving:
         flags: SecureServingOptions,
         client_authorities: Callable[[], tuple[str, ...]],
         goaway_chance: float,
+        open_socket: Callable[[Serving], Acceptor],
     ) -> None:
+        """``open_socket`` gives what connections come from, when they are to come. It may raise OSError."""
         http2 = flags.http2_options(goaway_chance)
         self.http = HttpServer(handler, request_type=APIRequest, http2=http2)
-        self._flags, self._client_authorities = flags, client_authorities
+        self._flags, self._client_authorities, self._open_socket = flags, client_authorities, open_socket
         self._tls: ServerTls | None = None
         self._listener: Listener | None = None
+
+    @property
+    def load(self) -> int:
+        """Connections there are, and those being made."""
+        return self.http.load + (0 if self._listener is None else self._listener.newcomers)
 
     def start(self) -> None:
         """Read the certificates and listen. Raises OSError."""
         self._tls = ServerTls(self._flags.tls_files(self._client_authorities()))
-        self._listener = Listener(self.http, self._flags.bind(), self._tls.context)
+        self._listener = Listener(self.http, self._open_socket(self), self._tls.context)
         self._listener.start()
 
     async def poll_files(self) -> None:

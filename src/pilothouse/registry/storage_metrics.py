@@ -52,7 +52,7 @@ class StorageMetrics:
         ]
 
     def _gauge(self, name: str, words: str, read: Callable[[ResourceCache], float]) -> Instrument:
-        return CollectedGauge(name, words, _LABELS, lambda: self._read(read))
+        return CollectedGauge(name, words, _LABELS, lambda: self._read(read), joined="most")
 
     def _counted(self, name: str, words: str, read: Callable[[ResourceCache], float]) -> Instrument:
         """A gauge that shows what was counted last until it is time to count again."""

@@ -38,7 +38,9 @@ class BuildMetrics:
                 ("binary", "component", "emulation", "min_compat"),
                 lambda: [(versions, 1)],
             ),
-            CollectedGauge("kubernetes_feature_enabled", "[BETA] Feature gates.", ("name", "stage"), self._features),
+            CollectedGauge(
+                "kubernetes_feature_enabled", "[BETA] Feature gates.", ("name", "stage"), self._features, joined="most"
+            ),
             Counter("disabled_metrics_total", "[BETA] Families that are switched off."),
             Counter("hidden_metrics_total", "[BETA] Families that are hidden."),
         ]

@@ -40,7 +40,10 @@ class HealthChecks:
     def __init__(self) -> None:
         self._checks: dict[str, list[HealthCheck]] = {endpoint: [] for endpoint in ENDPOINTS}
         self._states = Gauge(
-            "kubernetes_healthcheck", "[STABLE] Whether a check passed when last asked.", ("name", "type")
+            "kubernetes_healthcheck",
+            "[STABLE] Whether a check passed when last asked.",
+            ("name", "type"),
+            joined="least",
         )
         self._results = Counter(
             "kubernetes_healthchecks_total", "[STABLE] Results of checks.", ("name", "status", "type")
@@ -66,6 +69,11 @@ class HealthChecks:
             for check in checks:
                 found.setdefault(check.name, (check.backed_by, []))[1].append(endpoint)
         return [(name, backed_by, ",".join(endpoints)) for name, (backed_by, endpoints) in found.items()]
+
+    def errors(self) -> dict[str, str]:
+        """Which checks of readiness fail now, and why."""
+        found = ((check.name, check.check()) for check in self._checks["readyz"])
+        return {name: error for name, error in found if error}
 
     def names(self, endpoint: str) -> list[str]:
         """The names of an endpoint's checks, in order."""

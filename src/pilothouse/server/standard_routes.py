@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import platform
 import time
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import cache, partial
 from typing import Any
 
 from pilothouse import KUBERNETES_VERSION, __version__
 from pilothouse.endpoints.request import APIRequest
+from pilothouse.machinery.joined_metrics import ways_of_joining
 from pilothouse.machinery.metrics import Instrument, read_aside, render_pieces
 from pilothouse.net.messages import Response
 from pilothouse.server.generic import GenericAPIServer, json_route, only_get, only_json
+from pilothouse.server.routes import RouteHandler
 
 METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 
@@ -40,24 +42,41 @@ def version_info() -> dict[str, Any]:
     }
 
 
-def install_standard_routes(server: GenericAPIServer, instruments: Iterable[Instrument]) -> None:
-    """Add them to the first server of a chain."""
+Page = Callable[[], Awaitable[bytes]]
+Join = Callable[[str, Page, Callable[[], Mapping[str, str]]], Page]
+
+
+def _unjoined(name: str, page: Page, joining: Callable[[], Mapping[str, str]]) -> Page:
+    return page
+
+
+def install_standard_routes(
+    server: GenericAPIServer, instruments: Iterable[Instrument], join: Join = _unjoined
+) -> None:
+    """Add them to the first server of a chain. ``join`` makes a page of metrics one of several processes."""
     version = only_get(only_json(json_route(version_info)))
     server.routes.add("/version", version)
     server.routes.add("/version/", version, hidden=True)
-    server.routes.add("/metrics", _scrape(instruments))
-    server.routes.add("/metrics/slis", _scrape(server.checks.instruments()))
+    for path, shown in (("/metrics", instruments), ("/metrics/slis", server.checks.instruments())):
+        server.routes.add(path, _scrape(join(path, _page(shown), partial(ways_of_joining, shown))))
 
 
-def _scrape(instruments: Iterable[Instrument]) -> Any:
-    started = (b"process-start-time-unix", b"%d" % time.time())
-
-    async def serve(request: APIRequest) -> Response:
+def _page(instruments: Iterable[Instrument]) -> Page:
+    async def page() -> bytes:
         await asyncio.to_thread(read_aside, tuple(instruments))
         pieces = []
         for piece in render_pieces(instruments):
             pieces.append(piece)
             await asyncio.sleep(0)  # a page may be long
-        return Response(200, b"".join(pieces), METRICS_TYPE, [started])
+        return b"".join(pieces)
+
+    return page
+
+
+def _scrape(page: Page) -> RouteHandler:
+    started = (b"process-start-time-unix", b"%d" % time.time())
+
+    async def serve(request: APIRequest) -> Response:
+        return Response(200, await page(), METRICS_TYPE, [started])
 
     return serve

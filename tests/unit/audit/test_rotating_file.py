@@ -89,3 +89,18 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     os.mkdir(tmp_path / "audit.log")
     with pytest.raises(OSError):
         RotatingFile(str(tmp_path / "audit.log")).write(b"x")
+
+
+def test_several_writers_of_one_file_lose_no_line_and_divide_none(tmp_path):
+    path = tmp_path / "audit.log"
+    files = [RotatingFile(str(path), 1, shared=True) for _ in range(3)]
+    line = b"%d " + b"x" * 100_000 + b"\n"
+    for number in range(40):
+        files[number % 3].write(line % number)
+    for file in files:
+        file.close()
+    kept = [each.read_bytes() for each in tmp_path.iterdir()]
+    assert len(kept) > 3
+    assert all(len(content) <= MEGABYTE for content in kept)
+    written = sorted(int(each.split()[0]) for content in kept for each in content.splitlines())
+    assert written == list(range(40))

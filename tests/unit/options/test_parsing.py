@@ -50,6 +50,7 @@ def test_only_known_flags_beside_the_originals():
     assert extra == {
         "admission-plugin-module",
         "check-policy-types",
+        "workers",
         "hostname-override",
         "data-dir",
         "file-check-interval",

@@ -27,6 +27,7 @@ from pilothouse.cluster.hooks import (
     token_tracking,
 )
 from pilothouse.cluster.hooks.hook import Declare, HookContext, PostStartHook
+from pilothouse.cluster.workers import Workers
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.server.hooks import Hooks
 
@@ -59,11 +60,50 @@ HOOKS: Final[tuple[Declare, ...]] = (
 )
 
 
-def install_hooks(context: HookContext, hooks: Hooks, supervisor: Supervisor) -> None:
+EVERYWHERE: Final = frozenset(
+    {
+        "start-apiserver-admission-initializer",
+        "generic-apiserver-start-informers",
+        "priority-and-fairness-config-consumer",
+        "priority-and-fairness-filter",
+        "max-in-flight-filter",
+        "storage-object-count-tracker-hook",
+        "storage-readiness",
+        "start-apiextensions-informers",
+        "crd-informer-synced",
+        "mixed-version-proxy-handler",
+        "local-discovery-cache-sync",
+        "peer-discovery-workers",
+        "aggregator-reload-proxy-client-cert",
+        "start-kube-aggregator-informers",
+        "apiservice-registration-controller",
+        "apiservice-discovery-controller",
+        "apiservice-openapi-controller",
+        "apiservice-openapiv3-controller",
+    }
+)
+"""Hooks that a process needs in order to serve. All others act on the cluster: of several workers one has them."""
+
+
+def install_hooks(context: HookContext, hooks: Hooks, supervisor: Supervisor, workers: Workers) -> None:
     """Register every hook, each with a supervisor of its own under the given one."""
     for declare in HOOKS:
         for hook in declare(context):
-            _install(hook, hooks, supervisor.child(hook.name))
+            if workers.acts or hook.name in EVERYWHERE:
+                _install(hook, hooks, supervisor.child(hook.name))
+            else:
+                _install_name(hook, hooks, workers)
+
+
+def _install_name(hook: PostStartHook, hooks: Hooks, workers: Workers) -> None:
+    """A hook that another process has: here it is a health check alone, which says how it is there."""
+
+    async def nothing() -> None:
+        """It is done elsewhere."""
+
+    hooks.add_post_start(
+        hook.name, nothing, lambda: workers.error_of(f"poststarthook/{hook.name}"), "the process that acts for all"
+    )
 
 
 def _install(hook: PostStartHook, hooks: Hooks, supervisor: Supervisor) -> None:

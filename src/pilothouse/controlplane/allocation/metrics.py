@@ -18,7 +18,7 @@ class _BlockGauge(Gauge):
     """Addresses of each block, counted when they are asked for."""
 
     def __init__(self, name: str, words: str, count: Callable[[], Iterable[tuple[str, int]]]) -> None:
-        super().__init__(name, words, ("cidr",))
+        super().__init__(name, words, ("cidr",), joined="most")
         self._count = count
 
     def lines(self) -> Iterable[str]:
@@ -42,8 +42,8 @@ class AllocationMetrics:
         )
         self._ports = Counter(f"{ports}_allocation_total", "[ALPHA] Node ports taken.", ("scope",))
         self._port_errors = Counter(f"{ports}_allocation_errors_total", "[ALPHA] Node ports refused.", ("scope",))
-        self._ports_taken = Gauge(f"{ports}_allocated_ports", "[ALPHA] Node ports in use.")
-        self._ports_free = Gauge(f"{ports}_available_ports", "[ALPHA] Node ports left.")
+        self._ports_taken = Gauge(f"{ports}_allocated_ports", "[ALPHA] Node ports in use.", joined="most")
+        self._ports_free = Gauge(f"{ports}_available_ports", "[ALPHA] Node ports left.", joined="most")
         repair = "apiserver_nodeport_repair"
         self._errors = Counter(f"{repair}_port_errors_total", "[ALPHA] Errors that repair found.", ("type",))
         self._failures = Counter(f"{repair}_reconcile_errors_total", "[ALPHA] Rounds of repair that failed.")

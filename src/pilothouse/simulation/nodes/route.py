@@ -1,4 +1,4 @@
-"""The way to simulated nodes: their kubelets are one server of this process, which begins when it is first needed.
+"""The way to simulated nodes: their kubelets are one server, of this process or of another one of ours.
 
 Addresses of simulated pods lead nowhere: there is nothing behind them, and who asks is told at once.
 """
@@ -6,36 +6,31 @@ Addresses of simulated pods lead nowhere: there is nothing behind them, and who 
 from __future__ import annotations
 
 import socket
-import ssl
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 
 from pilothouse.net.dialing.dialer import DIRECT, Route
 from pilothouse.net.dialing.failures import DialError, join_host_port
 from pilothouse.net.dialing.guard import Guard
-from pilothouse.simulation.kubelet_api.server import KubeletServer
-from pilothouse.simulation.kubelet_api.streams import connect_echo
 from pilothouse.simulation.nodes.addresses import is_node_address, is_pod_address
-from pilothouse.simulation.nodes.streams import SimulatedStreams
+
+FindPort = Callable[[], Awaitable[int]]
+"""Tells where on loopback the kubelets listen."""
 
 
 class SimulatedRoute:
     """Leads to the simulated kubelets, and for all else another way."""
 
-    def __init__(
-        self,
-        names: Collection[str],
-        streams: SimulatedStreams,
-        context: Callable[[], ssl.SSLContext],
-        behind: Route = DIRECT,
-    ) -> None:
-        self._names, self._behind = frozenset(names), behind
-        self._kubelet = KubeletServer(context, streams.log_of, streams.run, connect=connect_echo)
+    def __init__(self, names: Collection[str], find_port: FindPort, behind: Route = DIRECT) -> None:
+        self._names, self._find_port, self._behind = frozenset(names), find_port, behind
 
     async def open(self, host: str, port: int, guard: Guard | None) -> socket.socket:
         """A connected socket that does not block. Raises DialError."""
         if host in self._names or is_node_address(host):
-            self._kubelet.start()
-            return await DIRECT.open("127.0.0.1", self._kubelet.port, None)
+            try:
+                kubelet = await self._find_port()
+            except OSError as error:
+                raise DialError(f"dial tcp {join_host_port(host, port)}: {error}") from None
+            return await DIRECT.open("127.0.0.1", kubelet, None)
         if is_pod_address(host):
             raise DialError(
                 f"dial tcp {join_host_port(host, port)}: connect: connection refused (the pod is simulated)"
@@ -43,6 +38,5 @@ class SimulatedRoute:
         return await self._behind.open(host, port, guard)
 
     async def close(self) -> None:
-        """End the kubelets' streams."""
-        await self._kubelet.close()
+        """Close the way behind."""
         await self._behind.close()

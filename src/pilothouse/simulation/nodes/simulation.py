@@ -9,8 +9,10 @@ from pilothouse.controllers.runtime.clock import Clock
 from pilothouse.controllers.runtime.informers import InformerFactory
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.net.dialing.dialer import Dialer, Route
+from pilothouse.simulation.kubelet_api.server import KubeletServer
+from pilothouse.simulation.kubelet_api.streams import connect_echo
 from pilothouse.simulation.nodes.pool import NodePool, PoolSettings
-from pilothouse.simulation.nodes.route import SimulatedRoute
+from pilothouse.simulation.nodes.route import FindPort, SimulatedRoute
 from pilothouse.simulation.nodes.streams import SimulatedStreams
 
 
@@ -18,15 +20,30 @@ class Simulation:
     """Simulated nodes before they are started. ``dialer`` leads to their kubelets, and everywhere else as before."""
 
     def __init__(
-        self, settings: PoolSettings, dialer: Dialer, cert_file: str, key_file: str, *, run_commands: bool
+        self,
+        settings: PoolSettings,
+        dialer: Dialer,
+        cert_file: str,
+        key_file: str,
+        *,
+        run_commands: bool,
+        elsewhere: FindPort | None = None,
     ) -> None:
+        """``elsewhere`` tells where the kubelets listen that another process has; such nodes are not started here."""
         self.settings = settings
         self._streams = SimulatedStreams(run_commands=run_commands)
         self._certificate = (cert_file, key_file)
+        self._kubelet = KubeletServer(self._context, self._streams.log_of, self._streams.run, connect=connect_echo)
+        self._find_port = elsewhere or self.kubelet_port
         self.dialer = dialer.detour(self._lead)
 
     def _lead(self, route: Route) -> Route:
-        return SimulatedRoute(self.settings.names(), self._streams, self._context, route)
+        return SimulatedRoute(self.settings.names(), self._find_port, route)
+
+    async def kubelet_port(self) -> int:
+        """Where on loopback the kubelets listen, which they begin to do now if they did not."""
+        self._kubelet.start()
+        return self._kubelet.port
 
     def _context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -41,4 +58,5 @@ class Simulation:
 
     async def close(self) -> None:
         """End streams to and from pods."""
+        await self._kubelet.close()
         await self.dialer.close()

@@ -42,7 +42,7 @@ class EncryptionMetrics:
                 doubling_buckets(5e-6, 14),
             ),
             Counter(f"{storage}_data_key_generation_failures_total", "[ALPHA] Keys that could not be generated."),
-            Gauge(f"{envelope}_dek_cache_fill_percent", "[ALPHA] How full the cache of keys is."),
+            Gauge(f"{envelope}_dek_cache_fill_percent", "[ALPHA] How full the cache of keys is.", joined="most"),
         )
         self.services = ServiceMetrics(envelope, server)
         self._all: list[Instrument] = [

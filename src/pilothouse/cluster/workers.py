@@ -1,0 +1,71 @@
+"""What a process knows of the others that serve the same cluster on the same port (``--workers``), and asks of them.
+
+One of them owns the store and acts for all: controllers, leases, repair and simulated nodes are there. All others only
+serve. A process that is alone acts, and there is nobody to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol
+
+Answer = Callable[[], Awaitable[Any]]
+"""Gives what can be said in a message between processes: text, bytes, numbers, and tuples of them."""
+Page = Callable[[], Awaitable[bytes]]
+Errors = Callable[[], Mapping[str, str]]
+
+
+class Workers(Protocol):
+    """The processes of a server, seen from one of them."""
+
+    @property
+    def count(self) -> int:
+        """How many there are, this one included: limits of the whole are divided by it."""
+        ...
+
+    @property
+    def acts(self) -> bool:
+        """Whether this process does what is to be done once."""
+        ...
+
+    def error_of(self, check: str) -> str:
+        """What a health check says in the process that acts; nothing if all is well, or if this is that process."""
+        ...
+
+    def show_errors(self, errors: Errors) -> None:
+        """Have the others know which checks fail here."""
+
+    def offer(self, name: str, answer: Answer) -> None:
+        """Answer the others' questions of this name."""
+
+    def ask(self, name: str) -> Awaitable[Any]:
+        """Ask the process that acts. Raises OSError when it does not answer."""
+
+    def join(self, name: str, page: Page, joining: Callable[[], Mapping[str, str]]) -> Page:
+        """A page of metrics of this process as one of all. ``joining`` says of gauges which are not to be summed."""
+        ...
+
+
+class LoneWorker:
+    """Nobody else is there."""
+
+    count = 1
+    acts = True
+
+    def error_of(self, check: str) -> str:
+        return ""
+
+    def show_errors(self, errors: Errors) -> None:
+        """Nobody wants to know."""
+
+    def offer(self, name: str, answer: Answer) -> None:
+        """Nobody asks."""
+
+    async def ask(self, name: str) -> Any:
+        raise OSError(f"there is nobody to ask about {name}")
+
+    def join(self, name: str, page: Page, joining: Callable[[], Mapping[str, str]]) -> Page:
+        return page
+
+
+ALONE: Final = LoneWorker()

@@ -1,0 +1,187 @@
+"""One process of the pool, as the owner knows it: started, spoken to, fed with the log, given connections, replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from pilothouse.machinery.supervision import Supervisor
+from pilothouse.process.workers.control import Answers, Control
+from pilothouse.process.workers.handover import hand_over, handover_pair
+from pilothouse.storage.backends.contract import Backend
+from pilothouse.storage.backends.shared.server import FeedEncoding, LogServer
+
+logger = logging.getLogger(__name__)
+_MODULE: Final = "pilothouse.cli.worker"
+NO_STORE: Final = -1
+
+
+class Worker:
+    """The place of a worker; one process after the other may fill it."""
+
+    def __init__(self, number: int, words: bytes, has_log: bool, answers: Answers, supervisor: Supervisor) -> None:
+        """``words`` is what a process is told at its start; ``has_log`` whether it follows a log of ours."""
+        self.number = number
+        self._words, self._has_log, self._answers, self._supervisor = words, has_log, answers, supervisor
+        self.is_ready = False
+        self.pid = 0
+        self.settled = asyncio.Event()
+        """Set when the process is ready, or has failed to become so."""
+        self.gone = asyncio.Event()
+        """Set when the process has ended for good."""
+        self._stopping = False
+        self._control: Control | None = None
+        self._way: socket.socket | None = None
+        self._log_socket: socket.socket | None = None
+        self._log: LogServer | None = None
+        self._serve_log: Callable[[], LogServer] | None = None
+        self._begun: dict[str, str] | None = None
+        self._reported = self._received = self._handed = 0
+
+    # What the pool does with it
+
+    @property
+    def load(self) -> int:
+        """Connections it has, and those on their way to it."""
+        return self._reported + self._handed - self._received
+
+    def give(self, connection: socket.socket) -> bool:
+        """Hand it a connection; False if it does not take it."""
+        if self._way is None or not hand_over(self._way, connection):
+            return False
+        self._handed += 1
+        return True
+
+    async def serve_log(self, backend: Backend, encoding: FeedEncoding) -> None:
+        """Let it follow the log, now and whenever it is replaced."""
+        self._serve_log = lambda: LogServer(backend, encoding)
+        await self._start_log()
+
+    def begin(self, errors: dict[str, str]) -> None:
+        """Tell it, and those who take its place, that the cluster is there."""
+        self._begun = errors
+        if self._control is not None:
+            self._control.tell("begin", errors)
+
+    def tell_errors(self, errors: dict[str, str]) -> None:
+        """Tell it which health checks fail in the owner."""
+        if self._begun is not None:
+            self._begun = errors
+            if self._control is not None:
+                self._control.tell("errors", errors)
+
+    def stop(self) -> None:
+        """Tell it to stop gracefully; nobody takes its place."""
+        self._stopping = True
+        if self._control is not None:
+            self._control.tell("stop")
+        if not self.pid:
+            self.gone.set()
+
+    async def ask(self, name: str) -> Any:
+        """Ask it something. Raises OSError."""
+        if self._control is None:
+            raise OSError("the worker is not there")
+        return await self._control.ask(name)
+
+    # The life of its process
+
+    async def keep(self) -> None:
+        """Start a process and stay until it has ended: work to be started again by a supervisor."""
+        if self._stopping:
+            await asyncio.Event().wait()
+        process = await self._start()
+        try:
+            code = await process.wait()
+        finally:
+            self._part()
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+            self.settled.set()
+            self.gone.set()
+        if self._stopping:
+            await asyncio.Event().wait()
+        logger.error("worker %d (pid %d) %s; another takes its place", self.number, process.pid, _ending(code))
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        control, their_control = socket.socketpair()
+        way, their_way = handover_pair()
+        theirs = [their_control, their_way]
+        if self._has_log:
+            self._log_socket, their_log = socket.socketpair()
+            theirs.append(their_log)
+        descriptors = [end.fileno() for end in theirs]
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-P", "-m", _MODULE, *map(str, descriptors),
+                stdin=asyncio.subprocess.PIPE,
+                pass_fds=descriptors,
+                env={**os.environ, "PYTHONPATH": _import_path()},
+                start_new_session=True,  # an interrupt of the terminal is for the owner, who stops the others in order
+            )  # fmt: skip
+        finally:
+            for end in theirs:
+                end.close()
+        self.pid = process.pid
+        self.gone.clear()
+        self._way, self._reported, self._received, self._handed = way, 0, 0, 0
+        self._control = Control(
+            {"ready": self._ready, "load": self._take_load}, self._answers, lambda: None, self._supervisor
+        )
+        await self._control.start(control)
+        if self._begun is not None:
+            self._control.tell("begin", self._begun)
+        await self._start_log()
+        assert process.stdin is not None
+        process.stdin.write(self._words)
+        process.stdin.close()
+        return process
+
+    async def _start_log(self) -> None:
+        if self._serve_log is not None and self._log_socket is not None:
+            sock, self._log_socket = self._log_socket, None
+            self._log = self._serve_log()
+            await self._log.start(sock)
+
+    def _part(self) -> None:
+        """The process has ended, or is to end now."""
+        self.is_ready, self.pid = False, 0
+        if self._control is not None:
+            self._control.close()
+        if self._log is not None:
+            self._log.close()
+        for sock in (self._way, self._log_socket):
+            if sock is not None:
+                sock.close()
+        self._control = self._way = self._log_socket = self._log = None
+
+    def _ready(self) -> None:
+        self.is_ready = True
+        self.settled.set()
+        logger.info("worker %d (pid %d) serves", self.number, self.pid)
+
+    def _take_load(self, connections: int, received: int) -> None:
+        self._reported, self._received = connections, received
+
+
+def _import_path() -> str:
+    """Where this process finds its modules, for one that is to find the same; never its folder by chance."""
+    return os.pathsep.join(each or os.getcwd() for each in sys.path)
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
