@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import asyncio
+import posixpath
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -17,7 +18,7 @@ from pilothouse.net.dialing import PLAIN, Dialer, DialError, OutgoingError, Targ
 from pilothouse.net.eager import ensure_task
 from pilothouse.net.messages import BodyTooLarge
 
-__all__ = ["PLAIN", "Answer", "Dial", "OutgoingClient", "OutgoingError", "Tls"]
+__all__ = ["PLAIN", "Answer", "Dial", "OutgoingClient", "OutgoingError", "Tls", "plain_path"]
 
 Dial = Callable[[str, int], Awaitable[tuple[str, int] | None]]
 """Host and port of a URL → address and port to connect to, or None for what DNS says. May raise OutgoingError."""
@@ -129,6 +130,11 @@ class OutgoingClient:
         where = found or (host, port)
         target = Target(*where, named if parts.scheme == "https" else None)
         return target, parts.netloc.rpartition("@")[2], path.encode("utf-8")
+
+
+def plain_path(path: str) -> str:
+    """A webhook's path as Go's clients ask for it: dots and doubled slashes are resolved, none is left at the end."""
+    return posixpath.normpath(f"/{path.lstrip('/')}")
 
 
 def _named(tls: Tls, host: str) -> Tls:

@@ -25,7 +25,7 @@ from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import go_json
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.spans import Span, propagation_headers
-from pilothouse.net.outgoing import Answer, OutgoingClient, OutgoingError, Tls
+from pilothouse.net.outgoing import Answer, OutgoingClient, OutgoingError, Tls, plain_path
 from pilothouse.registry.service_routing import ServiceResolver
 
 _AGENT: Final = "kube-apiserver-admission"
@@ -128,12 +128,10 @@ def _address(client: Client) -> tuple[str, str, str]:
     """URL, ``host:port`` for credentials, and the name the certificate must have."""
     if client.service:
         name = f"{client.service}.{client.namespace}.svc"
-        path = client.path if client.path.startswith("/") or not client.path else f"/{client.path}"
-        return f"https://{name}:{client.port}{path or '/'}", f"{name}:{client.port}", name
+        return f"https://{name}:{client.port}{plain_path(client.path)}", f"{name}:{client.port}", name
     parts = urlsplit(client.url)
     target = parts.netloc if parts.port else f"{parts.netloc}:443"
-    path = parts.path or "/"
-    return (f"{parts.scheme}://{parts.netloc}{path}", target, "") if client.url else ("", "", "")
+    return (f"{parts.scheme}://{parts.netloc}{plain_path(parts.path)}", target, "") if client.url else ("", "", "")
 
 
 def decode_answer(answer: Answer) -> Any:

@@ -24,7 +24,7 @@ from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, parse_group
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.spans import Fields, Span, propagation_headers, step
 from pilothouse.net.dialing.egress import Egress
-from pilothouse.net.outgoing import Dial, OutgoingClient, OutgoingError, Tls
+from pilothouse.net.outgoing import Dial, OutgoingClient, OutgoingError, Tls, plain_path
 
 _AGENT: Final = "kube-apiserver-conversion"
 _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json, */*"}
@@ -75,12 +75,11 @@ class WebhookConverter:
         service = config.get("service")
         if service is not None:
             host = f"{service['name']}.{service['namespace']}.svc"
-            path = service.get("path") or "/"
-            self._url = f"https://{host}:{service.get('port', 443)}{path if path.startswith('/') else '/' + path}"
+            self._url = f"https://{host}:{service.get('port', 443)}{plain_path(service.get('path') or '')}"
             self._tls = Tls(authorities, host)
         else:
             parts = urlsplit(config.get("url") or "")
-            self._url = f"{parts.scheme}://{parts.netloc}{parts.path or '/'}"
+            self._url = f"{parts.scheme}://{parts.netloc}{plain_path(parts.path)}"
             self._tls = Tls(authorities)
 
     async def convert(self, objects: list[Object], version: GroupVersion) -> list[Object]:

@@ -58,6 +58,18 @@ async def test_a_renewed_authority_is_read(tmp_path: Path) -> None:
     server.close()
 
 
+async def test_a_certificate_may_be_trusted_by_itself(tmp_path: Path) -> None:
+    """controller-runtime's envtest gives a webhook's own certificate, not its authority's, as the caBundle."""
+    pki = ensure_pki(tmp_path, dns_names=("localhost",), ip_addresses=("127.0.0.1",))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pki.serving_cert, pki.serving_key)
+    server = await _listen(context)
+    target = Target("127.0.0.1", _port(server), Tls(authorities=Path(pki.serving_cert).read_bytes()))
+    transport, _ = await Dialer().connect(target, asyncio.Protocol)
+    transport.close()
+    server.close()
+
+
 async def test_a_server_that_hangs_up_in_the_handshake() -> None:
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
