@@ -45,7 +45,15 @@ __all__ = [
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Make the marker known, and keep pytest from rewriting the assertions of the whole server.
+
+    pytest marks every module of a distribution that has a plug-in. Rewriting some hundred modules takes seconds where
+    byte code is not kept, tells nobody anything, and parses in the server's thread beside that of the tests, which
+    Python 3.11 does not stand. There is no public way to take a mark back; without the set nothing is lost but time.
+    """
+    marked = getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", None)
+    if isinstance(marked, set):
+        marked.discard(__name__.partition(".")[0])
     config.addinivalue_line(
         "markers", "pilothouse(*flags, living=False): flags of the server that pilothouse_own_server starts"
     )

@@ -113,3 +113,9 @@ def test_webhooks_are_functions(pilothouse_webhooks: Webhooks, pilothouse_client
 @pytest.mark.pilothouse("--runtime-config=batch/v1=false")
 def test_a_server_of_its_own(pilothouse_own_server: InProcessServer) -> None:
     assert pilothouse_own_server.call("GET", "/apis/batch/v1").status == 404
+
+
+def test_the_server_is_not_rewritten(pytestconfig: pytest.Config) -> None:
+    """pytest marks all modules of a distribution that has a plug-in; hundreds of modules are not to be parsed anew."""
+    marked = pytestconfig.pluginmanager.rewrite_hook._must_rewrite  # type: ignore[union-attr]
+    assert "pilothouse" not in marked
