@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 CLIENTS := .tools/.installed
 
-.PHONY: help install dev clients run test soak lint golden bench catalogue dist clean
+.PHONY: help install dev clients run test soak lint golden bench catalogue docs dist clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make golden    replay recorded conversations              (SCENARIOS=dir STORE=etcd ARGS='--area discovery -v')"
 	@echo "make bench     measure the server against this machine's limit; needs wrk   (ARGS='--quick')"
 	@echo "make catalogue make what is known of a Kubernetes release anew; see docs/next-release.md   (KUBERNETES=checkout RECORDED=folder)"
+	@echo "make docs      build the documentation as a site into build/site"
 	@echo "make dist      build wheel and sdist, check them, and run the wheel in a clean environment"
 	@echo "make clean     remove what the above made, except pilothouse-data"
 
@@ -53,7 +54,7 @@ JOBS ?= 2
 test: dev clients
 	KUBECTL="$(CURDIR)/.tools/kubectl" HELM="$(CURDIR)/.tools/helm" $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
 
-# What takes too long for every change: faults in many rounds, and the model checker for SECONDS (an hour).
+# What takes too long for every change: faults in many rounds, guides with servers of their own, and the model checker for SECONDS (an hour).
 soak: dev
 	$(BIN)/python -m pytest -q -m soak $(ARGS)
 	$(BIN)/python -m pilothouse.testing.model --seconds $(or $(SECONDS),3600)
@@ -73,6 +74,16 @@ bench: dev
 
 catalogue: dev
 	@$(BIN)/python tools/make_catalogue.py $(KUBERNETES) $(RECORDED)
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.installed
+	@echo "Installing the tools for the documentation"
+	@$(PIP) install -c constraints.txt -e '.[docs]'
+	@touch $@
+
+# Strict: a link or an anchor that leads nowhere, a page without a place and anything loaded from elsewhere fail the build.
+docs: $(VENV)/.docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "build/site/index.html is the first page"
 
 dist: dev
 	@$(PIP) install -c constraints.txt build twine

@@ -194,7 +194,7 @@ def completion(words: list[str], program: str) -> int:
     """Print a script that completes words in a shell."""
     from pilothouse.cli.completion import run
 
-    return run(words, {name: (command.__doc__ or "").rstrip(".") for name, command in _COMMANDS.items()})
+    return run(words, commands())
 
 
 def version(words: list[str], program: str) -> int:
@@ -223,6 +223,11 @@ _COMMANDS: dict[str, Callable[[list[str], str], int]] = {
     "version": version,
     "help": print_help,
 }
+
+
+def commands() -> dict[str, str]:
+    """The commands, each with what it does in a few words."""
+    return {name: (command.__doc__ or "").rstrip(".") for name, command in _COMMANDS.items()}
 
 
 def _enliven(options: ServerOptions, program: str) -> None:
