@@ -69,8 +69,8 @@ class Browser:
         """Light or dark."""
         self._devtools("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
 
-    def _devtools(self, command: str, parameters: dict[str, Any]) -> None:
-        self._call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+    def _devtools(self, command: str, parameters: dict[str, Any]) -> Any:
+        return self._call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self._call("GET", "/screenshot")))
@@ -111,9 +111,18 @@ class Browser:
         raise AssertionError(f"{what} did not come; the page:\n{self.text('body')[:3000]}\n{self.problems()}")
 
     def problems(self) -> list[str]:
-        """What the page complained about since the last time: errors of scripts, and what its policy forbids."""
+        """What the page complained about since the last time: errors of scripts, and what its policy forbids.
+
+        Not what the server refused: that is told to the user.
+        """
         entries = self._call("POST", "/se/log", {"type": "browser"})
-        return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
+        return [entry["message"] for entry in entries if entry["level"] == "SEVERE" and entry["source"] != "network"]
+
+    def accessible(self) -> list[tuple[str, str]]:
+        """Role and name of everything that assistive technology is shown."""
+        nodes = self._devtools("Accessibility.getFullAXTree", {})["nodes"]
+        seen = (node for node in nodes if not node["ignored"])
+        return [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in seen]
 
     def _find(self, selector: str, text: str) -> bool:
         script = "const [s, t] = arguments; return [...document.querySelectorAll(s)]"

@@ -47,7 +47,9 @@ async function statusOf(answer) {
   try {
     const status = JSON.parse(text);
     if (status.kind === "Status") return { ...status, code: answer.status };
-  } catch { /* not every refusal is a Status */ }
+  } catch { /* not every refusal is a Status, and some are in YAML */ }
+  const message = /^message: (.*)$/m.exec(text);
+  if (message) return { code: answer.status, message: message[1] };
   return { code: answer.status, message: text.trim().slice(0, 500) || answer.statusText };
 }
 

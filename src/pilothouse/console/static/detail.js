@@ -45,7 +45,7 @@ export class Detail {
     if (this._inner) this._inner.abort();
     this._inner = new AbortController();
     this._abort.signal.addEventListener("abort", () => this._inner.abort());
-    fill(this._tabs, tabBar("Views of the object", TABS, tab, (chosen, focused) => { this._onShow(chosen); this.show(chosen, focused); }));
+    fill(this._tabs, tabBar("Views of the object", TABS, tab, (chosen, focused) => { this.show(chosen, focused); this._onShow(chosen); }));
     this._panel.setAttribute("aria-labelledby", `tab-${tab}`);
     if (focus) document.getElementById(`tab-${tab}`).focus();
     fill(this._panel, h("p", { class: "hint" }, "Loading…"));
@@ -98,7 +98,7 @@ export class Detail {
       fill(problem);
       try {
         const query = `?fieldValidation=Strict&fieldManager=pilothouse-console${dry ? "&dryRun=All" : ""}`;
-        const answer = await ask(this._path + query, { method: "PUT", accept: "application/yaml", body: editor.value, type: "application/yaml" });
+        const answer = await ask(this._path + query, { method: "PUT", body: editor.value, type: "application/yaml" });
         warnings(answer).forEach((warning) => toast(warning, "warn"));
         toast(dry ? "The server would accept this." : "Saved.");
         if (!dry) leave();

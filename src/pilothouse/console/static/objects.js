@@ -14,7 +14,7 @@ const BAD = new Set(["Failed", "Error", "CrashLoopBackOff", "ImagePullBackOff", 
 const WAITING = new Set(["Pending", "Terminating", "ContainerCreating", "Init", "Released", "Suspended"]);
 const FLASH = 1500;
 const LETTER = 8.4;
-const PADDING = 14;
+const PADDING = 24;
 const NARROW = matchMedia("(max-width: 640px)");
 
 export class ObjectsView {
@@ -72,6 +72,10 @@ export class ObjectsView {
     if (kind.id !== this._kind.id || route.scope !== this._route.scope) return false;
     const changed = route.name !== this._route.name || route.namespace !== this._route.namespace;
     this._route = route;
+    if (route.query !== this._query) {
+      this._query = this._search.value = route.query;
+      this._changed();
+    }
     if (changed) this._openDetail();
     else if (this._detail) this._detail.show(route.tab);
     return true;

@@ -9,7 +9,7 @@ const KEPT = 1000;
 const SHOWN = 200;
 const SECONDS = 60;
 const SERVERS = { "kube-aggregator": "aggregator", "kube-apiserver": "control plane", apiextensions: "custom resources" };
-const HEADS = [["Time", "w-time"], ["Code", "w-code"], ["Verb", "w-verb"], ["What", "w-what"], ["Who", "w-who"], ["Server", "w-server"], ["Took", "w-took"], ["Of which", "w-bar"]];
+const HEADS = [["Time", "w-time"], ["Code", "w-code"], ["Verb", "w-verb"], ["What", "w-what"], ["Who", "w-who"], ["Server", "w-server"], ["Took", "w-took"], ["Spent on", "w-bar"]];
 const READS = new Set(["get", "list", "watch"]);
 
 export class RequestsView {
@@ -155,7 +155,7 @@ export class RequestsView {
       tile("Half are answered within", at(0.5), h("span", { class: "hint" }, `99 of 100 within ${at(0.99)}`)),
       tile("Failures, last minute", String(failures), spark(seconds.map((second) => second.errors))),
       vitals ? tile("Loop lag", duration(vitals.loopLag), h("span", { class: "hint" }, "most in the last second")) : null,
-      vitals ? tile("Store", bytes(vitals.store.bytes), h("span", { class: "hint" }, `revision ${vitals.store.revision.toLocaleString()}, kept since ${vitals.store.compacted.toLocaleString()}`)) : null,
+      vitals ? tile("Store", bytes(vitals.store.bytes), h("span", { class: "hint" }, `revision ${vitals.store.revision.toLocaleString()}, history since ${vitals.store.compacted.toLocaleString()}`)) : null,
       vitals ? tile("Watches", String(vitals.watchCount), h("span", { class: "hint" }, `${vitals.watches.reduce((sum, watch) => sum + watch.waiting, 0)} events wait`)) : null);
   }
 
