@@ -15,6 +15,7 @@ from pilothouse.machinery.protobuf.envelope import (
     encode_watch_event,
     frame,
     list_parts,
+    unwrap,
     wrap,
 )
 from pilothouse.machinery.protobuf.wire import ProtobufError, skip
@@ -32,5 +33,6 @@ __all__ = [
     "has_protobuf",
     "list_parts",
     "skip",
+    "unwrap",
     "wrap",
 ]

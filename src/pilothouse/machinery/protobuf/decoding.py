@@ -4,6 +4,9 @@ Each struct has a plan, made at first use and kept with it: what to do at each t
 with a look-up per field; the usual one-byte tags and lengths are read in place. Unknown fields are skipped, a known
 number with another wire type is refused, messages that come in pieces are merged. Nothing outside the message being
 read is ever looked at; nesting is bounded.
+
+Objects of one workload repeat themselves: tolerations, ports, owners, conditions. Short messages that were seen twice
+are therefore remembered by their bytes, and handed out as a new object each time.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ import struct as binary
 from base64 import b64encode
 from collections.abc import Callable
 from enum import IntEnum
+from marshal import dumps as marshal
+from marshal import loads as unmarshal
 from typing import Any, Final
 
 from pilothouse.machinery.protobuf import special
@@ -49,6 +54,11 @@ class _Act(IntEnum):
     FIXED = 10
 
 
+_MOST_REMEMBERED: Final = 8192
+"""Then all are forgotten, and the next ones remembered: a few megabytes at most."""
+_MOST_SEEN: Final = 16384
+_LONGEST_REMEMBERED: Final = 512
+_PLAIN_VALUES: Final = frozenset({"Time", "MicroTime", "Quantity", "IntOrString", "Duration"})
 _TEXT, _MESSAGE, _INTEGER, _MESSAGES, _TEXTS, _ENTRY, _VALUE, _VALUES, _INLINE, _INTEGERS, _FIXED = map(int, _Act)
 _double: Final = binary.Struct("<d").unpack_from
 
@@ -64,10 +74,15 @@ def decode_message(struct: Struct, raw: bytes) -> dict[str, Any]:
         raise ProtobufError("proto: string field contains invalid UTF-8") from None
 
 
+_remembered: dict[tuple[_Plan, bytes], Any] = {}
+"""What short messages meant: the object of a plain one, the marshalled object of others."""
+_seen: set[int] = set()
+
+
 class _Plan:
     """What to do at each tag of a struct's message, and what to fill in at its end."""
 
-    __slots__ = ("always", "by_number", "by_tag", "inline", "name", "struct")
+    __slots__ = ("always", "by_number", "by_tag", "inline", "is_plain", "name", "struct")
 
     def __init__(self, struct: Struct, *, inline: bool = False) -> None:
         self.struct = struct
@@ -76,6 +91,8 @@ class _Plan:
         self.by_tag: dict[int, tuple[int, str, Any, bool]] = {}
         self.by_number: dict[int, str] = {}
         self.always: tuple[tuple[str, Callable[[], Any]], ...] = ()
+        self.is_plain = False
+        """Whether a message holds nothing but texts and numbers."""
 
     def build(self) -> None:
         always = []
@@ -90,6 +107,7 @@ class _Plan:
                 self._add(member.number, BYTES, _INLINE, member.struct.short_name, _Plan(member.struct, inline=True))
             elif member.number:
                 self._add_field(member)
+        self.is_plain = all(_is_plain(member) for member in self.struct.members)
 
     def _add(self, number: int, wire_type: int, act: int, name: str, argument: Any, keep: bool = True) -> None:
         self.by_tag[number << 3 | wire_type] = act, name, argument, keep
@@ -127,6 +145,14 @@ class _Plan:
             self._add(number, VARINT, _INTEGERS, name, _INTEGERS_OF[item.kind])
         else:
             self._add(number, BYTES, _VALUES, name, _value_reader(item, self.struct))
+
+
+def _is_plain(member: Field | Inline) -> bool:
+    """Whether a field holds what nobody can change in place."""
+    kind = member.type if isinstance(member, Field) else None
+    if isinstance(kind, Special):
+        return kind.kind in _PLAIN_VALUES
+    return isinstance(kind, Scalar)
 
 
 def _plan(struct: Struct) -> _Plan:
@@ -181,7 +207,10 @@ def _read(plan: _Plan, data: bytes, position: int, end: int, depth: int, out: di
             elif name in out:
                 del out[name]
         elif act == _MESSAGE:
-            out[name] = _read(argument, data, position, stop, depth + 1, out.get(name) or {})
+            if value <= _LONGEST_REMEMBERED and name not in out:
+                out[name] = _recall(argument, data, position, stop, depth + 1)
+            else:
+                out[name] = _read(argument, data, position, stop, depth + 1, out.get(name) or {})
         elif act == _ENTRY:
             entries = out.get(name)
             if entries is None:
@@ -190,7 +219,10 @@ def _read(plan: _Plan, data: bytes, position: int, end: int, depth: int, out: di
         elif act == _TEXTS:
             _items(out, name).append(data[position:stop].decode())
         elif act == _MESSAGES:
-            _items(out, name).append(_read(argument, data, position, stop, depth + 1, {}))
+            if value <= _LONGEST_REMEMBERED:
+                _items(out, name).append(_recall(argument, data, position, stop, depth + 1))
+            else:
+                _items(out, name).append(_read(argument, data, position, stop, depth + 1, {}))
         elif act == _INLINE:
             _read(argument, data, position, stop, depth + 1, out)
         else:
@@ -200,6 +232,25 @@ def _read(plan: _Plan, data: bytes, position: int, end: int, depth: int, out: di
         if name not in out:
             out[name] = zero()
     return out
+
+
+def _recall(plan: _Plan, data: bytes, position: int, end: int, depth: int) -> Any:
+    """Read a short message, or take what the same bytes meant before."""
+    key = (plan, data[position:end])
+    known = _remembered.get(key)
+    if known is not None:
+        return known.copy() if plan.is_plain else unmarshal(known)
+    value = _read(plan, data, position, end, depth, {})
+    mark = hash(key)
+    if mark not in _seen:
+        if len(_seen) >= _MOST_SEEN:
+            _seen.clear()
+        _seen.add(mark)
+        return value
+    if len(_remembered) >= _MOST_REMEMBERED:
+        _remembered.clear()
+    _remembered[key] = value.copy() if plan.is_plain else marshal(value)
+    return value
 
 
 def _items(out: dict[str, Any], name: str) -> list[Any]:

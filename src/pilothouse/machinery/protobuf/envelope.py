@@ -77,6 +77,15 @@ def encode_watch_event(event_type: str, enveloped: bytes) -> bytes:
     return frame(delimited(b"\n", event_type.encode()) + delimited(b"\x12", delimited(b"\n", enveloped)))
 
 
+def unwrap(gvk: GroupVersionKind, data: bytes) -> bytes | None:
+    """The message of an object of this kind as ``wrap`` has wrapped it; None for all others."""
+    head = _head(str(gvk.group_version), gvk.kind)
+    if not data.startswith(head) or not data.endswith(_TAIL):
+        return None
+    length, start = read_varint(data, len(head), len(data))
+    return data[start : start + length] if start + length + len(_TAIL) == len(data) else None
+
+
 def decode(data: bytes) -> Envelope:
     """Open the envelope of an object. What is in it is read by ``decode_message``."""
     if not data:

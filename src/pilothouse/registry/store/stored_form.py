@@ -109,11 +109,15 @@ class BuiltInForm:
     def _decode(self, value: bytes) -> tuple[Object, Texts, GroupVersion]:
         """An object in the version it was stored in, without kind and apiVersion. Raises KeyError for unknown ones."""
         if value.startswith(protobuf.PREFIX):
-            envelope = protobuf.decode(value)
-            struct = types.struct_of(envelope.api_version, envelope.kind)
-            obj = protobuf.decode_message(struct, envelope.raw)
-            texts = read_raw_texts(struct, envelope.raw, self._places) if self._places else {}
-            return obj, texts, parse_group_version(envelope.api_version)
+            struct, version = self._stored_struct, self._gvk.group_version
+            message = protobuf.unwrap(self._gvk, value)
+            if message is None:
+                envelope = protobuf.decode(value)
+                struct, message = types.struct_of(envelope.api_version, envelope.kind), envelope.raw
+                version = parse_group_version(envelope.api_version)
+            obj = protobuf.decode_message(struct, message)
+            texts = read_raw_texts(struct, message, self._places) if self._places else {}
+            return obj, texts, version
         if not value.startswith(b"{"):
             value = orjson.dumps(yaml_codec.load(value))
         obj = orjson.loads(value)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pilothouse.storage.backends.contract import Backend, Compacted, Event, KeyValue, StorageError, Unavailable
+from pilothouse.storage.backends.contract import Backend, Compacted, Event, KeyValue, Page, StorageError, Unavailable
 from pilothouse.storage.cacher.audience import Audience
 from pilothouse.storage.cacher.changes import Change, Matches
 from pilothouse.storage.cacher.entries import Entry, EntryCodec
@@ -341,13 +341,18 @@ class ResourceCache:
             self._arrived = []
 
     async def _load_once(self) -> None:
-        page = await self.calls.list(self.prefix, limit=_LOAD_PAGE, counted=False)
+        page: Page | None = await self.calls.list(self.prefix, limit=_LOAD_PAGE, counted=False)
+        assert page is not None
         revision = page.revision
-        entries = await self._decode(page.items)
-        while page.more:
-            start = page.items[-1].key + "\0"
-            page = await self.calls.list(self.prefix, start=start, limit=_LOAD_PAGE, revision=revision, counted=False)
-            entries += await self._decode(page.items)
+        entries: list[Entry] = []
+        while page is not None:
+            # The next page is on its way while this one is decoded.
+            following = asyncio.ensure_future(self._page_after(page, revision))
+            try:
+                entries += await self._decode(page.items)
+                page = await following
+            finally:
+                following.cancel()
         self._index.fill(entries)
         self._window = Window(revision, self._limits)
         self._loaded = self.changed_revision = revision
@@ -355,6 +360,12 @@ class ResourceCache:
         arrived, self._arrived = self._arrived, []
         for event in arrived:
             self.apply(event, self._cacher.now())
+
+    async def _page_after(self, page: Page, revision: int) -> Page | None:
+        if not page.more:
+            return None
+        start = page.items[-1].key + "\0"
+        return await self.calls.list(self.prefix, start=start, limit=_LOAD_PAGE, revision=revision, counted=False)
 
     async def _decode(self, items: Sequence[KeyValue]) -> list[Entry]:
         entries: list[Entry] = []

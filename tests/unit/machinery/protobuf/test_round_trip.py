@@ -141,3 +141,31 @@ def test_any_bytes_raise_nothing_else(data: bytes) -> None:
             protobuf.decode_message(types.struct(name), data)
         except protobuf.ProtobufError as error:
             assert str(error)
+
+
+def test_what_is_remembered_is_nobodys() -> None:
+    """Short messages are read once; whoever changes what was read changes nothing for others."""
+    struct = types.struct_of("v1", "Pod")
+    port = {"containerPort": 80, "protocol": "TCP"}
+    container = {"name": "c", "image": "i", "ports": [port], "env": [{"name": "a", "value": "b"}], "resources": {}}
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [container], "tolerations": [{"key": "k"}]}}
+    message = protobuf.encode_message(struct, pod)
+    wanted = protobuf.decode_message(struct, message)
+    for _ in range(4):
+        read = protobuf.decode_message(struct, message)
+        assert read == wanted
+        read["spec"]["tolerations"][0]["key"] = "other"
+        read["spec"]["containers"][0]["ports"].append({})
+        read["spec"]["containers"][0]["env"][0].clear()
+        read["metadata"]["labels"] = {}
+
+
+def test_envelopes_are_opened_by_their_kind() -> None:
+    struct = types.struct_of("v1", "ConfigMap")
+    gvk = GroupVersionKind("", "v1", "ConfigMap")
+    for text in ("", "x" * 200, "y" * 20_000):
+        value = protobuf.encode(struct, {"metadata": {"name": "c"}, "data": {"k": text}}, gvk)
+        assert protobuf.unwrap(gvk, value) == protobuf.decode(value).raw
+        assert protobuf.unwrap(GroupVersionKind("", "v1", "Secret"), value) is None
+        for damaged in (value[:-1], value + b"\x1a\x00\x22\x00", value[: len(value) // 2]):
+            assert protobuf.unwrap(gvk, damaged) is None
