@@ -109,6 +109,10 @@ _TIMES = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _SUFFIX = re.compile(r"(\bt\d+-)[a-z0-9]{5}\b")
 
 
+_QUOTED_MANAGERS = re.compile(
+    r'managedFields\\+":\[.*?(?=\\+"(?:spec|status)\\+")|\\+"status\\+":\{\\+"conditions.*?(?=\\": )'
+)
+"""Of objects that messages quote: their order, and what controllers have done so far."""
 _AGES = re.compile(r'"(?:\d+[dhms])+"|(?<="serverAddress":)"[^"]*"')
 _PROTOBUF = b"k8s\0"
 _NUMBERS_ALONE = re.compile(rb"[0-9]+")
@@ -167,6 +171,7 @@ def _normal(data: bytes) -> str:
     text = data.decode("utf-8", "backslashreplace")
     with suppress(ValueError):
         text = json.dumps(_sorted_managers(json.loads(text)), sort_keys=True, separators=(",", ":"))
+    text = _QUOTED_MANAGERS.sub("managedFields:*", text)
     text = _AGES.sub('"*"', _CONTINUE.sub("*", _MOVING.sub(r"\2:*", text)))
     return _SUFFIX.sub(r"\1*", _TIMES.sub("*", _UIDS.sub("*", text)))
 

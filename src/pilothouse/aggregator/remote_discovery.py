@@ -15,15 +15,13 @@ import orjson
 
 from pilothouse.aggregator.proxy import AggregationProxy
 from pilothouse.aggregator.remote import RemoteApi
+from pilothouse.aggregator.remote_documents import REFRESH_SECONDS, RemoteDocuments
 from pilothouse.aggregator.server import RemoteApis
-from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.endpoints.discovery import Document, RemoteVersion
 from pilothouse.machinery.gvk import GroupVersion
-from pilothouse.machinery.supervision import Supervisor
 from pilothouse.net.dialing import OutgoingError
 from pilothouse.net.messages import BodyTooLarge
 
-REFRESH_SECONDS: Final = 60.0
 _LIMIT: Final = 8 << 20
 _AGGREGATED: Final = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
@@ -33,40 +31,38 @@ _CURRENT, _STALE = "Current", "Stale"
 Note = Callable[[GroupVersion, RemoteVersion | None], object]
 
 
-class RemoteDiscovery:
+class RemoteDiscovery(RemoteDocuments):
     """Keeps ``note`` informed of every remote group version and its resources."""
 
     def __init__(self, remotes: RemoteApis, proxy: AggregationProxy, note: Note) -> None:
-        self._remotes, self._proxy, self._note = remotes, proxy, note
+        super().__init__("discovery of remote APIs", remotes, proxy, workers=2)
+        self._note = note
         self._known: dict[GroupVersion, Document] = {}
-        self.controller: Controller[GroupVersion] = Controller("discovery of remote APIs", self.reconcile, workers=2)
-        remotes.tell(self._changed)
+        remotes.tell(self._list_stale)
 
-    async def start(self, supervisor: Supervisor) -> None:
-        """Ask those there are, then go on."""
-        self.controller.start(supervisor)
+    def concerns(self, remote: RemoteApi) -> bool:
+        """All are listed, whether they answer or not."""
+        return True
 
-    def _changed(self, gv: GroupVersion, remote: RemoteApi | None) -> None:
-        if remote is None:
-            self._known.pop(gv, None)
-            self._note(gv, None)
-            return
-        self._list(remote, self._known.get(gv) or {"version": gv.version, "resources": []}, _STALE)
-        self.controller.queue.add(gv)
+    def forget(self, gv: GroupVersion) -> None:
+        """It is listed no more."""
+        self._known.pop(gv, None)
+        self._note(gv, None)
 
-    async def reconcile(self, gv: GroupVersion) -> float | None:
+    async def refresh(self, remote: RemoteApi) -> float | None:
         """Ask one server and list what it said."""
-        remote = self._remotes.found.get(gv)
-        if remote is None:
-            return None
         try:
             entry = await self._fetch(remote)
         except (OutgoingError, BodyTooLarge, TimeoutError, ValueError, LookupError, TypeError):
-            self._list(remote, self._known.get(gv) or {"version": gv.version, "resources": []}, _STALE)
+            self._list_stale(remote.group_version, remote)
         else:
-            self._known[gv] = entry
+            self._known[remote.group_version] = entry
             self._list(remote, entry, _CURRENT)
         return REFRESH_SECONDS
+
+    def _list_stale(self, gv: GroupVersion, remote: RemoteApi | None) -> None:
+        if remote is not None:
+            self._list(remote, self._known.get(gv) or {"version": gv.version, "resources": []}, _STALE)
 
     def _list(self, remote: RemoteApi, entry: Document, freshness: str) -> None:
         group, version = remote.group_version
@@ -75,7 +71,7 @@ class RemoteDiscovery:
 
     async def _fetch(self, remote: RemoteApi) -> Document:
         group, version = remote.group_version
-        status, data, _ = await self._proxy.fetch(remote, "/apis", _AGGREGATED, _LIMIT)
+        status, data, _ = await self.proxy.fetch(remote, "/apis", _AGGREGATED, _LIMIT)
         document = await asyncio.to_thread(orjson.loads, data) if status == 200 else {}
         if document.get("kind") == "APIGroupDiscoveryList":
             for item in document.get("items") or ():
@@ -84,7 +80,7 @@ class RemoteDiscovery:
                         if entry.get("version") == version:
                             return dict(entry)
             raise LookupError("the group version is not listed")
-        status, data, _ = await self._proxy.fetch(remote, remote.path, "application/json", _LIMIT)
+        status, data, _ = await self.proxy.fetch(remote, remote.path, "application/json", _LIMIT)
         if status != 200:
             raise OutgoingError(f"bad status {status}")
         return listed_resources(await asyncio.to_thread(orjson.loads, data))

@@ -15,50 +15,38 @@ import orjson
 
 from pilothouse.aggregator.proxy import AggregationProxy
 from pilothouse.aggregator.remote import RemoteApi
-from pilothouse.aggregator.remote_swagger import OPENAPI_USER, NoSwagger, SwaggerDownload
+from pilothouse.aggregator.remote_documents import REFRESH_SECONDS, RemoteDocuments
+from pilothouse.aggregator.remote_swagger import OPENAPI_USER, SwaggerDownload
 from pilothouse.aggregator.server import RemoteApis
-from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.machinery.gvk import GroupVersion
-from pilothouse.machinery.supervision import Supervisor
 from pilothouse.net.dialing import OutgoingError
 from pilothouse.net.messages import BodyTooLarge
-from pilothouse.openapi.foreign import UnusableDocument, converted_swagger
+from pilothouse.openapi.foreign import Foreign, converted_swagger
 from pilothouse.openapi.registry import OpenApi
 
-REFRESH_SECONDS: Final = 60.0
 _LIMIT: Final = 1 << 20
 
 
-class RemoteOpenApi:
+class RemoteOpenApi(RemoteDocuments):
     """Keeps the addresses of documents in the index right."""
 
     def __init__(self, remotes: RemoteApis, proxy: AggregationProxy, openapi: OpenApi) -> None:
-        self._remotes, self._proxy, self._openapi = remotes, proxy, openapi
+        super().__init__("OpenAPI v3 of remote APIs", remotes, proxy)
+        self._openapi = openapi
         self._downloads: dict[GroupVersion, SwaggerDownload] = {}
         """Of servers that have no documents of version 3."""
-        self.controller: Controller[GroupVersion] = Controller("OpenAPI v3 of remote APIs", self.reconcile)
-        remotes.tell(self._changed)
 
-    async def start(self, supervisor: Supervisor) -> None:
-        """Ask those there are, then go on."""
-        self.controller.start(supervisor)
+    def forget(self, gv: GroupVersion) -> None:
+        """Its document is listed no more."""
+        self._openapi.set_address(gv, "")
+        self._openapi.set_converted(gv, None)
+        self._downloads.pop(gv, None)
 
-    def _changed(self, gv: GroupVersion, remote: RemoteApi | None) -> None:
-        if remote is None:
-            self._openapi.set_address(gv, "")
-            self._openapi.set_converted(gv, None)
-            self._downloads.pop(gv, None)
-        elif remote.is_available:
-            self.controller.queue.add(gv)
-
-    async def reconcile(self, gv: GroupVersion) -> float | None:
-        """Ask one server; while it does not answer, what it said last stays."""
-        remote = self._remotes.found.get(gv)
-        if remote is None or not remote.is_available:
-            return None
-        if gv not in self._downloads:
+    async def refresh(self, remote: RemoteApi) -> float | None:
+        """Ask for the index, or for the document of version 2 of who has none."""
+        if remote.group_version not in self._downloads:
             try:
-                status, data, _ = await self._proxy.fetch(remote, "/openapi/v3", "", _LIMIT, user=OPENAPI_USER)
+                status, data, _ = await self.proxy.fetch(remote, "/openapi/v3", "", _LIMIT, user=OPENAPI_USER)
                 if status != 404:
                     self._list(remote, await asyncio.to_thread(orjson.loads, data) if status == 200 else {})
                     return REFRESH_SECONDS
@@ -70,19 +58,14 @@ class RemoteOpenApi:
         found = (index["paths"].get(remote.path[1:]) or {}).get("serverRelativeURL", "")
         if isinstance(found, str) and (not found or found.startswith(f"/openapi/v3{remote.path}")):
             self._openapi.set_address(remote.group_version, found)
-            (self._remotes.documented.add if found else self._remotes.documented.discard)(remote.group_version)
+            (self.remotes.documented.add if found else self.remotes.documented.discard)(remote.group_version)
 
     async def _convert(self, remote: RemoteApi) -> float | None:
         gv = remote.group_version
+
+        def keep(converted: Foreign) -> None:
+            if gv in self._downloads:
+                self._openapi.set_converted(gv, converted)
+
         download = self._downloads.setdefault(gv, SwaggerDownload())
-        try:
-            data = await download.fetch(self._proxy, remote)
-            if data is not None:
-                converted = await asyncio.to_thread(converted_swagger, data, download.etag)
-                if gv in self._downloads:
-                    self._openapi.set_converted(gv, converted)
-        except NoSwagger:
-            return None
-        except UnusableDocument as error:
-            raise OutgoingError(f"the OpenAPI document of {remote.name} cannot be used: {error}") from None
-        return REFRESH_SECONDS
+        return await download.refresh(self.proxy, remote, converted_swagger, keep)

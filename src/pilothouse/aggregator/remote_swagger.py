@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from pilothouse.aggregator.proxy import AggregationProxy
 from pilothouse.aggregator.remote import RemoteApi
+from pilothouse.aggregator.remote_documents import REFRESH_SECONDS, RemoteDocuments
 from pilothouse.aggregator.server import RemoteApis
-from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.machinery.gvk import GroupVersion
-from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.user import User
 from pilothouse.net.dialing import OutgoingError
 from pilothouse.net.messages import BodyTooLarge
 from pilothouse.openapi.foreign import Foreign, UnusableDocument, swagger_below
 from pilothouse.openapi.registry import OpenApi
 
-REFRESH_SECONDS: Final = 60.0
 OPENAPI_USER: Final = User("system:aggregator")
 _LIMIT: Final = 32 << 20
+T = TypeVar("T")
 
 
 class SwaggerDownload:
@@ -33,6 +33,27 @@ class SwaggerDownload:
     def __init__(self) -> None:
         self.etag = ""
         self._their_etag = ""
+
+    async def refresh(
+        self,
+        proxy: AggregationProxy,
+        remote: RemoteApi,
+        read: Callable[[bytes, str], T],
+        keep: Callable[[T], object],
+    ) -> float | None:
+        """Fetch the document; if it is another one, read it in a thread and keep what comes of it.
+
+        After how many seconds to ask again; None for a server that has none. Raises OutgoingError.
+        """
+        try:
+            data = await self.fetch(proxy, remote)
+            if data is not None:
+                keep(await asyncio.to_thread(read, data, self.etag))
+        except NoSwagger:
+            return None
+        except UnusableDocument as error:
+            raise OutgoingError(f"the OpenAPI document of {remote.name} cannot be used: {error}") from None
+        return REFRESH_SECONDS
 
     async def fetch(self, proxy: AggregationProxy, remote: RemoteApi) -> bytes | None:
         """The document if it is another than the last one. Raises OutgoingError, also for an answer that is none."""
@@ -59,51 +80,38 @@ class NoSwagger(OutgoingError):
     """A server that has no such document."""
 
 
-class RemoteSwagger:
+class RemoteSwagger(RemoteDocuments):
     """Keeps the document of version 2 right."""
 
     def __init__(self, remotes: RemoteApis, proxy: AggregationProxy, openapi: OpenApi) -> None:
-        self._remotes, self._proxy, self._openapi = remotes, proxy, openapi
+        super().__init__("OpenAPI v2 of remote APIs", remotes, proxy)
+        self._openapi = openapi
         self._downloads: dict[GroupVersion, SwaggerDownload] = {}
         self._found: dict[GroupVersion, Foreign] = {}
-        self.controller: Controller[GroupVersion] = Controller("OpenAPI v2 of remote APIs", self.reconcile)
-        remotes.tell(self._changed)
 
-    async def start(self, supervisor: Supervisor) -> None:
-        """Ask those there are, then go on."""
-        self.controller.start(supervisor)
+    def forget(self, gv: GroupVersion) -> None:
+        """Its document is part of ours no more."""
+        self._downloads.pop(gv, None)
+        self._found.pop(gv, None)
+        self._merge()
 
-    def _changed(self, gv: GroupVersion, remote: RemoteApi | None) -> None:
-        if remote is None:
-            self._downloads.pop(gv, None)
-            self._found.pop(gv, None)
-            self._merge()
-        elif remote.is_available:
-            self.controller.queue.add(gv)
+    async def refresh(self, remote: RemoteApi) -> float | None:
+        """Ask for the document, and merge what is below the group version."""
+        gv = remote.group_version
 
-    async def reconcile(self, gv: GroupVersion) -> float | None:
-        """Ask one server; while it does not answer, what it said last stays."""
-        remote = self._remotes.found.get(gv)
-        if remote is None or not remote.is_available:
-            return None
-        download = self._downloads.setdefault(gv, SwaggerDownload())
-        try:
-            data = await download.fetch(self._proxy, remote)
-            if data is None:
-                return REFRESH_SECONDS
-            found = await asyncio.to_thread(swagger_below, data, f"{remote.path}/", download.etag)
-        except NoSwagger:
-            return None
-        except UnusableDocument as error:
-            raise OutgoingError(f"the OpenAPI document of {remote.name} cannot be used: {error}") from None
-        if gv in self._remotes.found:
-            self._found[gv] = found
-            self._merge()
-        return REFRESH_SECONDS
+        def read(data: bytes, etag: str) -> Foreign:
+            return swagger_below(data, f"{remote.path}/", etag)
+
+        def keep(found: Foreign) -> None:
+            if gv in self.remotes.found:
+                self._found[gv] = found
+                self._merge()
+
+        return await self._downloads.setdefault(gv, SwaggerDownload()).refresh(self.proxy, remote, read, keep)
 
     def _merge(self) -> None:
         """All documents, by the priority of their groups and then by name."""
-        listed = [self._remotes.found[gv] for gv in self._found if gv in self._remotes.found]
+        listed = [self.remotes.found[gv] for gv in self._found if gv in self.remotes.found]
         priorities: dict[str, int] = {}
         for remote in listed:
             group = remote.group_version.group
