@@ -211,7 +211,7 @@ def test_requests_are_told_while_they_happen(console: InProcessServer) -> None:
     assert (record["verb"], record["code"], record["user"]) == ("create", 201, "kubernetes-admin")
     assert (record["server"], record["level"], record["query"]) == ("kube-apiserver", "exempt", "fieldManager=me")
     names = [name for name, _ in record["filters"]]
-    assert names[-1] == "handler" and {"audit-id", "authentication", "authorization"} <= set(names)
+    assert names[-1] == "handler" and {"authentication", "authorization"} <= set(names)
     steps = {kind: {name for _, of, name, *_ in record["steps"] if of == kind} for kind in ("", "admission", "storage")}
     assert steps[""] == {"Create"} and steps["storage"] == {"Create sqlite"}
     assert {"NamespaceLifecycle", "ResourceQuota"} <= steps["admission"]
