@@ -15,7 +15,7 @@ help:
 	@echo "make soak      the tests that take minutes"
 	@echo "make lint      ruff, mypy --strict, import-linter"
 	@echo "make golden    replay recorded conversations              (SCENARIOS=dir STORE=etcd ARGS='--area discovery -v')"
-	@echo "make bench     measure the server against this machine's limit; needs wrk   (ARGS='--quick')"
+	@echo "make bench     measure the server against this machine's limit; needs wrk   (ARGS='--quick', ARGS='--beside KUBE_APISERVER ETCD')"
 	@echo "make catalogue make what is known of a Kubernetes release anew; see docs/next-release.md   (KUBERNETES=checkout RECORDED=folder)"
 	@echo "make docs      build the documentation as a site into build/site"
 	@echo "make dist      build wheel and sdist, check them, and run the wheel in a clean environment"

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-READY_WITHIN_SECONDS = 30.0
+READY_WITHIN_SECONDS = 90.0
 STOPPED_WITHIN_SECONDS = 20.0
 
 
@@ -42,13 +42,14 @@ def running_server(flags: Sequence[str], port: int, token: str, log: Path) -> It
         started = time.monotonic()
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         try:
-            _await_ready(process, port, token, log)
+            await_ready(process, port, token, log)
             yield RunningServer(f"https://127.0.0.1:{port}", process.pid, time.monotonic() - started)
         finally:
-            _stop(process)
+            stop(process)
 
 
-def _await_ready(process: subprocess.Popen[bytes], port: int, token: str, log: Path) -> None:
+def await_ready(process: subprocess.Popen[bytes], port: int, token: str, log: Path) -> None:
+    """Return when the server answers that it is ready; raises with the end of its log when it does not get there."""
     deadline = time.monotonic() + READY_WITHIN_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         if _is_ready(port, token):
@@ -72,7 +73,8 @@ def _is_ready(port: int, token: str) -> bool:
         connection.close()
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process, kindly at first."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
     try:

@@ -55,7 +55,10 @@ def test_flags_exist(document: str) -> None:
     known = declared_flags().keys()
     named = {match for text in quoted(document) for match in re.findall(r"--([a-z][a-z-]+)", text)}
     assert (
-        named - known - {"quick", "area", "exclude-editable", "strict", "kubeconfig", "user", "group", "open"} == set()
+        named
+        - known
+        - {"quick", "beside", "etcd", "area", "exclude-editable", "strict", "kubeconfig", "user", "group", "open"}
+        == set()
     )
 
 

@@ -1,0 +1,127 @@
+"""A small HTTP/1.1 client for loads with thousands of connections: requests one after the other, and watches."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+
+class Latencies:
+    """Seconds of requests, by what they were."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, list[float]] = defaultdict(list)
+        self.failed: dict[str, int] = defaultdict(int)
+
+    def note(self, what: str, seconds: float, status: int) -> None:
+        """One request is over."""
+        self.seconds[what].append(seconds)
+        if status >= 400:
+            self.failed[f"{what}: {status}"] += 1
+
+    def share(self, what: str, part: float) -> float:
+        """What so many of a kind did not exceed."""
+        found = sorted(self.seconds[what])
+        return found[min(len(found) - 1, int(len(found) * part))] if found else 0.0
+
+
+class Api:
+    """Connections to one server; as many requests at once as there are connections."""
+
+    def __init__(self, url: str, token: str, connections: int, latencies: Latencies) -> None:
+        parts = urlsplit(url)
+        self._host, self._port = parts.hostname or "", parts.port or 443
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
+        self._head = f"Host: {parts.netloc}\r\nAuthorization: Bearer {token}\r\nAccept: application/json\r\n"
+        self._free: asyncio.LifoQueue[tuple[asyncio.StreamReader, asyncio.StreamWriter] | None] = asyncio.LifoQueue()
+        for _ in range(connections):
+            self._free.put_nowait(None)
+        self.latencies = latencies
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection."""
+        return await asyncio.open_connection(self._host, self._port, ssl=self._tls, limit=1 << 24)
+
+    async def call(
+        self, what: str, method: str, path: str, body: Any = None, kind: str = "application/json"
+    ) -> tuple[int, Any]:
+        """One request: status and answer. Its latency is noted as ``what``, the wait for a connection included."""
+        started = time.perf_counter()
+        connection = await self._free.get()
+        try:
+            if connection is None:
+                connection = await self.connect()
+            status, answer = await self._exchange(*connection, method, path, body, kind)
+        except (OSError, asyncio.IncompleteReadError):
+            connection = None
+            status, answer = 599, {}
+        finally:
+            self._free.put_nowait(connection)
+        self.latencies.note(what, time.perf_counter() - started, status)
+        return status, answer
+
+    async def _exchange(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        method: str,
+        path: str,
+        body: Any,
+        kind: str,
+    ) -> tuple[int, Any]:
+        data = b"" if body is None else orjson.dumps(body)
+        typed = f"Content-Type: {kind}\r\nContent-Length: {len(data)}\r\n" if data else ""
+        writer.write(f"{method} {path} HTTP/1.1\r\n{self._head}{typed}\r\n".encode() + data)
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        status = int(head[9:12])
+        length = head.partition(b"content-length: ")[2].partition(b"\r\n")[0]
+        answer = await reader.readexactly(int(length)) if length else await _chunks(reader)
+        return status, orjson.loads(answer) if answer[:1] == b"{" else {}
+
+    async def read_text(self, path: str) -> str:
+        """What is no object, such as metrics."""
+        reader, writer = await self.connect()
+        writer.write(f"GET {path} HTTP/1.1\r\n{self._head}Connection: close\r\n\r\n".encode())
+        text = (await reader.read(-1)).decode(errors="replace")
+        writer.transport.abort()
+        return text
+
+    def close(self) -> None:
+        """Let all connections go that are not in use."""
+        while not self._free.empty():
+            connection = self._free.get_nowait()
+            if connection is not None:
+                connection[1].transport.abort()
+
+    async def watch(self, path: str, event: Callable[[bytes], None], opened: Callable[[], None]) -> None:
+        """Follow a watch until it ends or this is cancelled."""
+        reader, writer = await self.connect()
+        try:
+            writer.write(f"GET {path} HTTP/1.1\r\n{self._head}\r\n".encode())
+            head = await reader.readuntil(b"\r\n\r\n")
+            if b" 200 " not in head[:16]:
+                self.latencies.failed[f"watch: {head[9:12].decode()}"] += 1
+                return
+            opened()
+            while size := int(await reader.readuntil(b"\r\n"), 16):
+                event(await reader.readexactly(size + 2))
+        except (OSError, asyncio.IncompleteReadError, ValueError):
+            self.latencies.failed["watch broken off"] += 1
+        finally:
+            writer.transport.abort()
+
+
+async def _chunks(reader: asyncio.StreamReader) -> bytes:
+    pieces: list[bytes] = []
+    while size := int(await reader.readuntil(b"\r\n"), 16):
+        pieces.append((await reader.readexactly(size + 2))[:-2])
+    await reader.readexactly(2)
+    return b"".join(pieces)
