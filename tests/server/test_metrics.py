@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 from pilothouse.testing.in_process import InProcessServer
 
 CONTRIB = Path(__file__).parent.parent.parent / "contrib"
-FAMILY = re.compile(r"\b((?:apiserver|kubernetes|pilothouse|process|etcd|version)_[a-z0-9_]+)")
+FAMILY = re.compile(r"\b((?:apiserver|kubernetes|pilothouse|process|etcd|version|workqueue|rest_client)_[a-z0-9_]+)")
 SERIES = re.compile(r'[a-zA-Z_:][a-zA-Z0-9_:]*(\{([a-z_]+="(\\.|[^"\\])*",?)*\})? (NaN|[-+0-9.e]+|\+Inf)')
 
 
@@ -76,12 +78,62 @@ def test_streams_are_counted_while_they_last(server: InProcessServer) -> None:
     assert count() == "0"
 
 
+def test_families_of_the_store_watches_and_controllers(server: InProcessServer) -> None:
+    ranges = "/api/v1/namespaces/default/limitranges"
+    assert (
+        server.call(
+            "POST", f"{ranges}?fieldValidation=Strict", {"metadata": {"name": "counted"}, "spec": {"limits": []}}
+        ).status
+        == 201
+    )
+    assert server.call("GET", f"{ranges}?labelSelector=a%3Db").json["items"] == []
+    watch = "watch=1&timeoutSeconds=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
+    assert server.call("GET", f"{ranges}?{watch}").status == 200
+    page = server.call("GET", "/metrics").body.decode()
+    named = 'group="",resource="limitranges"'
+    for line in (
+        f'etcd_request_duration_seconds_count{{operation="create",{named}}} 1',
+        f'etcd_requests_total{{operation="create",{named}}} 1',
+        f"apiserver_watch_cache_events_received_total{{{named}}} 1",
+        f"apiserver_watch_cache_initializations_total{{{named}}} 1",
+        f'apiserver_storage_list_total{{{named},storage="watchcache",index=""}} 1',
+        f'apiserver_storage_list_returned_objects_total{{{named},storage="watchcache"}} 0',
+        f'apiserver_storage_list_evaluated_objects_total{{{named},storage="watchcache"}} 1',
+        f"apiserver_init_events_total{{{named}}} 1",
+        'apiserver_watch_events_total{group="",version="v1",resource="limitranges"} 2',
+        'apiserver_watch_list_duration_seconds_count{group="",version="v1",resource="limitranges",scope="namespace"} 1',
+        'field_validation_request_duration_seconds_count{field_validation="Strict"} 1',
+        "apiserver_tls_handshake_errors_total 0",
+    ):
+        assert f"{line}\n" in page, line
+    assert re.search(r'^workqueue_adds_total\{name="[^"]+"\} [1-9]', page, re.MULTILINE)
+    assert re.search(r'^informer_store_resource_version\{[^}]*resource="apiservices"[^}]*\} [1-9]', page, re.MULTILINE)
+    assert re.search(r'^apiserver_storage_size_bytes\{storage_cluster_id="sqlite"\} [1-9]', page, re.MULTILINE)
+    assert re.search(
+        r'^apiserver_request_filter_duration_seconds_count\{filter="authorization"\} \d', page, re.MULTILINE
+    )
+    assert re.search(
+        r'^registered_metrics_total\{stability_level="ALPHA",deprecated_version=""\} \d{3}$', page, re.MULTILINE
+    )
+    assert re.search(r"^apiserver_client_certificate_expiration_seconds_count [1-9]", page, re.MULTILINE)
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_promtool_finds_no_fault_but_names_that_are_not_ours(server: InProcessServer) -> None:
+    page = server.call("GET", "/metrics").body
+    found = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True).stdout.decode()
+    names = {line.split()[0] for line in (Path(__file__).parent / "metric_families.txt").read_text().splitlines()}
+    assert {line.split()[0] for line in found.splitlines()} <= names, found
+    assert subprocess.run(["promtool", "check", "rules", CONTRIB / "alerts.yaml"], capture_output=True).returncode == 0
+
+
 def test_contrib_asks_for_families_that_there_are(server: InProcessServer) -> None:
     shown = families(server.call("GET", "/metrics").body.decode()) | families(
         server.call("GET", "/metrics/slis").body.decode()
     )
     # These are shown once something has gone wrong.
     shown |= {"apiserver_flowcontrol_rejected_requests_total": "counter"}
+    shown |= {"rest_client_request_duration_seconds": "histogram"}  # and this once a webhook was asked
     dashboard = json.loads((CONTRIB / "dashboard.json").read_text())
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     asked += re.findall(r"expr: (.*(?:\n {10,}.*)*)", (CONTRIB / "alerts.yaml").read_text())

@@ -70,6 +70,7 @@ class _Summary:
 
     def __init__(self, name: str, histogram: Histogram) -> None:
         self.name, self._source, self._histogram = f"{name}_summary", name, histogram
+        self.stability = "ALPHA"
 
     def lines(self) -> Iterable[str]:
         """The family's lines."""
@@ -133,9 +134,9 @@ class WebhookMetrics:
             f"{prefix}_fail_open_count", "[ALPHA] Failures of webhooks that were passed over.", ("name", "type")
         )
         certificates = "apiserver_webhooks_x509"
-        self._weak = Counter(f"{certificates}_insecure_sha1_total", "[ALPHA] Certificates signed with SHA-1.")
+        self._weak = Counter(f"{certificates}_insecure_sha1_total", "[BETA] Certificates signed with SHA-1.")
         # A certificate without alternative names fails like one with others, so nobody can tell them apart here.
-        self._nameless = Counter(f"{certificates}_missing_san_total", "[ALPHA] Certificates without alternative names.")
+        self._nameless = Counter(f"{certificates}_missing_san_total", "[BETA] Certificates without alternative names.")
 
     def called(self, name: str, phase: str, operation: str, seconds: float, code: int, *, rejected: bool) -> None:
         """A call ended."""

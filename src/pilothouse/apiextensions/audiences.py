@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilothouse.apiextensions.document_metrics import DocumentMetrics
 from pilothouse.endpoints.installed import InstalledVersion
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
 from pilothouse.openapi.registry import OpenApi
@@ -18,6 +19,7 @@ class CustomVersionDocuments:
 
     def __init__(self, openapi: OpenApi) -> None:
         self._openapi = openapi
+        self.metrics = DocumentMetrics()
 
     def version_changed(self, gv: GroupVersion, version: InstalledVersion | None) -> None:
         from pilothouse.apiextensions.openapi import CustomVersionSource
@@ -25,8 +27,10 @@ class CustomVersionDocuments:
 
         if isinstance(version, CustomVersion):
             self._openapi.set_group_version(gv, CustomVersionSource(gv, version.established))
+            self.metrics.note(gv, ((each.crd["metadata"]["name"], each) for each in version.established))
         else:
             self._openapi.remove_group_version(gv)
+            self.metrics.note(gv, ())
 
 
 class CustomDefinitions:

@@ -13,7 +13,8 @@ from pilothouse.audit.webhook import Send, SendFailed, WebhookSink
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.net.dialing.egress import Egress
-from pilothouse.net.outgoing import Dial, OutgoingClient, OutgoingError, Tls
+from pilothouse.net.outgoing import Dial, OutgoingError, Tls
+from pilothouse.registry.rest_client import RestClient
 
 _AGENT: Final = "kube-apiserver-admission"
 _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json, */*"}
@@ -34,8 +35,8 @@ class SinkConnections:
     """Makes back ends, which share their connections."""
 
     def __init__(self, dial: Dial | None, egress: Egress, lose: Lose, supervisor: Supervisor) -> None:
-        self._to_services = OutgoingClient(dial, agent=_AGENT, dialer=egress.cluster)
-        self._to_urls = OutgoingClient(agent=_AGENT, dialer=egress.control_plane)
+        self._to_services = RestClient(dial, agent=_AGENT, dialer=egress.cluster)
+        self._to_urls = RestClient(agent=_AGENT, dialer=egress.control_plane)
         self._lose, self._supervisor = lose, supervisor
 
     def connect(self, obj: Object) -> RegisteredSink:

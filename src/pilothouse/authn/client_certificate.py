@@ -27,9 +27,15 @@ _USER_ID = "1.3.6.1.4.1.57683.2"
 class VerifiedCertificates:
     """Verifies the certificates of connections against a CA file, remembering the outcome on the connection."""
 
-    def __init__(self, authorities: WatchedFile[Authorities], clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        authorities: WatchedFile[Authorities],
+        clock: Callable[[], float] = time.time,
+        observe: Callable[[float], object] = lambda seconds: None,
+    ) -> None:
+        """``observe`` is told for how many more seconds a certificate is valid, once a connection."""
         self.authorities = authorities
-        self._clock = clock
+        self._clock, self._observe = clock, observe
 
     def verified(self, connection: Connection) -> x509.Certificate | None:
         """The client's certificate, None if it sent none; raises InvalidCredentials if it is not one of ours."""
@@ -62,6 +68,7 @@ class VerifiedCertificates:
         except InvalidCertificate as error:
             # A certificate may become valid later; everything else stays as it is, but asking again is cheap enough.
             return now + 1.0, None, f"verifying certificate {identify(leaf)} failed: {error}"
+        self._observe(leaf.not_valid_after_utc.timestamp() - now)
         return min(c.not_valid_after_utc.timestamp() for c in chain), leaf, None
 
 

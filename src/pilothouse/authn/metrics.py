@@ -18,6 +18,9 @@ from pilothouse.machinery.metrics import (
 from pilothouse.machinery.reload_metrics import ReloadMetrics, hashed
 
 ATTEMPT_BUCKETS: Final = doubling_buckets(0.001, 15)
+_EXPIRATIONS: Final = (
+    0, 1800, 3600, 7200, 21600, 43200, 86400, 172800, 345600, 604800, 2592000, 7776000, 15552000, 31104000,
+)  # fmt: skip
 _TOKEN_BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _SHOWN_NAMES: Final = frozenset(
     {"admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default"}
@@ -38,6 +41,13 @@ class AuthenticationMetrics:
         self._attempts = counted_durations(
             "authentication_attempts", "[ALPHA] Attempts to authenticate.", ("result",), seconds
         )
+        self._expirations = Histogram(
+            "apiserver_client_certificate_expiration_seconds",
+            "[ALPHA] Seconds until the certificates of clients expire, once a connection.",
+            (),
+            _EXPIRATIONS,
+        )
+        self.observe_expiration = self._expirations.labelled().observe
         self._by_name: dict[str, Value] = {}
         self.cache = TokenCacheMetrics()
         self.tokens = TokenMetrics()
@@ -87,7 +97,15 @@ class AuthenticationMetrics:
 
     def instruments(self) -> list[Instrument]:
         """All of them."""
-        own = (self._users, self._attempts, self._seconds, self._issuers, self._fetches, self._key_sets)
+        own = (
+            self._users,
+            self._attempts,
+            self._seconds,
+            self._expirations,
+            self._issuers,
+            self._fetches,
+            self._key_sets,
+        )
         parts = (self.cache, self.tokens, self.reloads)
         return [*own, *(each for part in parts for each in part.instruments())]
 

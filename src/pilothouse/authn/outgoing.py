@@ -16,7 +16,8 @@ from pilothouse.authn.oidc import Fetch, FetchFailed
 from pilothouse.authn.webhook_calls import Post, WebhookFailed
 from pilothouse.authn.webhook_kubeconfig import WebhookEndpoint
 from pilothouse.net.dialing import Dialer
-from pilothouse.net.outgoing import OutgoingClient, OutgoingError, Tls
+from pilothouse.net.outgoing import OutgoingError, Tls
+from pilothouse.registry.rest_client import RestClient
 
 _MAX_ANSWER: Final = 4 * 1024 * 1024
 _FETCH_SECONDS: Final = 30.0
@@ -31,7 +32,7 @@ class OutgoingCalls:
     """Makes the callables. ``close`` ends their connections."""
 
     def __init__(self, dialer: Dialer | None = None) -> None:
-        self._client = OutgoingClient(agent="kube-apiserver", dialer=dialer)
+        self._client = RestClient(agent="kube-apiserver", dialer=dialer)
 
     async def close(self) -> None:
         """Close all connections."""

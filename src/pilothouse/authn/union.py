@@ -107,7 +107,9 @@ def build(
     if proxy is not None:
         authenticators.append(_front_proxy(proxy, audiences, files))
     if settings.client_ca_file:
-        authenticators.append(ClientCertificate(_certificates(settings.client_ca_file, files)))
+        authenticators.append(
+            ClientCertificate(_certificates(settings.client_ca_file, files, metrics.observe_expiration))
+        )
     token_authenticators = _token_authenticators(
         settings, audiences, objects, fetch_for, note_legacy_use, files, metrics
     )
@@ -145,10 +147,12 @@ def _front_proxy(proxy: FrontProxy, audiences: tuple[str, ...], files: list[Watc
     )
 
 
-def _certificates(path: str, files: list[WatchedFile[Any]]) -> VerifiedCertificates:
+def _certificates(
+    path: str, files: list[WatchedFile[Any]], observe: Callable[[float], object] = lambda seconds: None
+) -> VerifiedCertificates:
     file = WatchedFile(path, parse_authorities)
     files.append(file)
-    return VerifiedCertificates(file)
+    return VerifiedCertificates(file, observe=observe)
 
 
 def _token_authenticators(

@@ -80,7 +80,7 @@ class Cluster:
         shared.metrics.register(
             self.flow_control,
             StorageMetrics(
-                shared.storage.cacher,
+                shared.storage.cachers,
                 self.storage.root,
                 resources_by_key,
                 options.etcd.etcd_count_metric_poll_period,
@@ -240,7 +240,9 @@ class Cluster:
         install_shutdown_check(front.checks, self._shared)
         install_standard_routes(front, self._shared.metrics, self._shared.workers.join)
         self._shared.workers.show_errors(front.checks.errors)
-        for audience in (CustomVersionDocuments(openapi), self._definitions, self.informers):
+        documents = CustomVersionDocuments(openapi)
+        self._shared.metrics.register(documents.metrics, self.servers.discovery)
+        for audience in (documents, self._definitions, self.informers):
             self.servers.custom.tell(audience)
         install_debugging_pages(front, options.shown, self.storage.gates)
         install_flow_control_dumps(front, self.flow_control)
@@ -268,6 +270,7 @@ class Cluster:
             constrained_impersonation="ConstrainedImpersonation" in self.storage.gates,
             flow_control=self.flow_control,
             draining=self._shared.draining,
+            durations=self._shared.filter_durations,
             tracer=self._shared.tracer,
         )
 

@@ -61,7 +61,11 @@ class Deciders:
             egress=shared.egress,
         )
         shared.metrics.register(
-            self.authentication.metrics, self.issuing, self.authorization.metrics, self.admission.metrics
+            self.authentication.metrics,
+            self.issuing,
+            self.authorization.metrics,
+            self.authorization.graph,
+            self.admission.metrics,
         )
 
     def own_verbs(self) -> OwnVerbs:

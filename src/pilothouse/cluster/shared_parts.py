@@ -8,6 +8,7 @@ from pilothouse.authn.outgoing import OutgoingCalls
 from pilothouse.cluster.workers import ALONE, Workers
 from pilothouse.controllers.runtime.clock import Clock
 from pilothouse.filters.audit import Auditing
+from pilothouse.filters.filter_durations import FilterDurations
 from pilothouse.filters.request_metrics import RequestMetrics
 from pilothouse.filters.retry_after import Draining
 from pilothouse.filters.tracing import Tracer
@@ -37,6 +38,7 @@ class SharedParts:
     metrics: Registry
     """Shown at ``/metrics``."""
     request_metrics: RequestMetrics
+    filter_durations: FilterDurations
     log_flushing: LogFlushing
     auditing: Auditing | None
     draining: Draining | None

@@ -37,7 +37,8 @@ class APIRequest(Request):
 
     __slots__ = (
         "_query", "ask", "audit", "audit_id", "authentication_seconds", "authorized_by", "credential_notes",
-        "info", "is_private", "queued_seconds", "raw", "received", "removed_release", "seat", "user", "warnings",
+        "filter_began", "info", "is_private", "queued_seconds", "raw", "received", "removed_release", "seat", "user",
+        "warnings",
         "watch_seconds", "weight",
     )  # fmt: skip
 
@@ -45,6 +46,7 @@ class APIRequest(Request):
     info: RequestInfo
     user: User
     received: float
+    filter_began: float
     authorized_by: str
 
     def __init__(self, *arguments: Any) -> None:

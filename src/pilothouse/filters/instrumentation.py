@@ -17,6 +17,8 @@ from pilothouse.net.messages import Response
 _VERBS: Final = {"list": "LIST", "watch": "WATCH", "deletecollection": "DELETECOLLECTION"}
 _METHODS: Final = {"HEAD": "GET", **{each: each for each in ("CONNECT", "DELETE", "GET", "PATCH", "POST", "PUT")}}
 
+_VALIDATED: Final = frozenset({"POST", "PUT", "PATCH", "APPLY"})
+_VALIDATIONS: Final = frozenset({"Ignore", "Warn", "Strict"})
 _READS: Final = frozenset({"GET", "LIST", "WATCH"})
 _APPLY: Final = frozenset({b"application/apply-patch+yaml", b"application/apply-patch+cbor"})
 
@@ -46,6 +48,8 @@ def with_instrumentation(following: Handler, metrics: RequestMetrics) -> Handler
                     metrics.observe_body(info, request.weight)
             key = (verb, dry_run, info.group, info.version, info.resource, info.subresource, scope)
             seconds = clock() - started
+            if verb in _VALIDATED and info.is_resource:
+                metrics.observe_validation(_field_validation(request), seconds)
             observe(key, code, seconds, size, request.queued_seconds)
             if request.removed_release is not None:
                 metrics.note_deprecated(info, request.removed_release)
@@ -60,6 +64,14 @@ def with_instrumentation(following: Handler, metrics: RequestMetrics) -> Handler
 def _canonical(verb: str, request: APIRequest) -> str:
     is_apply = verb == "PATCH" and request.headers.get(b"content-type") in _APPLY
     return "APPLY" if is_apply else verb
+
+
+def _field_validation(request: APIRequest) -> str:
+    """The label: what was asked for, nothing, or that it was something else."""
+    if "fieldValidation" not in request.query:
+        return ""
+    asked = request.options.all("fieldValidation")
+    return asked[0] if len(asked) == 1 and asked[0] in _VALIDATIONS else "invalid"
 
 
 def _dry_run(request: APIRequest) -> str:

@@ -81,6 +81,12 @@ class RequestMetrics:
             ("group", "version", "resource", "subresource", "removed_release"),
             joined="most",
         )
+        self._validations = Histogram(
+            "field_validation_request_duration_seconds",
+            "[ALPHA] Seconds that writes took, by the field validation they asked for.",
+            ("field_validation",),
+            _BUCKETS[2:],
+        )
         self._known: dict[Key, RequestSeries] = {}
 
     def observe(self, key: Key, code: int, seconds: float, size: int = 0, queued: float = 0.0) -> None:
@@ -115,6 +121,10 @@ class RequestMetrics:
             key = (key[0], "", "", "", "", "", "")
         return self._long_running.labelled(*_short_values(key))
 
+    def observe_validation(self, asked: str, seconds: float) -> None:
+        """A write is done that asked for this field validation."""
+        self._validations.labelled(asked).observe(seconds)
+
     def observe_body(self, info: RequestInfo, size: int) -> None:
         """A write came with a body of so many bytes."""
         verb = _BODY_VERBS.get(info.verb, info.verb)
@@ -128,7 +138,7 @@ class RequestMetrics:
     def instruments(self) -> list[Instrument]:
         """All of them."""
         requests: list[Instrument] = [self._total, self._seconds, self._sli, self._sizes, self._terminations]
-        return [*requests, self._long_running, self._bodies, self._deprecated]
+        return [*requests, self._long_running, self._bodies, self._deprecated, self._validations]
 
 
 def _short_values(key: Key) -> tuple[str, ...]:

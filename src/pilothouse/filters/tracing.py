@@ -17,13 +17,6 @@ from pilothouse.filters.types import Handler, Serving
 from pilothouse.machinery.spans import Exported, Fields, Span, current
 from pilothouse.net.messages import Response
 
-SPAN_NAMES: Final = {
-    "audit": "audit",
-    "impersonation": "impersonation",
-    "flow-control": "priorityandfairness",
-    "authorization": "authorization",
-}
-"""The filters that are told apart, by their names in the chain."""
 _TRUSTED: Final = frozenset({"system:masters", "system:monitoring"})
 _FAILURE: Final = 500
 

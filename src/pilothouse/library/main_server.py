@@ -15,7 +15,8 @@ from pilothouse.authn.webhook_kubeconfig import WebhookEndpoint
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.objects import Object
 from pilothouse.net.dialing import Dialer
-from pilothouse.net.outgoing import OutgoingClient, OutgoingError
+from pilothouse.net.outgoing import OutgoingError
+from pilothouse.registry.rest_client import RestClient
 
 _SECONDS: Final = 30.0
 _MAX_ANSWER: Final = 256 * 1024 * 1024
@@ -28,7 +29,7 @@ class Main:
 
     def __init__(self, endpoint: WebhookEndpoint, dialer: Dialer | None = None, agent: str = "pilothouse") -> None:
         self._endpoint = replace(endpoint, url=endpoint.url.rstrip("/"))
-        self._client = OutgoingClient(agent=agent, dialer=dialer)
+        self._client = RestClient(agent=agent, dialer=dialer)
 
     async def get(self, path: str) -> Object:
         """The object or list at a path. Raises ``StatusError``: the API server's own, or a 503 if there is none."""

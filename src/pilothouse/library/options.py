@@ -23,6 +23,7 @@ from pilothouse.options.generic import GenericOptions
 from pilothouse.options.global_flags import GlobalOptions
 from pilothouse.options.kinds import BOOL, DURATION, STRING, STRINGS
 from pilothouse.options.logs import LogOptions
+from pilothouse.options.metrics import MetricsOptions
 from pilothouse.options.option_set import OptionSet
 from pilothouse.options.own import StateOptions
 from pilothouse.options.secure_serving import SecureServingOptions
@@ -172,6 +173,7 @@ class LibraryOptions(OptionSet):
     admission: PluginOptions = field(default_factory=PluginOptions)
     egress: EgressSelectorOptions = field(default_factory=EgressSelectorOptions)
     logs: LogOptions = field(default_factory=LogOptions)
+    metrics: MetricsOptions = field(default_factory=MetricsOptions)
     traces: TracingOptions = field(default_factory=TracingOptions)
     global_flags: GlobalOptions = field(default_factory=GlobalOptions)
 

@@ -141,7 +141,7 @@ class LibraryServer:
         metrics = self._shared.metrics
         metrics.register(self.authentication.metrics, self._authorization_metrics, self.admission.metrics)
         counted = self._options.etcd.etcd_count_metric_poll_period
-        metrics.register(StorageMetrics(self._shared.storage.cacher, self.storage.root, dict, counted))
+        metrics.register(StorageMetrics(self._shared.storage.cachers, self.storage.root, dict, counted))
         metrics.register(BuildMetrics(self.storage.gates))
         install_standard_routes(server, metrics)
         if self._options.features.profiling:
@@ -164,6 +164,7 @@ class LibraryServer:
             authorization_metrics=self._authorization_metrics,
             flow_control=MaxInFlight(generic.max_requests_inflight, generic.max_mutating_requests_inflight),
             draining=self._shared.draining,
+            durations=self._shared.filter_durations,
             tracer=self._shared.tracer,
         )
 

@@ -12,6 +12,7 @@ the memory of the process, do not depend on what clients can think of.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, Final, Literal, Protocol
 
@@ -34,6 +35,11 @@ class Instrument(Protocol):
     """Something that shows its present state as text."""
 
     @property
+    def stability(self) -> str:
+        """What may change about it: as Kubernetes puts it, at the beginning of the help text."""
+        ...
+
+    @property
     def name(self) -> str:
         """The name of the family, by which a page is ordered."""
         ...
@@ -52,7 +58,19 @@ class Value:
         self.value: float = 0
 
 
-class _Values:
+class Described:
+    """Has a help text that begins with how stable the family is."""
+
+    _words: str
+
+    @property
+    def stability(self) -> str:
+        """STABLE, BETA or ALPHA; what says nothing is INTERNAL."""
+        mark, _, _ = self._words.partition("]")
+        return mark[1:] if mark.startswith("[") else "INTERNAL"
+
+
+class _Values(Described):
     kind: ClassVar[str]
 
     def __init__(self, name: str, words: str, labels: Sequence[str] = ()) -> None:
@@ -85,6 +103,10 @@ class _Values:
         return True
 
 
+_CROWDED: Final = Value()
+"""How often labels were not told apart, in this process."""
+
+
 class Counter(_Values):
     """Counts up."""
 
@@ -105,7 +127,7 @@ class Gauge(_Values):
         """What several processes of one server show together."""
 
 
-class CollectedGauge:
+class CollectedGauge(Described):
     """A gauge whose series are asked for when the page is made: label values and their number."""
 
     def __init__(
@@ -144,7 +166,8 @@ class Refreshed:
     """An instrument that something must be brought up to date for before it is shown."""
 
     def __init__(self, instrument: Instrument, refresh: Callable[[], object]) -> None:
-        self.name, self.joined = instrument.name, getattr(instrument, "joined", "sum")
+        self.name, self.stability = instrument.name, instrument.stability
+        self.joined: Joining = getattr(instrument, "joined", "sum")
         self._instrument, self._refresh = instrument, refresh
 
     def lines(self) -> Iterable[str]:
@@ -178,8 +201,16 @@ class Observations:
         """How many there were."""
         return sum(self.counts)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Observations]) -> Observations:
+        """Those of all, which have the same bounds."""
+        made = cls(parts[0]._bounds)
+        made.counts = [sum(numbers) for numbers in zip(*(part.counts for part in parts), strict=True)]
+        made.total = sum(part.total for part in parts)
+        return made
 
-class Histogram:
+
+class Histogram(Described):
     """Sorts observations into buckets."""
 
     def __init__(
@@ -205,21 +236,57 @@ class Histogram:
     def lines(self) -> Iterable[str]:
         """The family's lines."""
         seen = [(values, series) for values, series in self._series.items() if series.count or not self._labels]
-        if not seen:
-            return
-        yield from _head(self.name, self._words, "histogram")
-        bounds = (*map(number_text, self._buckets), "+Inf")
-        for values, series in sorted(seen, key=lambda item: item[0]):
-            pairs = tuple(zip(self._labels, values, strict=True))
-            reached = 0
-            for bound, count in zip(bounds, series.counts, strict=True):
-                reached += count
-                yield f"{self.name}_bucket{_labels((*pairs, ('le', bound)))} {reached}"
-            yield f"{self.name}_sum{_labels(pairs)} {number_text(series.total)}"
-            yield f"{self.name}_count{_labels(pairs)} {reached}"
+        yield from _histogram_lines(self.name, self._words, self._labels, self._buckets, seen)
 
 
-def counted_durations(name: str, words: str, labels: Sequence[str], histogram: Histogram) -> CollectedGauge:
+class CollectedHistogram(Described):
+    """A histogram whose series belong to others: label values and observations, asked for when the page is made."""
+
+    def __init__(
+        self,
+        name: str,
+        words: str,
+        labels: Sequence[str],
+        buckets: Sequence[float],
+        collect: Callable[[], Iterable[tuple[tuple[str, ...], Observations]]],
+    ) -> None:
+        self.name, self._words, self._labels = name, words, tuple(labels)
+        self._buckets, self._collect = tuple(buckets), collect
+
+    def numbers(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        """How often something was observed, by labels."""
+        return ((values, series.count) for values, series in self._collect() if series.count)
+
+    def lines(self) -> Iterable[str]:
+        """The family's lines."""
+        seen = [(values, series) for values, series in self._collect() if series.count]
+        return _histogram_lines(self.name, self._words, self._labels, self._buckets, seen)
+
+
+def _histogram_lines(
+    name: str,
+    words: str,
+    labels: tuple[str, ...],
+    buckets: tuple[float, ...],
+    seen: list[tuple[tuple[str, ...], Observations]],
+) -> Iterator[str]:
+    if not seen:
+        return
+    yield from _head(name, words, "histogram")
+    bounds = (*map(number_text, buckets), "+Inf")
+    for values, series in sorted(seen, key=lambda item: item[0]):
+        pairs = tuple(zip(labels, values, strict=True))
+        reached = 0
+        for bound, count in zip(bounds, series.counts, strict=True):
+            reached += count
+            yield f"{name}_bucket{_labels((*pairs, ('le', bound)))} {reached}"
+        yield f"{name}_sum{_labels(pairs)} {number_text(series.total)}"
+        yield f"{name}_count{_labels(pairs)} {reached}"
+
+
+def counted_durations(
+    name: str, words: str, labels: Sequence[str], histogram: Histogram | CollectedHistogram
+) -> CollectedGauge:
     """A counter of what a histogram observes, for those who look for it by that name."""
     return CollectedGauge(name, words, labels, histogram.numbers, "counter")
 
@@ -233,15 +300,40 @@ class Instrumented(Protocol):
 
 
 class Registry:
-    """All instruments of a process; whoever makes a part registers it."""
+    """All instruments of a process; whoever makes a part registers it. Those that are ``disabled`` are not shown."""
 
-    def __init__(self) -> None:
-        self._instruments: list[Instrument] = []
+    def __init__(self, disabled: Iterable[str] = ()) -> None:
+        self._disabled = frozenset(disabled)
+        self._left_out = Counter("disabled_metrics_total", "[BETA] Families that flags leave out.")
+        registered = CollectedGauge(
+            "registered_metrics_total",
+            "[BETA] Families that there are, by how stable they are.",
+            ("stability_level", "deprecated_version"),
+            self._by_stability,
+            "counter",
+            joined="most",
+        )
+        categorized = CollectedGauge(
+            "cardinality_enforcement_unexpected_categorizations_total",
+            "[ALPHA] Series that were not told apart, because their family has too many or their labels are too long.",
+            (),
+            lambda: [((), _CROWDED.value)],
+            "counter",
+        )
+        self._instruments: list[Instrument] = [self._left_out, registered, categorized]
 
     def register(self, *parts: Instrumented) -> None:
         """Show the instruments of these from now on."""
         for part in parts:
-            self._instruments += part.instruments()
+            for each in part.instruments():
+                if each.name in self._disabled:
+                    self._left_out.labelled().value += 1
+                else:
+                    self._instruments.append(each)
+
+    def _by_stability(self) -> Iterable[tuple[tuple[str, ...], float]]:
+        levels = Tally(each.stability for each in self._instruments)
+        return [((level, ""), number) for level, number in levels.items()]
 
     def __iter__(self) -> Iterator[Instrument]:
         return iter(self._instruments)
@@ -286,8 +378,12 @@ def _bounded(name: str, labels: tuple[str, ...], values: tuple[str, ...], room: 
     if len(labels) != len(values):
         raise ValueError(f"{name} has {len(labels)} labels, not {len(values)}")
     if not room:
+        _CROWDED.value += 1
         return (OTHER,) * len(labels)
-    return tuple(value if len(value) <= MAX_LABEL else OTHER for value in values)
+    if max(map(len, values)) > MAX_LABEL:
+        _CROWDED.value += 1
+        return tuple(value if len(value) <= MAX_LABEL else OTHER for value in values)
+    return values
 
 
 def _head(name: str, words: str, kind: str) -> tuple[str, str]:

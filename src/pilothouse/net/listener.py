@@ -126,6 +126,8 @@ class Listener:
         self._silent: dict[_Silent, None] = {}
         self._connecting: set[asyncio.Task[None]] = set()
         self._handshakes: set[Handshake] = set()
+        self.handshake_errors = 0
+        """How many clients did not come to speak TLS."""
         self._accepting = False
         self._complained = -math.inf
 
@@ -224,7 +226,9 @@ class Listener:
     def _shaken(self, handshake: Handshake, session: Session | None) -> None:
         self._handshakes.discard(handshake)
         self._newcomers.discard(handshake)
-        if session is not None:
+        if session is None:
+            self.handshake_errors += 1
+        else:
             TlsTransport(self._loop, session, self._server.protocol(session.tls.selected_alpn_protocol()))
 
     def _answer_plain(self, sock: socket.socket) -> None:

@@ -14,7 +14,6 @@ IDLE_FLAGS: Final = frozenset(
         "coordinated-leadership-retry-period",
         "debug-socket-path",
         "default-watch-cache-size",
-        "disabled-metrics",
         "emulated-version",
         "emulation-forward-compatible",
         "enable-garbage-collector",

@@ -9,6 +9,7 @@ from pilothouse.options.egress import EgressSelectorOptions
 from pilothouse.options.etcd import EtcdOptions
 from pilothouse.options.generic import GenericOptions
 from pilothouse.options.logs import LogOptions
+from pilothouse.options.metrics import MetricsOptions
 from pilothouse.options.own import StateOptions
 from pilothouse.options.secure_serving import SecureServingOptions
 from pilothouse.options.traces import TracingOptions
@@ -31,6 +32,8 @@ class ProcessOptions(Protocol):
     def egress(self) -> EgressSelectorOptions: ...
     @property
     def logs(self) -> LogOptions: ...
+    @property
+    def metrics(self) -> MetricsOptions: ...
     @property
     def traces(self) -> TracingOptions: ...
     def greeting(self) -> str:

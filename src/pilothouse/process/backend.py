@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pilothouse.machinery.gvk import GroupResource
-from pilothouse.machinery.metrics import Gauge
+from pilothouse.machinery.metrics import CollectedGauge, CollectedHistogram, Gauge, Observations
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.net.dialing import Dialer
 from pilothouse.options.process_options import ProcessOptions
@@ -21,6 +21,7 @@ from pilothouse.storage.stack import MakeEncryption, StorageStack
 STORE_FILE: Final = "store.db"
 _EXAMINE_AFTER: Final = 30.0
 """Seconds until the file is looked through: the start has other things to do."""
+_SIZE_WORDS: Final = "[STABLE] Bytes of the store on disk."
 
 
 def make_storage(
@@ -36,12 +37,20 @@ def make_storage(
     path = str(Path(options.own.data_dir) / STORE_FILE)
     backend = SQLiteBackend(path, retention=retention, examine_after=_EXAMINE_AFTER, supervisor=supervisor)
     encrypt = _encrypting(options, identity, supervisor)
+    size = CollectedGauge(
+        "apiserver_storage_size_bytes",
+        _SIZE_WORDS,
+        ("storage_cluster_id",),
+        lambda: [(("sqlite",), _file_sizes(path, path + "-wal"))],
+        aside=True,
+    )
     return StorageStack(
         backend,
         encrypt,
         identity,
         readiness=lambda: backend.error,
         supervisor=supervisor,
+        counted=(size,),
         size=lambda: _file_sizes(path, path + "-wal"),
     )
 
@@ -61,11 +70,18 @@ def _file_sizes(*paths: str) -> int:
 def _make_etcd(options: ProcessOptions, identity: str, supervisor: Supervisor, dialer: Dialer | None) -> StorageStack:
     """One stack for each set of servers that the flags name."""
     from pilothouse.storage.backends.etcd import EtcdBackend  # only where it is used
+    from pilothouse.storage.backends.etcd.leases import SHARE_BUCKETS
 
     flags, encrypt = options.etcd, _encrypting(options, identity, supervisor)
 
-    size = Gauge(
-        "apiserver_storage_size_bytes", "Size of the storage database.", ("storage_cluster_id",), joined="most"
+    size = Gauge("apiserver_storage_size_bytes", _SIZE_WORDS, ("storage_cluster_id",), joined="most")
+    shares: list[Callable[[], Observations]] = []
+    leases = CollectedHistogram(
+        "etcd_lease_object_counts",
+        "[ALPHA] Objects that shared a lease.",
+        (),
+        SHARE_BUCKETS,
+        lambda: [((), Observations.joined([read() for read in shares]))],
     )
 
     def make(number: int, servers: Sequence[str], others: Mapping[GroupResource, StorageStack]) -> StorageStack:
@@ -75,6 +91,7 @@ def _make_etcd(options: ProcessOptions, identity: str, supervisor: Supervisor, d
             known.value = bytes
 
         backend = EtcdBackend(flags.transport(servers), flags.settings(), tell_size, dialer)
+        shares.append(lambda: backend.lease_shares)
         return StorageStack(
             backend,
             encrypt,
@@ -83,7 +100,7 @@ def _make_etcd(options: ProcessOptions, identity: str, supervisor: Supervisor, d
             health=lambda: backend.health.error,
             readiness=lambda: backend.readiness.error,
             supervisor=supervisor,
-            counted=(size,),
+            counted=(size, leases),
             size=lambda: int(known.value),
         )
 

@@ -17,8 +17,11 @@ from pilothouse.audit.metrics import AuditMetrics
 from pilothouse.authn.outgoing import OutgoingCalls
 from pilothouse.cel import metrics as expression_metrics
 from pilothouse.cluster.shared_parts import SharedParts
+from pilothouse.controllers.runtime import metrics as runtime_metrics
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
 from pilothouse.controlplane.bootstrap.identity_lease import server_identity
+from pilothouse.endpoints.watch import metrics as watch_metrics
+from pilothouse.filters.filter_durations import FilterDurations
 from pilothouse.filters.request_metrics import RequestMetrics
 from pilothouse.filters.retry_after import Draining
 from pilothouse.filters.types import Handler
@@ -33,6 +36,7 @@ from pilothouse.process.companions import NO_COMPANIONS, Companions
 from pilothouse.process.file_polling import FilePolling, Poll
 from pilothouse.process.serving import Serving
 from pilothouse.process.watch_endings import end_watches
+from pilothouse.registry import rest_client
 from pilothouse.server.lifecycle import Lifecycle
 
 logger = logging.getLogger(__name__)
@@ -87,15 +91,16 @@ class HostingProcess(Generic[T]):
         self.storage = companions.make_storage(options, identity, self.supervisor.child("storage"), self._egress.etcd)
         self._outgoing = OutgoingCalls(self._egress.control_plane)
         self._traces = options.traces.build(self._egress.control_plane, identity)
-        audit_metrics, request_metrics = AuditMetrics(), RequestMetrics()
+        audit_metrics, request_metrics, durations = AuditMetrics(), RequestMetrics(), FilterDurations()
         self._auditing = options.audit.build(
             self._outgoing, audit_metrics, self.supervisor.child("audit"), shared=companions.workers.count > 1
         )
         self._log_flushing = LogFlushing(self.supervisor.child("log"), options.logs.flush_frequency)
-        self._metrics = Registry()
+        self._metrics = Registry(options.metrics.disabled)
         self.stalls = StallMeter()
-        self._metrics.register(request_metrics, self.stalls, audit_metrics, self.storage, expression_metrics)
+        self._metrics.register(request_metrics, durations, self.stalls, audit_metrics, self.storage, expression_metrics)
         self._metrics.register(self.supervisor.metrics, ProcessMetrics())
+        self._metrics.register(runtime_metrics, rest_client, watch_metrics)
         self._draining = Draining() if options.generic.shutdown_send_retry_after else None
         self.shared = SharedParts(
             storage=self.storage,
@@ -107,6 +112,7 @@ class HostingProcess(Generic[T]):
             identity=identity,
             metrics=self._metrics,
             request_metrics=request_metrics,
+            filter_durations=durations,
             log_flushing=self._log_flushing,
             auditing=self._auditing,
             draining=self._draining,
@@ -122,6 +128,7 @@ class HostingProcess(Generic[T]):
             options.generic.goaway_chance,
             lambda serving: companions.open_socket(options, serving),
         )
+        self._metrics.register(self.serving)
         self._polling = FilePolling(
             self.supervisor.child("files"),
             options.own.file_check_interval,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.types import Handler
+from pilothouse.machinery.metrics import CollectedGauge, Instrument
 from pilothouse.net.listener import Acceptor, Listener
 from pilothouse.net.server import HttpServer
 from pilothouse.net.tls import ServerTls
@@ -35,6 +36,18 @@ class Serving:
     def load(self) -> int:
         """Connections there are, and those being made."""
         return self.http.load + (0 if self._listener is None else self._listener.newcomers)
+
+    def instruments(self) -> list[Instrument]:
+        """What ``/metrics`` shows."""
+        return [
+            CollectedGauge(
+                "apiserver_tls_handshake_errors_total",
+                "[ALPHA] TLS handshakes that failed.",
+                (),
+                lambda: [((), 0 if self._listener is None else self._listener.handshake_errors)],
+                "counter",
+            )
+        ]
 
     def start(self) -> None:
         """Read the certificates and listen. Raises OSError."""

@@ -30,7 +30,7 @@ class BuildMetrics:
         versions = (f"{KUBERNETES_VERSION}.0", "kube", KUBERNETES_VERSION, least)
         return [
             CollectedGauge(
-                "kubernetes_build_info", "[ALPHA] What was built.", tuple(build), lambda: [(tuple(build.values()), 1)]
+                "kubernetes_build_info", "[BETA] What was built.", tuple(build), lambda: [(tuple(build.values()), 1)]
             ),
             CollectedGauge(
                 "version_info",
@@ -41,7 +41,6 @@ class BuildMetrics:
             CollectedGauge(
                 "kubernetes_feature_enabled", "[BETA] Feature gates.", ("name", "stage"), self._features, joined="most"
             ),
-            Counter("disabled_metrics_total", "[BETA] Families that are switched off."),
             Counter("hidden_metrics_total", "[BETA] Families that are hidden."),
         ]
 

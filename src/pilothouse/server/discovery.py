@@ -13,6 +13,7 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import error_response, page_not_found
 from pilothouse.machinery import errors, kube_versions
 from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.machinery.metrics import Counter, Instrument
 from pilothouse.net.messages import Response
 from pilothouse.server.generic import GenericAPIServer, json_route, only_get
 from pilothouse.server.routes import RouteHandler
@@ -64,6 +65,14 @@ class ChainDiscovery:
         """Groups that are there from the start; those of custom resources come and go."""
         self._documents: dict[str, discovery.KeptDocument] = {}
         self._remote: set[GroupVersion] = set()
+        self._aggregations = Counter(
+            "aggregator_discovery_aggregation_count_total",
+            "[ALPHA] How often discovery of all groups was put together.",
+        )
+
+    def instruments(self) -> list[Instrument]:
+        """What ``/metrics`` shows."""
+        return [self._aggregations]
 
     def install(self) -> None:
         """Add the routes to the first server of the chain."""
@@ -162,6 +171,7 @@ class ChainDiscovery:
 
     def _aggregated(self, path: str) -> discovery.Document:
         core = path == "/api"
+        self._aggregations.labelled().value += 1
         return discovery.aggregated({g: v for g, v in self._by_group().items() if bool(g) is not core})
 
     def _merged(self, peers: PeerGroups) -> discovery.Document:

@@ -13,7 +13,7 @@ class Page:
 
     def __init__(self, cacher: Cacher, seconds: float) -> None:
         self.now = 0.0
-        metrics = StorageMetrics(cacher, "/registry", resources_by_key, seconds, lambda: self.now)
+        metrics = StorageMetrics(lambda: [cacher], "/registry", resources_by_key, seconds, lambda: self.now)
         self._instruments = metrics.instruments()
 
     def lines(self) -> list[str]:

@@ -22,7 +22,8 @@ from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery import yaml_codec
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.times import format_duration
-from pilothouse.net.outgoing import OutgoingClient, OutgoingError, Tls
+from pilothouse.net.outgoing import OutgoingError, Tls
+from pilothouse.registry.rest_client import RestClient
 
 _PREFIX: Final = "imagepolicywebhook.image-policy.k8s.io/"
 _MARK: Final = ".image-policy.k8s.io/"
@@ -54,7 +55,7 @@ class ImagePolicyWebhook(Plugin):
         path = raw.get("kubeConfigFile") or ""
         self._credentials = CredentialBook(path)
         self._url, self._tls, self._headers = _read_kubeconfig(path, self._credentials)
-        self._client = OutgoingClient(agent="kube-apiserver-admission")
+        self._client = RestClient(agent="kube-apiserver-admission")
         self._answers: OrderedDict[bytes, tuple[float, dict[str, Any]]] = OrderedDict()
 
     async def validate(self, attributes: Attributes) -> None:

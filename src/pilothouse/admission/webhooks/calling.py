@@ -25,7 +25,8 @@ from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import go_json
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.spans import Span, propagation_headers
-from pilothouse.net.outgoing import Answer, OutgoingClient, OutgoingError, Tls, plain_path
+from pilothouse.net.outgoing import Answer, OutgoingError, Tls, plain_path
+from pilothouse.registry.rest_client import RestClient
 from pilothouse.registry.service_routing import ServiceResolver
 
 _AGENT: Final = "kube-apiserver-admission"
@@ -51,8 +52,8 @@ class HookCaller:
     def __init__(self, environment: Environment, configuration: Any = None) -> None:
         resolver = ServiceResolver(environment.storage, by_endpoints=environment.routes_services)
         self._credentials = CredentialBook.configured(configuration)
-        self._to_services = OutgoingClient(resolver.dial, agent=_AGENT, dialer=environment.egress.cluster)
-        self._to_urls = OutgoingClient(agent=_AGENT, dialer=environment.egress.control_plane)
+        self._to_services = RestClient(resolver.dial, agent=_AGENT, dialer=environment.egress.cluster)
+        self._to_urls = RestClient(agent=_AGENT, dialer=environment.egress.control_plane)
 
     async def ask(
         self, invocation: Invocation, attributes: Attributes, obj: Any, old: Any, *, mutating: bool

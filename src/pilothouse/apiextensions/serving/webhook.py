@@ -25,6 +25,7 @@ from pilothouse.machinery.objects import Object
 from pilothouse.machinery.spans import Fields, Span, propagation_headers, step
 from pilothouse.net.dialing.egress import Egress
 from pilothouse.net.outgoing import Dial, OutgoingClient, OutgoingError, Tls, plain_path
+from pilothouse.registry.rest_client import RestClient
 
 _AGENT: Final = "kube-apiserver-conversion"
 _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json, */*"}
@@ -43,8 +44,8 @@ class ConversionWebhooks:
     ) -> None:
         egress = egress or Egress()
         self._metrics = metrics or ConversionMetrics()
-        self._to_services = OutgoingClient(dial, agent=_AGENT, dialer=egress.cluster)
-        self._to_urls = OutgoingClient(agent=_AGENT, dialer=egress.control_plane)
+        self._to_services = RestClient(dial, agent=_AGENT, dialer=egress.cluster)
+        self._to_urls = RestClient(agent=_AGENT, dialer=egress.control_plane)
 
     def converter_for(self, crd: Object) -> Converter | None:
         """The converter of a definition, None where none is needed."""

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from pilothouse.authz.node.references import CLAIM, SECRET, references_of_pod, secrets_of_volume
+from pilothouse.machinery.metrics import Histogram, Instrument, doubling_buckets
 
 POD: Final = "pods"
 VOLUME: Final = "persistentvolumes"
@@ -22,6 +24,13 @@ ATTACHMENT: Final = "volumeattachments"
 SLICE: Final = "resourceslices"
 CERTIFICATE_REQUEST: Final = "podcertificaterequests"
 
+_ACTIONS: Final = {
+    POD: "Pod",
+    VOLUME: "PV",
+    ATTACHMENT: "VolumeAttachment",
+    SLICE: "ResourceSlice",
+    CERTIFICATE_REQUEST: "PodCertificateRequest",
+}
 Vertex = tuple[str, str, str]
 
 
@@ -39,9 +48,20 @@ class Graph:
         self._edges: dict[Vertex, tuple[str, frozenset[Vertex]]] = {}
         self._volumes: dict[str, _Volume] = {}
         self._volumes_of_secret: dict[Vertex, set[str]] = {}
+        self._actions = Histogram(
+            "node_authorizer_graph_actions_duration_seconds",
+            "[ALPHA] Seconds that changes of the node authorizer's graph took.",
+            ("operation",),
+            doubling_buckets(0.0001, 12),
+        )
 
     def put(self, resource: str, obj: Mapping[str, Any]) -> None:
         """An object of one of the watched resources was created or changed."""
+        began = perf_counter()
+        self._put(resource, obj)
+        self._actions.labelled(f"Add{_ACTIONS[resource]}").observe(perf_counter() - began)
+
+    def _put(self, resource: str, obj: Mapping[str, Any]) -> None:
         metadata = obj["metadata"]
         name, namespace = metadata["name"], metadata.get("namespace", "")
         if resource == VOLUME:
@@ -60,10 +80,16 @@ class Graph:
 
     def remove(self, resource: str, namespace: str, name: str) -> None:
         """An object was deleted."""
+        began = perf_counter()
         if resource == VOLUME:
             self._remove_volume(name)
         else:
             self._disconnect((resource, namespace, name))
+        self._actions.labelled(f"Delete{_ACTIONS[resource]}").observe(perf_counter() - began)
+
+    def instruments(self) -> list[Instrument]:
+        """What ``/metrics`` shows."""
+        return [self._actions]
 
     def entitled(self, node: str, resource: str, namespace: str, name: str) -> bool:
         """Whether an object is for the node."""

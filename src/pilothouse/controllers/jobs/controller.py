@@ -82,7 +82,7 @@ class JobController:
         self._control = PodControl(client, self._events)
         self._memory = JobMemory(context.clock)
         self._orphans = OrphanRelease(self._jobs, self._pods, self._pod_client, context.clock)
-        self._queue: WorkQueue[Key] = WorkQueue(Backoff(0.1, 60.0), context.clock)
+        self._queue: WorkQueue[Key] = WorkQueue(Backoff(0.1, 60.0), context.clock, "job")
         self._controller: Controller[Key] = Controller(
             _NAME,
             self._reconcile,

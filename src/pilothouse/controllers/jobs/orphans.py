@@ -31,7 +31,7 @@ class OrphanRelease:
 
     def __init__(self, jobs: Informer, pods: Informer, client: ResourceClient, clock: Clock) -> None:
         self._jobs, self._pods, self._client = jobs, pods, client
-        queue: WorkQueue[Key] = WorkQueue(Backoff(1.0, 60.0), clock)
+        queue: WorkQueue[Key] = WorkQueue(Backoff(1.0, 60.0), clock, "job_orphan_pod")
         self._controller: Controller[Key] = Controller(
             _NAME, self._reconcile, workers=5, queue=queue, wait_for=[jobs, pods], clock=clock
         )

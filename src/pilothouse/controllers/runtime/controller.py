@@ -55,7 +55,7 @@ class Controller(Generic[K]):
         clock: Clock = SYSTEM,
     ) -> None:
         self.name = name
-        self.queue: WorkQueue[K] = WorkQueue(clock=clock) if queue is None else queue
+        self.queue: WorkQueue[K] = WorkQueue(clock=clock, name=name) if queue is None else queue
         self._reconcile, self._workers, self._wait_for = reconcile, workers, wait_for
         self._running: list[Supervised] = []
 

@@ -15,13 +15,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Final
 
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
 from pilothouse.controllers.runtime.handlers import OnAdd, OnDelete, OnUpdate, Registration
 from pilothouse.controllers.runtime.indexer import Indexer, IndexFunction, Key, Lister, key_of
+from pilothouse.controllers.runtime.metrics import LATENCY_BUCKETS
 from pilothouse.controllers.runtime.sources import Source
+from pilothouse.machinery.metrics import Observations
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.storage.backends.contract import Compacted, StorageError
 from pilothouse.storage.cacher import BOOKMARK, DELETED, Entry, Watcher
@@ -52,6 +55,8 @@ class Informer:
         self._served = asyncio.Event()
         self._synced = asyncio.Event()
         self._revision = 0
+        self.latencies = Observations(LATENCY_BUCKETS)
+        """How long all handlers together took for a change."""
 
     @property
     def revision(self) -> int:
@@ -168,6 +173,7 @@ class Informer:
                 events = [event for event in batch if event.type != BOOKMARK and self._is_wanted(source, event.entry)]
                 if source.prepare is not None:
                     await source.prepare([event.entry for event in events if event.type != DELETED])
+                began = time.perf_counter()
                 for number, event in enumerate(events):
                     self._revision = event.entry.revision
                     if event.type == DELETED:
@@ -176,6 +182,8 @@ class Informer:
                         self._put(source, event.entry)
                     if number % _SLICE == _SLICE - 1:
                         await asyncio.sleep(0)
+                if events:
+                    self.latencies.observe_many((time.perf_counter() - began) / len(events), len(events))
         finally:
             watcher.stop()
         if watcher.error is not None:

@@ -7,15 +7,16 @@ an informer begins as soon as it is asked for. Custom resources have informers t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
 from pilothouse.controllers.runtime.informer import Informer
+from pilothouse.controllers.runtime.metrics import LATENCY_BUCKETS
 from pilothouse.controllers.runtime.sources import FindSource
 from pilothouse.endpoints.installed import InstalledVersion
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionResource
-from pilothouse.machinery.metrics import Counter, Instrument
+from pilothouse.machinery.metrics import CollectedGauge, CollectedHistogram, Counter, Instrument
 from pilothouse.machinery.supervision import Supervisor
 
 
@@ -28,6 +29,11 @@ class _What(NamedTuple):
         resource = str(self.gvr.group_resource)
         where = "/".join(part for part in (self.namespace, self.name) if part)
         return f"{resource} {where}" if where else resource
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Its labels in metrics."""
+        return self.gvr.group, "kube-apiserver", self.gvr.resource, self.gvr.version
 
 
 class InformerFactory:
@@ -84,7 +90,25 @@ class InformerFactory:
 
     def instruments(self) -> Iterable[Instrument]:
         """What ``/metrics`` shows."""
-        return (self._failures,)
+        versions = CollectedGauge(
+            "informer_store_resource_version",
+            "[ALPHA] The version up to which an informer has told of changes.",
+            ("group", "name", "resource", "version"),
+            lambda: ((what.labels, informer.revision) for what, informer in self._shown()),
+            joined="most",
+        )
+        latencies = CollectedHistogram(
+            "informer_processing_latency_seconds",
+            "[ALPHA] Seconds that handlers took for changes.",
+            ("group", "name", "resource", "version"),
+            LATENCY_BUCKETS,
+            lambda: ((what.labels, informer.latencies) for what, informer in self._shown()),
+        )
+        return self._failures, versions, latencies
+
+    def _shown(self) -> Iterator[tuple[_What, Informer]]:
+        """Those of whole resources."""
+        return ((what, informer) for what, informer in self._informers.items() if not (what.namespace or what.name))
 
     def _make(self, what: _What) -> Informer:
         count = self._failures.labelled(str(what.gvr.group_resource))

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlencode
 import orjson
 
 from pilothouse.authn.loopback import LoopbackConnection
+from pilothouse.controllers.runtime.metrics import count_selfrequest
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.types import Handler
 from pilothouse.machinery import errors
@@ -83,7 +84,9 @@ async def _collect(stream: Callable[[BodyWriter], Awaitable[None]]) -> bytes:
 async def _answer(handler: Handler, request: APIRequest) -> Response:
     try:
         async with asyncio.timeout(_SECONDS):
-            return await handler(request)
+            response = await handler(request)
+            count_selfrequest(request)
+            return response
     except TimeoutError:
         raise errors.timeout("request did not complete within the allotted timeout", 0) from None
 

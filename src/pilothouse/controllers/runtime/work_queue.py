@@ -15,8 +15,10 @@ from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
+from pilothouse.controllers.runtime.metrics import QUEUE_BUCKETS, QUEUES
 from pilothouse.machinery.alarms import Alarm
 from pilothouse.machinery.backoff import Backoff
+from pilothouse.machinery.metrics import Observations
 
 K = TypeVar("K", bound=Hashable)
 
@@ -28,11 +30,17 @@ class Closed(Exception):
 class WorkQueue(Generic[K]):
     """See the module's docstring. Belongs to one event loop."""
 
-    def __init__(self, backoff: Backoff[K] | None = None, clock: Clock = SYSTEM) -> None:
+    def __init__(self, backoff: Backoff[K] | None = None, clock: Clock = SYSTEM, name: str = "") -> None:
+        """Queues with a name are shown to those who scrape."""
         self._backoff: Backoff[K] = Backoff() if backoff is None else backoff
         self._clock = clock
-        self._waiting: dict[K, None] = {}
-        self._processing: set[K] = set()
+        self._waiting: dict[K, float] = {}
+        """Since when."""
+        self._processing: dict[K, float] = {}
+        self.name, self.adds, self.retries = name, 0, 0
+        self.waits, self.durations = Observations(QUEUE_BUCKETS), Observations(QUEUE_BUCKETS)
+        if name:
+            QUEUES.add(self)
         self._again: set[K] = set()
         self._alarms: dict[K, tuple[float, Alarm]] = {}
         self._added = asyncio.Event()
@@ -41,6 +49,11 @@ class WorkQueue(Generic[K]):
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def under_way(self) -> list[float]:
+        """How long each key that is worked on has been."""
+        now = self._clock.monotonic()
+        return [now - since for since in self._processing.values()]
+
     def add(self, key: K) -> None:
         """Hand the key out as soon as somebody asks."""
         self._cancel_alarm(key)
@@ -48,8 +61,9 @@ class WorkQueue(Generic[K]):
             return
         if key in self._processing:
             self._again.add(key)
-        else:
-            self._waiting[key] = None
+        elif key not in self._waiting:
+            self.adds += 1
+            self._waiting[key] = self._clock.monotonic()
             self._added.set()
 
     def add_after(self, key: K, seconds: float) -> None:
@@ -67,6 +81,7 @@ class WorkQueue(Generic[K]):
     def add_rate_limited(self, key: K) -> float:
         """Add a key that has failed, after its back-off, which is returned."""
         seconds = self._backoff.next(key)
+        self.retries += 1
         self.add_after(key, seconds)
         return seconds
 
@@ -91,13 +106,16 @@ class WorkQueue(Generic[K]):
             self._added.clear()
             await self._added.wait()
         key = next(iter(self._waiting))
-        del self._waiting[key]
-        self._processing.add(key)
+        now = self._clock.monotonic()
+        self.waits.observe(now - self._waiting.pop(key))
+        self._processing[key] = now
         return key
 
     def done(self, key: K) -> None:
         """The work on a key is over; it is handed out again if it was added meanwhile."""
-        self._processing.discard(key)
+        since = self._processing.pop(key, None)
+        if since is not None:
+            self.durations.observe(self._clock.monotonic() - since)
         if key in self._again:
             self._again.discard(key)
             self.add(key)

@@ -36,7 +36,7 @@ class FlowControlConsumer:
         self, flow_schemas: Store, priority_levels: Store, informers: InformerFactory, configure: Configure
     ) -> None:
         self._schemas, self._levels, self._configure = flow_schemas, priority_levels, configure
-        queue: WorkQueue[str] = WorkQueue(Backoff(_FIRST_BACKOFF))
+        queue: WorkQueue[str] = WorkQueue(Backoff(_FIRST_BACKOFF), name="priority_and_fairness_config_queue")
         self._controller = Controller("flow control", self._reconcile, queue=queue)
         self._informers = [
             informers.of("flowcontrol.apiserver.k8s.io", "v1", resource)

@@ -17,6 +17,7 @@ from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.watch.delivery import FrameWriter, deliver
 from pilothouse.endpoints.watch.encoding import encoder_for, error_encoder
 from pilothouse.endpoints.watch.late_selection import LateSelection
+from pilothouse.endpoints.watch.metrics import initial_events
 from pilothouse.machinery import errors
 from pilothouse.machinery.fields import Selector as FieldSelector
 from pilothouse.net.framing import Framing
@@ -70,6 +71,7 @@ async def watch(scope: ResourceScope, request: APIRequest) -> Response:
             prepare=prepare,
             seat=seat,
             selection=late,
+            starting=initial_events(request.info) if marked else None,
         )
 
     if request.asks_for_websocket:

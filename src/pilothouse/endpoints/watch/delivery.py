@@ -10,6 +10,7 @@ off.
 from __future__ import annotations
 
 import asyncio
+from time import perf_counter
 from typing import Final, Protocol
 
 from pilothouse.endpoints.request import Seat
@@ -17,6 +18,7 @@ from pilothouse.endpoints.scope import Prepare
 from pilothouse.endpoints.watch.encoding import EncodeError, EventEncoder
 from pilothouse.endpoints.watch.late_selection import LateSelection
 from pilothouse.machinery import errors
+from pilothouse.machinery.metrics import Observations
 from pilothouse.net.messages import ClientDisconnected
 from pilothouse.net.turns import Outgoing, WriteTurns
 from pilothouse.net.writing import WriteGate
@@ -51,11 +53,14 @@ async def deliver(
     prepare: Prepare | None = None,
     seat: Seat | None = None,
     selection: LateSelection | None = None,
+    starting: Observations | None = None,
 ) -> None:
     """Write events until the watch ends; the end of the initial ones is ``marked`` for those who asked for them.
 
     ``seat`` is held while many initial ones are left to write. A ``selection`` is made among events that are prepared.
+    ``starting`` observes how long the initial ones took.
     """
+    began = perf_counter()
     timer = asyncio.get_running_loop().call_later(seconds, watcher.end)
     if prepare is None:
         watcher.listen(Delivery(watcher, encode, writer.open_gate(), turns))
@@ -71,7 +76,11 @@ async def deliver(
                     return
             if not marked and any(event.initial_end for event in batch):
                 batch = [event for event in batch if not event.initial_end]
+            ends_start = starting is not None and any(event.initial_end for event in batch)
             await _write_events(watcher, batch, encode, writer)
+            if ends_start and starting is not None:
+                starting.observe(perf_counter() - began)
+                starting = None
             if seat is not None and not watcher.has_long_start:
                 seat.release()
                 seat = None
@@ -85,11 +94,11 @@ async def deliver(
 class Delivery:
     """Takes live events to a client that reads; what is more, or for one that does not, is given back."""
 
-    __slots__ = ("_encode", "_form", "_gate", "_turns", "_watcher")
+    __slots__ = ("_encode", "_form", "_gate", "_observe", "_turns", "_watcher")
 
     def __init__(self, watcher: Watcher, encode: EventEncoder, gate: WriteGate, turns: WriteTurns) -> None:
         self._watcher, self._encode, self._form, self._gate = watcher, encode, encode.form, gate
-        self._turns = turns
+        self._turns, self._observe = turns, encode.sent.observe
 
     def ready(self) -> None:
         """Called by the watcher: something waits."""
@@ -106,7 +115,9 @@ class Delivery:
             return None
         try:
             if len(events) == 1:
-                return transport, events[0].memo.get(self._form) or self._encode(events[0])
+                data = events[0].memo.get(self._form) or self._encode(events[0])
+                self._observe(len(data))
+                return transport, data
             return transport, self._join(events)
         except Exception:
             self._watcher.give_back(events)  # the consumer will meet the failure itself
@@ -118,6 +129,7 @@ class Delivery:
             piece = self._encode(event)
             pieces.append(piece)
             size += len(piece)
+            self._observe(len(piece))
             if size >= PIECE:
                 break
         if len(pieces) < len(events):
@@ -129,6 +141,7 @@ async def _write_events(watcher: Watcher, batch: list[WatchEvent], encode: Event
     pieces, size = [], 0
     for event in batch:
         piece = encode(event)
+        encode.sent.observe(len(piece))
         pieces.append(piece)
         size += len(piece)
         if size >= PIECE:

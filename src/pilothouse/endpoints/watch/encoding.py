@@ -20,6 +20,8 @@ from pilothouse.endpoints.output.table import table_of
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import encode_protobuf
 from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.endpoints.watch.metrics import sent_events
+from pilothouse.machinery.metrics import Observations
 from pilothouse.net.framing import Framing
 from pilothouse.storage.cacher import BOOKMARK, Entry, WatchEvent
 
@@ -31,10 +33,12 @@ EncodeError = Callable[[dict[str, Any]], bytes]
 class EventEncoder:
     """Makes the bytes of events, or finds them with the event, under ``form`` if there is one."""
 
-    __slots__ = ("_frame", "_make", "form")
+    __slots__ = ("_frame", "_make", "form", "sent")
 
-    def __init__(self, make: Encode, framing: Framing, form: str = "") -> None:
+    def __init__(self, make: Encode, framing: Framing, sent: Observations, form: str = "") -> None:
         self._make, self._frame, self.form = make, framing.frame, form
+        self.sent = sent
+        """The sizes of events that went out."""
 
     def __call__(self, event: WatchEvent) -> bytes:
         form = self.form
@@ -48,15 +52,16 @@ class EventEncoder:
 
 def encoder_for(scope: ResourceScope, request: APIRequest, media: Media, framing: Framing) -> EventEncoder:
     """The encoder of a watch."""
+    sent = sent_events(request.info)
     if media.transform == TABLE:
-        return EventEncoder(_other_event(_object_maker(scope, request, media), media), framing)
+        return EventEncoder(_other_event(_object_maker(scope, request, media), media), framing, sent)
     # One string for all, so that looking it up needs no comparison.
     form = sys.intern(f"{scope.form} {media.format} {media.transform} {media.version} {framing.name}")
     if media.format == JSON and not media.transform:
-        return EventEncoder(partial(_plain_event, scope), framing, form)
+        return EventEncoder(partial(_plain_event, scope), framing, sent, form)
     if media.format == PROTOBUF and not media.transform:
-        return EventEncoder(partial(_protobuf_object_event, scope), framing, form)
-    return EventEncoder(_other_event(_object_maker(scope, request, media), media), framing, form)
+        return EventEncoder(partial(_protobuf_object_event, scope), framing, sent, form)
+    return EventEncoder(_other_event(_object_maker(scope, request, media), media), framing, sent, form)
 
 
 def error_encoder(media: Media, framing: Framing) -> EncodeError:

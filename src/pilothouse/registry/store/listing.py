@@ -66,6 +66,10 @@ class Listing:
     revision: int
     token: str = ""
     remaining: int | None = None
+    seen: int = -1
+    """How many entries were looked at, where that is not what there are."""
+    is_stored: bool = False
+    """Whether it was read from the store, and not from the cache."""
 
 
 def predicate_of(
@@ -89,6 +93,16 @@ def predicate_of(
 
 async def list_entries(store: Store, namespace: str, options: ListOptions) -> Listing:
     """One page of a list, or the Status that refuses it."""
+    page = await _list(store, namespace, options)
+    tally, number = store.cache.tally, len(page.entries)
+    counted = tally.stored_lists if page.is_stored else tally.cached_lists
+    counted.lists += 1
+    counted.seen += number if page.seen < 0 else page.seen
+    counted.returned += number
+    return page
+
+
+async def _list(store: Store, namespace: str, options: ListOptions) -> Listing:
     cache = store.cache
     if not cache.ready:
         await cache.wait_ready()
@@ -169,7 +183,7 @@ async def _selected(store: Store, entries: list[Entry], prefix: str, revision: i
     """A page of what is selected. Another follows if there is more to look at, whether that matches or not."""
     limit = options.limit
     if not limit:
-        return Listing(await _select(store, entries, options), revision)
+        return Listing(await _select(store, entries, options), revision, seen=len(entries))
     chosen: list[Entry] = []
     for first in range(0, len(entries), _SELECTED_AT_ONCE):
         chosen += await _select(store, entries[first : first + _SELECTED_AT_ONCE], options)
@@ -177,8 +191,9 @@ async def _selected(store: Store, entries: list[Entry], prefix: str, revision: i
             break
         await asyncio.sleep(0)
     if len(chosen) < limit or chosen[limit - 1] is entries[-1]:
-        return Listing(chosen, revision)
-    return Listing(chosen[:limit], revision, continue_after(chosen[limit - 1].key, prefix, revision))
+        return Listing(chosen, revision, seen=len(entries))
+    token = continue_after(chosen[limit - 1].key, prefix, revision)
+    return Listing(chosen[:limit], revision, token, seen=min(first + _SELECTED_AT_ONCE, len(entries)))
 
 
 async def _single(store: Store, entry: Entry | None, revision: int, options: ListOptions) -> Listing:
@@ -209,8 +224,9 @@ async def _at(
     if options.limit and (len(entries) > options.limit or page.more):
         entries = entries[: options.limit]
         token = continue_after(entries[-1].key, prefix, revision)
-        return Listing(entries, revision, token, None if options.selects else page.remaining)
-    return Listing(entries, revision)
+        left = None if options.selects else page.remaining
+        return Listing(entries, revision, token, left, len(page.items), is_stored=True)
+    return Listing(entries, revision, seen=len(page.items), is_stored=True)
 
 
 async def _continue(store: Store, prefix: str, options: ListOptions) -> Listing:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from pilothouse.storage.cacher.changes import Change, Matches
 from pilothouse.storage.cacher.entries import Entry, EntryCodec
 from pilothouse.storage.cacher.ordering import OrderedEntries
 from pilothouse.storage.cacher.store_calls import StoreCalls
+from pilothouse.storage.cacher.tally import CacheTally
 from pilothouse.storage.cacher.watcher import PAGE, Watcher
 from pilothouse.storage.cacher.window import Window, WindowLimits
 
@@ -65,6 +67,7 @@ class ResourceCache:
         """The newest revision that may have touched this resource."""
         self._cacher, self._backend, self._limits = cacher, backend, limits
         self.calls = StoreCalls(backend)
+        self.tally = CacheTally()
         self._index = OrderedEntries()
         self._window = Window(0, limits)
         self._audience = Audience(prefix)
@@ -81,6 +84,11 @@ class ResourceCache:
     def revision(self) -> int:
         """The newest revision of the whole store that reads from here reflect."""
         return max(self._cacher.revision, self._loaded)
+
+    @property
+    def capacity(self) -> int:
+        """How many changes the window holds at most."""
+        return self._limits.changes
 
     # Reading
 
@@ -101,7 +109,11 @@ class ResourceCache:
         if not self.ready:
             await self.wait_ready()
         if revision > self.revision:
-            await self._cacher.progress.reach(revision, seconds)
+            began = time.perf_counter()
+            try:
+                await self._cacher.progress.reach(revision, seconds)
+            finally:
+                self.tally.waits.observe(time.perf_counter() - began)
 
     def is_fresh(self) -> bool:
         """Whether reads reflect everything that anybody has acknowledged by now, as far as can be told at once."""
@@ -116,7 +128,13 @@ class ResourceCache:
             await self.wait_ready()
             if self.is_fresh():
                 return
-        await self.wait_for(await self.calls.current_revision())
+        tally = self.tally
+        tally.consistent_reads += 1
+        try:
+            await self.wait_for(await self.calls.current_revision())
+        except BaseException:
+            tally.failed_reads += 1
+            raise
 
     def get(self, key: str) -> Entry | None:
         return self._index.get(key)
@@ -234,6 +252,8 @@ class ResourceCache:
             await self.wait_ready()
         prefix = prefix or self.prefix
         snapshot = self._snapshot(prefix) if initial else None
+        if snapshot:
+            self.tally.initial_events += len(snapshot)
         position = self.revision if after is None else after
         watcher = Watcher(
             self,
@@ -302,6 +322,7 @@ class ResourceCache:
                 return
             previous = self._index.put(entry)
         change = Change(event.key, event.revision, entry, previous, self.codec, now)
+        self.tally.events += 1
         self.changed_revision = event.revision
         origin = event.origin
         if isinstance(origin, PendingWrite):
@@ -341,6 +362,7 @@ class ResourceCache:
             self._arrived = []
 
     async def _load_once(self) -> None:
+        began = time.perf_counter()
         page: Page | None = await self.calls.list(self.prefix, limit=_LOAD_PAGE, counted=False)
         assert page is not None
         revision = page.revision
@@ -357,6 +379,7 @@ class ResourceCache:
         self._window = Window(revision, self._limits)
         self._loaded = self.changed_revision = revision
         self.ready = True
+        self.tally.loads.observe(time.perf_counter() - began)
         arrived, self._arrived = self._arrived, []
         for event in arrived:
             self.apply(event, self._cacher.now())
@@ -392,6 +415,7 @@ class ResourceCache:
             return self.codec.entry(key, value, revision)
         except Exception:
             # One damaged object must not make its whole resource unreadable.
+            self.tally.decode_errors += 1
             logger.exception("cannot decode %s at revision %d; it is left out", key, revision)
             return None
 

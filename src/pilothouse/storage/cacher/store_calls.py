@@ -22,12 +22,13 @@ T = TypeVar("T")
 class StoreCalls:
     """What a cache asks of its backend."""
 
-    __slots__ = ("_backend", "durations")
+    __slots__ = ("_backend", "durations", "failures")
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self.durations: dict[str, Observations] = {}
         """By operation."""
+        self.failures: dict[str, int] = {}
 
     async def create(self, key: str, value: bytes, ttl: int | None, origin: object) -> int:
         """See ``Backend.create``."""
@@ -70,6 +71,9 @@ class StoreCalls:
         began = perf_counter()
         try:
             return await call
+        except Exception:
+            self.failures[operation] = self.failures.get(operation, 0) + 1
+            raise
         finally:
             seen = self.durations.get(operation)
             if seen is None:

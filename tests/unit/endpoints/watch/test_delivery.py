@@ -8,6 +8,7 @@ import pytest
 
 from pilothouse.endpoints.watch.delivery import PATIENCE, PIECE, Delivery, deliver
 from pilothouse.endpoints.watch.encoding import EventEncoder
+from pilothouse.machinery.metrics import Observations
 from pilothouse.net.framing import UNFRAMED
 from pilothouse.net.messages import ClientDisconnected
 from pilothouse.net.turns import WriteTurns
@@ -67,7 +68,8 @@ def encode(event: WatchEvent) -> bytes:
 
 
 async def run(watcher: Watcher, reader: Reader) -> None:
-    await deliver(watcher, EventEncoder(encode, UNFRAMED), lambda _: b"", reader, WriteTurns(), 60.0)  # type: ignore[arg-type]
+    encoder = EventEncoder(encode, UNFRAMED, Observations((1.0,)))
+    await deliver(watcher, encoder, lambda _: b"", reader, WriteTurns(), 60.0)  # type: ignore[arg-type]
 
 
 async def test_events_leave_in_pieces() -> None:
@@ -136,7 +138,7 @@ def bytes_of(event: WatchEvent) -> bytes:
 def delivery_of(waiting: Waiting, transport: Transport, *, slow: bool = False, form: str = "") -> Delivery:
     gate = WriteGate(transport)  # type: ignore[arg-type]
     gate.paused = slow
-    encoder = EventEncoder(bytes_of, UNFRAMED, form)
+    encoder = EventEncoder(bytes_of, UNFRAMED, Observations((1.0,)), form)
     return Delivery(waiting, encoder, gate, WriteTurns())  # type: ignore[arg-type]
 
 

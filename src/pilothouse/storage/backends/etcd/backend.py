@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pilothouse.machinery.metrics import Observations
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.net.dialing import Dialer
 from pilothouse.storage.backends.contract import (
@@ -93,6 +94,11 @@ class EtcdBackend:
         self.readiness = Probe(self.check, settings.readiness_seconds)
         self._progress_is_reliable = False
         self._open = False
+
+    @property
+    def lease_shares(self) -> Observations:
+        """How many keys shared a lease."""
+        return self._leases.shares
 
     @property
     def is_open(self) -> bool:

@@ -11,9 +11,12 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from pilothouse.machinery.metrics import Observations
+
 LARGEST_SHARE: Final = 0.05
 """Of the lifetime asked for, how much longer a key may live for the sake of sharing."""
 MOST_KEYS: Final = 1000
+SHARE_BUCKETS: Final = (10, 50, 100, 500, 1000, 2500, 5000)
 
 Grant = Callable[[int], Awaitable[int]]
 """Grants a lease of so many seconds and gives its identity."""
@@ -25,6 +28,8 @@ class LeasePool:
     def __init__(self, grant: Grant, reuse_seconds: int = 60, clock: Callable[[], float] = time.monotonic) -> None:
         self._grant, self._reuse_seconds, self._clock = grant, reuse_seconds, clock
         self._lease = self._keys = 0
+        self.shares = Observations(SHARE_BUCKETS)
+        """How many keys each lease had that is no longer used for more."""
         self._expires = 0.0
         self._granting = asyncio.Lock()
 
@@ -36,6 +41,8 @@ class LeasePool:
             self._keys += 1
             if now + seconds < self._expires <= now + seconds + extra and self._keys <= MOST_KEYS:
                 return self._lease
+            if self._lease:
+                self.shares.observe(self._keys - 1)
             self._lease = await self._grant(seconds + extra)
             self._expires, self._keys = self._clock() + seconds + extra, 1
             return self._lease
