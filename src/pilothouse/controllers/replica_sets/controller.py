@@ -18,7 +18,7 @@ from pilothouse.controllers.replica_sets.ranking import pods_to_delete
 from pilothouse.controllers.runtime.batches import slow_start_batch
 from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.controllers.runtime.expectations import UIDExpectations
-from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, Key, copy_of, key_of
+from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, ORPHANS, Key, copy_of, key_of
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, controller_reference, recheck_owner
 from pilothouse.controllers.runtime.pod_control import PodControl, is_namespace_terminating, pod_from_template
 from pilothouse.controllers.runtime.pods import (
@@ -34,6 +34,8 @@ from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.times import Instant, format_time
 
+_MANY: Final = 50
+_PAUSE_FOR_EACH: Final = 0.0001
 _BURST: Final = 500
 _COUNTS: Final = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 
@@ -48,6 +50,7 @@ class ReplicaController:
         self._owners.add_index(BY_CONTROLLER_UID)
         self._pods = context.informers.of("", "v1", "pods")
         self._pods.add_index(BY_CONTROLLER_UID)
+        self._pods.add_index(ORPHANS)
         self._owner_client = client.of(kind.group, "v1", kind.resource)
         self._pod_client = client.of("", "v1", "pods")
         self._control = PodControl(client, context.recorder(kind.controller, kind.account))
@@ -81,7 +84,7 @@ class ReplicaController:
         key = self._owner_of(pod)
         if key is not None:
             self._expected.creation_observed(key)
-            self._controller.queue.add(key)
+            self._look_soon(key, pod)
         elif controller_of(pod) is None:
             self._wake_adopters(pod)
 
@@ -93,7 +96,7 @@ class ReplicaController:
         if before is not None and before != after:
             self._controller.queue.add(before)
         if after is not None:
-            self._controller.queue.add(after)
+            self._look_soon(after, new)
             self._look_when_available(after, old, new)
         elif controller_of(new) is None:
             self._wake_adopters(new)
@@ -108,7 +111,16 @@ class ReplicaController:
         key = self._owner_of(pod)
         if key is not None:
             self._expected.deletion_of_observed(key, pod["metadata"]["uid"])
+            self._look_soon(key, pod)
+
+    def _look_soon(self, key: Key, pod: Object) -> None:
+        """Something happened to a pod. Many pods are looked at less often: each look is at all of them."""
+        reference = controller_of(pod)
+        count = 0 if reference is None else self._pods.lister.count(BY_CONTROLLER_UID, reference["uid"])
+        if count < _MANY:
             self._controller.queue.add(key)
+        else:
+            self._controller.queue.add_after(key, count * _PAUSE_FOR_EACH)
 
     def _owner_of(self, pod: Object) -> Key | None:
         reference = controller_of(pod)
@@ -151,12 +163,8 @@ class ReplicaController:
         selector = self._kind.selector_of(owner)
         if selector.empty:
             return owned
-        orphans = [
-            pod
-            for pod in self._pods.lister.list(owner["metadata"]["namespace"], selector)
-            if controller_of(pod) is None
-        ]
-        return [*owned, *orphans]
+        orphans = self._pods.lister.by_index(ORPHANS, owner["metadata"]["namespace"])
+        return [*owned, *(pod for pod in orphans if selector.matches(pod["metadata"].get("labels") or {}))]
 
     async def _claim(self, owner: Object, pods: Sequence[Object]) -> list[Object]:
         kind = self._kind

@@ -27,6 +27,8 @@ Key = tuple[str, str]
 BY_OWNER_UID: Final = "by-owner-uid"
 BY_CONTROLLER_UID: Final = "by-controller-uid"
 PODS_BY_NODE: Final = "pods-by-node"
+ORPHANS: Final = "orphans"
+"""Objects that nobody controls, by their namespace."""
 
 
 def copy_of(obj: Object) -> Object:
@@ -58,10 +60,17 @@ def node_names(pod: Object) -> list[str]:
     return [name] if name else []
 
 
+def namespaces_of_orphans(obj: Object) -> Iterable[str]:
+    """The namespace of an object that nobody controls."""
+    if not any(owner.get("controller") for owner in obj["metadata"].get("ownerReferences") or ()):
+        yield obj["metadata"].get("namespace") or ""
+
+
 WELL_KNOWN: Final[dict[str, IndexFunction]] = {
     BY_OWNER_UID: owner_uids,
     BY_CONTROLLER_UID: controller_uids,
     PODS_BY_NODE: node_names,
+    ORPHANS: namespaces_of_orphans,
 }
 
 
@@ -97,6 +106,10 @@ class Lister:
     def by_index(self, index: str, value: str) -> Objects:
         """The objects under a value of an index."""
         return list(self._indexes[index].get(value, {}).values())
+
+    def count(self, index: str, value: str) -> int:
+        """How many objects there are under a value of an index."""
+        return len(self._indexes[index].get(value, ()))
 
     def index_values(self, index: str) -> set[str]:
         """The values under which an index has objects."""

@@ -103,7 +103,12 @@ class ControllerRefClaim:
         """Adopt and release; those that belong to the owner now. The first failure is raised when all were tried."""
         claimed: list[Object] = []
         failure: Exception | None = None
+        uid = self._owner["metadata"]["uid"]
         for obj in candidates:
+            reference = controller_of(obj)
+            if reference is not None and reference["uid"] == uid and self._matches(obj):
+                claimed.append(obj)  # nearly all of them, again and again: nothing to write, nothing to wait for
+                continue
             try:
                 if await self.claim(obj):
                     claimed.append(obj)
@@ -117,7 +122,7 @@ class ControllerRefClaim:
         """Whether the object belongs to the owner now."""
         metadata, owner = obj["metadata"], self._owner
         reference = controller_of(obj)
-        matches = self._selector.matches(metadata.get("labels") or {})
+        matches = self._matches(obj)
         if reference is not None:
             if reference["uid"] != owner["metadata"]["uid"]:
                 return False
@@ -130,6 +135,9 @@ class ControllerRefClaim:
         if namespace and namespace != metadata.get("namespace"):
             return False
         return await self._adopt(metadata)
+
+    def _matches(self, obj: Object) -> bool:
+        return self._selector.matches(obj["metadata"].get("labels") or {})
 
     async def _adopt(self, metadata: dict[str, Any]) -> bool:
         if not self._may_adopt:

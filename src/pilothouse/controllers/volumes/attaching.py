@@ -9,6 +9,7 @@ to a second. Nodes whose kubelet attaches by itself (which lack an annotation) a
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -22,6 +23,8 @@ from pilothouse.machinery.objects import Object
 
 _ACCOUNT: Final = "attachdetach-controller"
 _NAME: Final = "persistentvolume-attach-detach-controller"
+_OWN_NAME: Final = re.compile(r"csi-[0-9a-f]{64}")
+"""What attachments are called that are made here; those of others are left alone."""
 _BY_NODE: Final = "attachments-by-node"
 _BY_VOLUME: Final = "attachments-by-volume"
 MANAGED: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
@@ -114,7 +117,8 @@ class Attachments:
         if node is not None and not _is_managed(node):
             return None
         wanted = {} if node is None else self._wanted(name)
-        known = {each["metadata"]["name"]: each for each in self._attachments.lister.by_index(_BY_NODE, name)}
+        there = self._attachments.lister.by_index(_BY_NODE, name)
+        known = {each["metadata"]["name"]: each for each in there if _OWN_NAME.fullmatch(each["metadata"]["name"])}
         waits = False
         for attachment, what in wanted.items():
             if attachment not in known:

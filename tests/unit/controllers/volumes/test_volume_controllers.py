@@ -207,10 +207,12 @@ async def test_volumes_are_attached_to_one_node_at_a_time(cluster: Volumes) -> N
     for name in ("one", "two"):
         annotations = {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
         await nodes.create({"metadata": {"name": name, "annotations": annotations}})
+    theirs = {"attacher": "d.example.com", "nodeName": "one", "source": {"persistentVolumeName": "other"}}
+    await attachments.create({"metadata": {"name": "theirs"}, "spec": theirs})
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
     await cluster.pod("p", volumes=[volume], nodeName="one")
     async with asyncio.timeout(60):
-        while not (found := [each async for each in attachments.items()]):
+        while not (found := [each async for each in attachments.items() if each["metadata"]["name"] != "theirs"]):
             await asyncio.sleep(0.01)
     name = found[0]["metadata"]["name"]
     assert found[0]["spec"] == {
@@ -227,6 +229,7 @@ async def test_volumes_are_attached_to_one_node_at_a_time(cluster: Volumes) -> N
     assert event["message"] == 'Multi-Attach error for volume "v" Volume is already used by pod(s) p'
     await cluster.of("", "v1", "pods").delete("default", "p", grace_seconds=0)
     await cluster.wait_gone(attachments, "", name)
+    assert await attachments.get("", "theirs"), "what others have attached is none of our business"
 
 
 async def test_attribute_classes_in_use_are_kept(cluster: Volumes) -> None:
