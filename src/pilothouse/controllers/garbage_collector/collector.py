@@ -13,9 +13,10 @@ an object that was adopted meanwhile stays. An owner is absent only if the API s
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Final
 
-from pilothouse.controllers.garbage_collector.graph import FOREGROUND, ORPHAN, Graph, Identity, Node
+from pilothouse.controllers.garbage_collector.graph import FOREGROUND, ORPHAN, Graph, Identity, Node, Owner
 from pilothouse.controllers.garbage_collector.resources import CollectableResources
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.client import Propagation, ResourceClient
@@ -83,6 +84,7 @@ class GarbageCollector:
     def _seen(self, obj: Object, api_version: str, kind: str) -> None:
         known = self._graph.get(obj["metadata"]["uid"])
         waited, was_deleted = (False, False) if known is None else (known.waits_for_dependents, known.is_deleted)
+        owners_before = () if known is None else known.owners
         node, owners_changed = self._graph.put(obj, api_version, kind)
         uid = node.identity.uid
         if node.is_deleted and not was_deleted and ORPHAN in (obj["metadata"].get("finalizers") or ()):
@@ -94,7 +96,7 @@ class GarbageCollector:
         if owners_changed:
             if node.owners:
                 self._deleting.queue.add(uid)
-            self._wake_waiting_owners(node)
+            self._wake_waiting((*owners_before, *node.owners))
 
     def _gone(self, obj: Object) -> None:
         node = self._graph.get(obj["metadata"]["uid"])
@@ -104,13 +106,11 @@ class GarbageCollector:
         self._graph.remove(node.identity.uid)
         for dependent in node.dependents:
             self._deleting.queue.add(dependent)
-        for owner in owners:
-            known = self._graph.get(owner.identity.uid)
-            if known is not None and known.waits_for_dependents:
-                self._deleting.queue.add(owner.identity.uid)
+        self._wake_waiting(owners)
 
-    def _wake_waiting_owners(self, node: Node) -> None:
-        for owner in node.owners:
+    def _wake_waiting(self, owners: Iterable[Owner]) -> None:
+        """Owners that wait for their dependents look again: one of these is gone, or is not theirs any more."""
+        for owner in owners:
             known = self._graph.get(owner.identity.uid)
             if known is not None and known.waits_for_dependents:
                 self._deleting.queue.add(owner.identity.uid)
