@@ -44,6 +44,7 @@ from pilothouse.registry.storage_metrics import StorageMetrics, resources_by_key
 from pilothouse.server.build_metrics import BuildMetrics
 from pilothouse.server.debug_flags import install_debug_flags
 from pilothouse.server.debugging_pages import install_debugging_pages
+from pilothouse.server.log_files import install_log_files
 from pilothouse.server.openapi_routes import install_openapi
 from pilothouse.server.openid_routes import install_openid
 from pilothouse.server.profiling_pages import install_profiling_pages
@@ -249,6 +250,8 @@ class Cluster:
         if options.features.profiling:
             install_profiling_pages(front)
             install_debug_flags(front)
+        if options.control_plane.enable_logs_handler:
+            install_log_files(front)
         install_openid(front, self.deciders.issuing, options.authentication.service_account_jwks_uri, self._address)
         front.checks.install(front.routes)
 

@@ -17,7 +17,6 @@ IDLE_FLAGS: Final = frozenset(
         "emulated-version",
         "emulation-forward-compatible",
         "enable-garbage-collector",
-        "enable-logs-handler",
         "kubelet-read-only-port",
         "kubelet-timeout",
         "log-json-info-buffer-size",
