@@ -20,10 +20,10 @@ def test_flags() -> None:
 
 
 def test_annotations() -> None:
-    rows = re.findall(rf"`{re.escape(PREFIX)}([a-z-]+): \"?([^\"`]+)\"?`", TEXT)
-    assert len(rows) == 9
+    rows = [yaml.safe_load(row) for row in re.findall(rf"`{re.escape(PREFIX)}([a-z-]+: [^`]+)`", TEXT)]
+    assert len(rows) == 13
     container = {"name": "c", "image": "i"}
-    for name, value in rows:
+    for name, value in ((name, value) for row in rows for name, value in row.items()):
         pod = {"metadata": {"name": "p", "namespace": "n", "annotations": {PREFIX + name: value}}, "spec": {}}
         behaviour_of(pod, container)
 

@@ -70,6 +70,13 @@ class LivingOptions(FlagGroup):
         "Serve a web page to look into the cluster, below /console/. Default: true for pilothouse, false for "
         "kube-apiserver.",
     )
+    run_pods: bool = flag(
+        "simulated-pods-run-locally",
+        BOOL,
+        False,
+        "Containers of simulated pods that ask for it by annotation are processes of this machine. Only for people you "
+        "trust with it.",
+    )
     cluster_cidr: str = flag(
         "cluster-cidr", STRING, "10.244.0.0/16", "Ranges that the pod addresses of nodes are taken from."
     )
@@ -164,7 +171,7 @@ class LivingOptions(FlagGroup):
         from pilothouse.simulation.nodes.template import Template
 
         template = self._template() or Template()
-        settings = PoolSettings(self.simulate_nodes, template=template, rules=self._rules())
+        settings = PoolSettings(self.simulate_nodes, template=template, rules=self._rules(), run_pods=self.run_pods)
         return Simulation(settings, dialer, cert_file, key_file, run_commands=self.run_commands, elsewhere=elsewhere)
 
     def _template(self) -> Any:

@@ -11,6 +11,7 @@ import pytest
 from pilothouse.controllers.runtime.client import LoopbackClients
 from pilothouse.controllers.runtime.informers import InformerFactory
 from pilothouse.controllers.runtime.sources import built_in_source
+from pilothouse.endpoints.query import Query
 from pilothouse.machinery import errors
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.simulation.nodes.pool import NodePool, PoolSettings
@@ -25,8 +26,8 @@ SLICE = {"kind": "ResourceSlice", "spec": {"driver": "gpu.example.com", "devices
 class Living:
     """A server with two nodes and a scheduler."""
 
-    def __init__(self, server: InProcessServer, clients: LoopbackClients) -> None:
-        self.server = server
+    def __init__(self, server: InProcessServer, clients: LoopbackClients, streams: SimulatedStreams) -> None:
+        self.server, self.streams = server, streams
         self.pods = clients.api_server().of("", "v1", "pods")
         self.nodes = clients.api_server().of("", "v1", "nodes")
         self.claims = clients.api_server().of("resource.k8s.io", "v1", "resourceclaims")
@@ -58,13 +59,13 @@ async def living() -> AsyncIterator[Living]:
         supervisor = Supervisor("test")
         informers = InformerFactory(lambda gvr: built_in_source(process.cluster.storage, gvr), supervisor)
         Scheduler(clients.scheduler(), informers, supervisor).start()
-        settings = PoolSettings(2, template=read_template([SLICE]))
-        await NodePool(settings, clients, informers, supervisor, SimulatedStreams()).start()
+        settings, streams = PoolSettings(2, template=read_template([SLICE]), run_pods=True), SimulatedStreams()
+        await NodePool(settings, clients, informers, supervisor, streams).start()
         informers.start()
         for name in ("node-1", "node-2"):  # new nodes are tainted until the node lifecycle controller finds them ready
             await clients.api_server().of("", "v1", "nodes").patch("", name, {"spec": {"taints": None}})
         try:
-            yield Living(server, clients)
+            yield Living(server, clients, streams)
         finally:
             await supervisor.close()
 
@@ -169,3 +170,31 @@ async def test_pods_get_devices_while_there_are_any(living: Living) -> None:
     claim["status"] = {}
     await living.claims.update_status(claim)
     await living.wait("p2", lambda pod: phase(pod) == "Running")
+
+
+async def read_log(living: Living, pod: str) -> str:
+    log = living.streams.log_of("default", pod, "c")
+    assert log is not None
+    return b"".join([piece async for piece in log.read(Query(""))]).decode()
+
+
+async def test_commands_that_really_run(living: Living) -> None:
+    run = {"simulation.pilothouse.dev/run": "true"}
+    script = "echo $GREETING from $(hostname 2>/dev/null >/dev/null; echo $HOSTNAME); exit 3"
+    env = [{"name": "WHO", "value": "all"}, {"name": "GREETING", "value": "hello $(WHO)"}]
+    container = {"name": "c", "image": "i", "command": ["sh", "-c", script], "env": env}
+    await living.pod("ends", annotations=run, containers=[container], restartPolicy="Never")
+    pod = await living.wait("ends", lambda pod: phase(pod) == "Failed")
+    assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+    assert await read_log(living, "ends") == "hello all from ends\n"
+    script = "trap 'echo bye; exit 0' TERM; echo here; while true; do sleep 0.05; done"
+    container = {"name": "c", "image": "i", "command": ["sh", "-c", script]}
+    await living.pod("stays", annotations=run, containers=[container])
+    await living.wait("stays", lambda pod: phase(pod) == "Running")
+    async with asyncio.timeout(60):
+        while await read_log(living, "stays") != "here\n":
+            await asyncio.sleep(0.02)
+    await living.pods.delete("default", "stays")
+    async with asyncio.timeout(60):
+        while any(pod["metadata"]["name"] == "stays" for pod in (await living.pods.list("default"))["items"]):
+            await asyncio.sleep(0.02)

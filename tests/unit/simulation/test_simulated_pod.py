@@ -12,7 +12,8 @@ class Played:
     def __init__(self, **spec: Any) -> None:
         self.at = 0.0
         spec.setdefault("containers", [{"name": "c", "image": "i"}])
-        self.obj = {"metadata": {"name": "p", "namespace": "d", "uid": "u", "generation": 1}, "spec": spec}
+        metadata = {"name": "p", "namespace": "d", "uid": "u", "generation": 1}
+        self.obj = {"metadata": {**metadata, "annotations": spec.pop("annotations", {})}, "spec": spec}
         self.pod = SimulatedPod(self.obj, self._now(), (), lambda: 0.5)
         self.next = self.pod.advance(self._now())
 
@@ -141,3 +142,21 @@ def test_readiness_waits_for_the_probe() -> None:
     played.to(4)
     assert played.condition("Ready")["status"] == "True"
     assert played.next is None
+
+
+def test_a_liveness_probe_that_fails_restarts_the_container() -> None:
+    probe = {"periodSeconds": 2, "failureThreshold": 3}
+    spec = {"name": "c", "image": "i", "livenessProbe": probe}
+    played = Played(containers=[spec], annotations={"simulation.pilothouse.dev/unhealthy-after": "5s"})
+    assert played.to(8.9)["containerStatuses"][0]["restartCount"] == 0
+    status = played.to(9.1)["containerStatuses"][0]
+    assert status["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    assert status["lastState"]["terminated"]["exitCode"] == 137
+    told = [(each.reason, each.message) for each in played.pod.take_happenings()]
+    assert ("Killing", "Container c failed liveness probe, will be restarted") in told
+    assert played.to(19.5)["containerStatuses"][0]["restartCount"] == 1
+
+
+def test_no_probe_no_failure() -> None:
+    played = Played(annotations={"simulation.pilothouse.dev/unhealthy-after": "1s"})
+    assert played.to(100)["containerStatuses"][0]["restartCount"] == 0

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from pilothouse.endpoints.query import Query
 from pilothouse.simulation.kubelet_api.commands import Process
 from pilothouse.simulation.kubelet_api.streams import connect_echo
+from pilothouse.simulation.nodes.behaviour import Behaviour
 from pilothouse.simulation.nodes.streams import SimulatedStreams, printed_lines
 
 
@@ -80,3 +82,18 @@ async def test_ports_say_what_they_are_told() -> None:
     assert await reader.read(3) + await reader.read(9) == b"hello"
     writer.write_eof()
     assert await reader.read(1) == b""
+
+
+async def test_what_a_rule_says() -> None:
+    streams, said = SimulatedStreams(), []
+    behaviour = Behaviour(log="first\nsecond", answers={"psql -c select": "1 row"})
+    streams.started(pod("nginx"), "c", behaviour)
+    log = streams.log_of("d", "p", "c")
+    assert log is not None
+    assert b"".join([piece async for piece in log.read(Query(""))]) == b"first\nsecond\n"
+
+    async def write(data: bytes) -> None:
+        said.append(data)
+
+    assert await streams.run(Process(["psql", "-c", "select"], stdout=write, container=("d", "p", "c"))) == 0
+    assert said == [b"1 row"]

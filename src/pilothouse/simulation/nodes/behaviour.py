@@ -17,9 +17,10 @@ An annotation that ends in ``.<container>`` means that container alone.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -51,9 +52,15 @@ class Behaviour:
     image_error: bool = False
     stop_delay: float = 0.0
     unready: bool = False
+    unhealthy_after: float | None = None
+    log: str = ""
+    answers: Mapping[str, str] = field(default_factory=dict)
+    run: bool = False
 
     def ending(self, restarts: int, rng: Callable[[], float]) -> tuple[float, int] | None:
         """After how long this run ends, and with which code; None if it goes on for ever."""
+        if self.run:
+            return None
         if restarts < self.failures or (self.fail_chance and rng() < self.fail_chance):
             return self.run_for or 0.0, 1
         return None if self.run_for is None else (self.run_for, self.exit_code)
@@ -103,6 +110,8 @@ def _read_rule(number: int, rule: Any) -> Rule:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return json.dumps(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -155,6 +164,14 @@ def _flag(text: str) -> bool:
     return text == "true"
 
 
+def _answers(text: str) -> Mapping[str, str]:
+    """What commands say, as a map in JSON."""
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError(text)
+    return {str(command): str(answer) for command, answer in found.items()}
+
+
 _SETTINGS: Final[dict[str, Callable[[str], Any]]] = {
     "start-delay": duration,
     "ready-after": duration,
@@ -165,6 +182,10 @@ _SETTINGS: Final[dict[str, Callable[[str], Any]]] = {
     "image-error": _flag,
     "stop-delay": duration,
     "unready": _flag,
+    "unhealthy-after": duration,
+    "log": str,
+    "answers": _answers,
+    "run": _flag,
 }
 
 

@@ -29,6 +29,8 @@ class Container:
         self.start_at: float | None = None
         self.ends_at: float | None = None
         self.ready_at: float | None = None
+        self.dies_at: float | None = None
+        """When its liveness probe has failed too often."""
         self.started: Instant | None = None
         self.finished: Instant | None = None
         self._ending: tuple[float, int] | None = None
@@ -82,6 +84,7 @@ class Container:
         self._ending = self.behaviour.ending(self.restarts, rng)
         self.ends_at = None if self._ending is None else now + self._ending[0]
         self.ready_at = None if self.behaviour.unready else now + self._readiness_delay()
+        self.dies_at = self._death(now)
 
     def end(self, instant: Instant, exit_code: int | None = None, reason: str = "") -> None:
         """The process is over: as planned, or with this code."""
@@ -89,11 +92,18 @@ class Container:
         self.exit_code = planned if exit_code is None else exit_code
         self.state, self.finished = TERMINATED, instant
         self.reason = reason or ("Completed" if self.exit_code == 0 else "Error")
-        self.ends_at = self.ready_at = None
+        self.ends_at = self.ready_at = self.dies_at = None
 
     def back_off(self, now: float) -> None:
         """Wait before the next run, longer after each one."""
         self.start_at = now + min(_MOST_BACKOFF, _FIRST_BACKOFF * 2**self.restarts)
+
+    def _death(self, now: float) -> float | None:
+        probe = self.spec.get("livenessProbe")
+        if probe is None or self.behaviour.unhealthy_after is None:
+            return None
+        failures = int(probe.get("failureThreshold") or 3) - 1
+        return now + self.behaviour.unhealthy_after + failures * float(probe.get("periodSeconds") or 10)
 
     def _readiness_delay(self) -> float:
         probe = self.spec.get("readinessProbe") or {}

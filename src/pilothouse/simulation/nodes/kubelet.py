@@ -18,7 +18,8 @@ from pilothouse.controllers.runtime.pods import condition_of
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
 from pilothouse.simulation.nodes.addresses import PodAddresses
-from pilothouse.simulation.nodes.behaviour import BehaviourError, Rule
+from pilothouse.simulation.nodes.behaviour import Behaviour, BehaviourError, Rule
+from pilothouse.simulation.nodes.local_processes import LocalProcesses
 from pilothouse.simulation.nodes.pod import Happening, Moment, SimulatedPod
 from pilothouse.simulation.nodes.streams import SimulatedStreams
 
@@ -39,11 +40,14 @@ class SimulatedKubelet:
         streams: SimulatedStreams,
         rules: Sequence[Rule] = (),
         rng: Callable[[], float] = random.random,
+        processes: LocalProcesses | None = None,
+        wake: Callable[[Object], None] = lambda pod: None,
     ) -> None:
         self.node_name, self.address = node_name, address
         self.pods: dict[str, SimulatedPod] = {}
         self._pods, self._recorder, self._clock = client.of("", "v1", "pods"), recorder, clock
         self._addresses, self._streams, self._rules, self._rng = addresses, streams, rules, rng
+        self._processes, self._wake = processes, wake
         self._reported: dict[str, dict[str, Any]] = {}
 
     def _now(self) -> Moment:
@@ -54,6 +58,8 @@ class SimulatedKubelet:
         played = self.pods.pop(uid, None)
         if played is not None:
             self._streams.gone(played.pod)
+        if self._processes is not None:
+            self._processes.forget(uid)
         self._reported.pop(uid, None)
         self._addresses.release(uid)
 
@@ -74,6 +80,7 @@ class SimulatedKubelet:
         due = played.advance(now)
         for happening in played.take_happenings():
             self._tell(pod, happening)
+            self._play_process(pod, played, happening)
         await self._report(pod, played, now)
         if played.has_stopped and pod["metadata"].get("deletionTimestamp"):
             await self._finish(pod)
@@ -84,6 +91,7 @@ class SimulatedKubelet:
         uid = pod["metadata"]["uid"]
         try:
             played = SimulatedPod(pod, now, self._rules, self._rng)
+            self._check_processes(played)
         except BehaviourError as error:
             text = f"simulation: {error}"
             self._tell(pod, Happening("Warning", "FailedSimulation", text))
@@ -91,6 +99,30 @@ class SimulatedKubelet:
             return None
         self.pods[uid] = played
         return played
+
+    def _check_processes(self, played: SimulatedPod) -> None:
+        for container in played.containers:
+            if container.behaviour.run and self._processes is None:
+                raise BehaviourError("setting run: start the server with --simulated-pods-run-locally to allow it")
+            if container.behaviour.run and not container.spec.get("command"):
+                raise BehaviourError(f"setting run: container {container.name} has no command")
+
+    def _play_process(self, pod: Object, played: SimulatedPod, happening: Happening) -> None:
+        """What is told of a container that is really a process happens to the process too."""
+        container = next((each for each in played.containers if each.name == happening.container), None)
+        if self._processes is None or container is None or not container.behaviour.run:
+            return
+        if happening.reason == "Killing":
+            self._processes.stop(pod["metadata"]["uid"], container.name, played.grace_seconds)
+        elif happening.reason == "Started":
+            metadata = pod["metadata"]
+            log = self._streams.log_of(metadata["namespace"], metadata["name"], container.name)
+
+            def report(exit_code: int) -> None:
+                played.exited(container.name, exit_code)
+                self._wake(pod)
+
+            self._processes.start(pod, container.spec, log, report)
 
     async def _report(self, pod: Object, played: SimulatedPod, now: Moment) -> None:
         metadata = pod["metadata"]
@@ -115,9 +147,13 @@ class SimulatedKubelet:
         except (errors.NotFound, errors.Conflict):
             self.forget(metadata["uid"])
 
+    def _behaviour(self, pod: Object, name: str) -> Behaviour:
+        played = self.pods[pod["metadata"]["uid"]]
+        return next(each.behaviour for each in played.containers if each.name == name)
+
     def _tell(self, pod: Object, happening: Happening) -> None:
         if happening.reason == "Started":
-            self._streams.started(pod, happening.container)
+            self._streams.started(pod, happening.container, self._behaviour(pod, happening.container))
         self._recorder.event(
             pod,
             "Warning" if happening.type == "Warning" else "Normal",

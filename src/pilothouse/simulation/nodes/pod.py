@@ -46,12 +46,22 @@ class SimulatedPod:
         self._main = [self._make(each) for each in pod["spec"]["containers"]]
         self._ephemeral: dict[str, Container] = {}
         self._stops_at: dict[str, float] = {}
+        self._exits: dict[str, int] = {}
         self._reason = self._message = ""
         self._happenings: list[Happening] = []
         self._is_stopping = False
         self._transitions: dict[str, tuple[str, str]] = {}
         for condition in (pod.get("status") or {}).get("conditions") or ():
             self._transitions[condition["type"]] = (condition["status"], condition.get("lastTransitionTime") or "")
+
+    @property
+    def containers(self) -> tuple[Container, ...]:
+        """All containers, with what is planned for each."""
+        return self._all()
+
+    def exited(self, container: str, exit_code: int) -> None:
+        """The process that a container really is has ended."""
+        self._exits[container] = exit_code
 
     def _make(self, spec: Object) -> Container:
         return Container(spec, self.pod["metadata"]["uid"], behaviour_of(self.pod, spec, self._rules))
@@ -79,14 +89,34 @@ class SimulatedPod:
     def _end_if_due(self, container: Container, at: float, instant: Instant) -> None:
         if container.state != RUNNING:
             return
+        if container.name in self._exits:
+            container.end(instant, self._exits.pop(container.name))
+            self._restart_if_due(container, at)
+            return
+        if container.dies_at is not None and container.dies_at <= at and not self._is_stopping:
+            self._fail_liveness(container, at, instant)
+            return
         stops_at = self._stops_at.get(container.name)
         if stops_at is not None and stops_at <= at:
             container.end(instant, self._stop_code(container))
         elif container.ends_at is not None and container.ends_at <= at:
             container.end(instant)
-            if not self._is_stopping and self._restarts(container):
-                container.back_off(at)
-                self._tell_back_off(container)
+            self._restart_if_due(container, at)
+
+    def _restart_if_due(self, container: Container, at: float) -> None:
+        if not self._is_stopping and self._restarts(container):
+            container.back_off(at)
+            self._tell_back_off(container)
+
+    def _fail_liveness(self, container: Container, at: float, instant: Instant) -> None:
+        """Its liveness probe has failed often enough: it is killed, and started again if it may be."""
+        self._tell(
+            container, "Warning", "Unhealthy", "Liveness probe failed: the container is simulated to be unhealthy"
+        )
+        text = f"Container {container.name} failed liveness probe, will be restarted"
+        self._tell(container, "Normal", "Killing", text)
+        container.end(instant, _KILLED)
+        self._restart_if_due(container, at)
 
     def _stop_code(self, container: Container) -> int:
         if container.behaviour.stop_delay > self._grace_seconds():
@@ -159,7 +189,14 @@ class SimulatedPod:
             container.start_at = None
             if container.state == RUNNING:
                 self._tell(container, "Normal", "Killing", f"Stopping container {container.name}")
+                if container.behaviour.run:
+                    continue
                 self._stops_at[container.name] = at + min(container.behaviour.stop_delay, self._grace_seconds())
+
+    @property
+    def grace_seconds(self) -> float:
+        """How long containers may take to stop."""
+        return self._grace_seconds()
 
     def _grace_seconds(self) -> float:
         given = self.pod["metadata"].get("deletionGracePeriodSeconds")
@@ -169,7 +206,8 @@ class SimulatedPod:
         times: list[float] = []
         for container in self._all():
             if container.state == RUNNING:
-                times += (each for each in (container.ends_at, self._stops_at.get(container.name)) if each is not None)
+                due = (container.ends_at, container.dies_at, self._stops_at.get(container.name))
+                times += (each for each in due if each is not None)
                 if container.ready_at is not None and container.ready_at > at:
                     times.append(container.ready_at)
             elif container.start_at is not None and not self._is_stopping:

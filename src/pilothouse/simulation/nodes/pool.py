@@ -29,6 +29,7 @@ from pilothouse.machinery.user import NODE_PREFIX, NODES_GROUP, User
 from pilothouse.simulation.nodes.addresses import PodAddresses, node_address
 from pilothouse.simulation.nodes.behaviour import Rule
 from pilothouse.simulation.nodes.kubelet import SimulatedKubelet
+from pilothouse.simulation.nodes.local_processes import LocalProcesses
 from pilothouse.simulation.nodes.streams import SimulatedStreams
 from pilothouse.simulation.nodes.template import Template, conditions, make_node, make_slice
 
@@ -50,6 +51,8 @@ class PoolSettings:
     template: Template = field(default_factory=Template)
     rules: Sequence[Rule] = ()
     workers: int = 16
+    run_pods: bool = False
+    """Whether pods may ask for their commands to be processes of this machine."""
 
     def names(self) -> list[str]:
         """The names of the nodes, in order."""
@@ -84,6 +87,7 @@ class NodePool:
         self._by_name = {name: self._client(name) for name in self._numbers}
         self.kubelets: dict[str, SimulatedKubelet] = {}
         self._slice = 0
+        self._processes = LocalProcesses(supervisor, clock) if settings.run_pods else None
         self._since_status = dict.fromkeys(self._numbers, 0.0)
         self._controller: Controller[Key] = Controller(
             "simulated kubelets", self._sync, workers=settings.workers, wait_for=[self._nodes, self._pods], clock=clock
@@ -212,5 +216,7 @@ class NodePool:
                 self._streams,
                 self._settings.rules,
                 self._rng,
+                self._processes,
+                self._pod_seen,
             )
         return kubelet

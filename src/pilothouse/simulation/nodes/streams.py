@@ -1,7 +1,8 @@
 """Logs, exec, attach and port-forward of simulated pods.
 
 A log tells when its container began and ended, and what a command that only prints would print. Commands run in a pod
-are answered from a short list of what can be known without a container; anything else is repeated, and ends well. With
+are answered as its setting ``answers`` says, else from a short list of what can be known without a container; anything
+else is repeated, and ends well. With
 ``run_commands`` they are processes of this machine instead. Ports say what they are told.
 """
 
@@ -9,13 +10,16 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from typing import Final
 
 from pilothouse.machinery.objects import Object
 from pilothouse.simulation.kubelet_api.commands import Process, run_locally
 from pilothouse.simulation.kubelet_api.logs import Log
+from pilothouse.simulation.nodes.behaviour import Behaviour
 
 _ECHO: Final = re.compile(r"(?:^|[;&\n])\s*echo\s+([^;&|\n]*)")
+_PLAIN: Final = Behaviour()
 _MOST_LOGS: Final = 10_000
 Key = tuple[str, str, str]
 
@@ -26,22 +30,24 @@ class SimulatedStreams:
     def __init__(self, *, run_commands: bool = False) -> None:
         self._run_commands = run_commands
         self._logs: dict[Key, Log] = {}
+        self._answers: dict[Key, Mapping[str, str]] = {}
         self._pods: dict[tuple[str, str], Object] = {}
 
     def log_of(self, namespace: str, pod: str, container: str) -> Log | None:
         """The log of a container that has run."""
         return self._logs.get((namespace, pod, container))
 
-    def started(self, pod: Object, container: str) -> None:
+    def started(self, pod: Object, container: str, behaviour: Behaviour = _PLAIN) -> None:
         """A container has begun."""
         metadata = pod["metadata"]
         self._pods[(metadata["namespace"], metadata["name"])] = pod
         key = (metadata["namespace"], metadata["name"], container)
         if key not in self._logs and len(self._logs) < _MOST_LOGS:
             self._logs[key] = Log()
+        self._answers[key] = behaviour.answers
         log = self._logs.get(key)
-        if log is not None:
-            for line in printed_lines(pod, container):
+        if log is not None and not behaviour.run:
+            for line in behaviour.log.splitlines() or printed_lines(pod, container):
                 log.write(f"{line}\n".encode())
 
     def gone(self, pod: Object) -> None:
@@ -49,6 +55,8 @@ class SimulatedStreams:
         metadata = pod["metadata"]
         where = (metadata["namespace"], metadata["name"])
         self._pods.pop(where, None)
+        for key in [key for key in self._answers if key[:2] == where]:
+            del self._answers[key]
         for key in [key for key in self._logs if key[:2] == where]:
             self._logs.pop(key).end()
 
@@ -56,6 +64,10 @@ class SimulatedStreams:
         """Run a command in a container; its exit code."""
         if self._run_commands:
             return await run_locally(process)
+        given = self._answers.get(process.container, {}).get(" ".join(process.command))
+        if given is not None:
+            await process.stdout(given.encode())
+            return 0
         name, *rest = process.command or [""]
         base = name.rpartition("/")[2]
         if (base == "cat" and not rest) or base == "" or (base in ("sh", "bash", "ash") and not rest):
