@@ -11,10 +11,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from pilothouse.server.health import Check, HealthChecks
 
 logger = logging.getLogger(__name__)
+_PROGRESS_SECONDS: Final = 2.0
 Hook = Callable[[], Awaitable[None]]
 
 
@@ -57,12 +59,24 @@ class Hooks:
 
     async def run_post_start(self) -> None:
         """Run all post-start hooks at once and wait for them. The first failure ends the others and is raised."""
+        telling = asyncio.get_running_loop().create_task(self._tell_progress(), name="progress of hooks")
         try:
             async with asyncio.TaskGroup() as group:
                 for name, hook in self._post_start.items():
                     group.create_task(self._run(name, hook), name=name)
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
+        finally:
+            telling.cancel()
+
+    async def _tell_progress(self) -> None:
+        """Say now and then what a long start waits for."""
+        while True:
+            await asyncio.sleep(_PROGRESS_SECONDS)
+            waiting = ", ".join(name for name in self._post_start if name not in self._done)
+            logger.info(
+                "starting: %d of %d hooks are done; waiting for %s", len(self._done), len(self._post_start), waiting
+            )
 
     async def _run(self, name: str, hook: Hook) -> None:
         try:

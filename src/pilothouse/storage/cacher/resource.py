@@ -34,6 +34,8 @@ Hint = Callable[[int], Entry]
 """Makes the entry of a write from its revision, by someone who still has the decoded object."""
 
 _LOAD_PAGE = 1000
+_TELL_SECONDS = 2.0
+"""A load that takes longer is told of in the log."""
 _DECODE_SLICE = 50
 
 
@@ -367,7 +369,11 @@ class ResourceCache:
         assert page is not None
         revision = page.revision
         entries: list[Entry] = []
+        told = began
         while page is not None:
+            if (now := time.perf_counter()) - told > _TELL_SECONDS:
+                told = now
+                logger.info("loading %s: %d objects so far", self.prefix, len(entries))
             # The next page is on its way while this one is decoded.
             following = asyncio.ensure_future(self._page_after(page, revision))
             try:
