@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.conftest import start_server, stop_server
 
 from pilothouse.cli.console import NoConsole, sign_in
 from pilothouse.cli.main import main
@@ -187,7 +188,7 @@ def test_history_is_for_those_who_may_get_the_object(console: InProcessServer, u
 def stream(caller: Caller) -> Iterator[Iterator[Any]]:
     """The lines that somebody who looks at requests is told."""
     where = urlsplit(caller.url)
-    connection = http.client.HTTPSConnection(where.hostname or "", where.port, timeout=60, context=caller.context)
+    connection = HTTPSConnection(where.hostname or "", where.port, timeout=60, context=caller.context)
     headers = {"Authorization": f"Bearer {caller.token}"} if caller.token else {}
     connection.request("GET", "/console/requests", headers=headers)
     answer = connection.getresponse()
@@ -241,3 +242,31 @@ def test_requests_are_for_those_who_may(console: InProcessServer, users: Users) 
 def test_a_server_stops_under_the_eyes_of_a_viewer() -> None:
     with InProcessServer("--console") as server, stream(Caller(server.url, server.ssl_context())) as lines:
         next(lines)
+
+
+def test_several_processes_are_one_console(tmp_path: Path) -> None:
+    """Whichever of them a connection reaches: sessions are known to all, and a viewer sees the requests of all."""
+    server = start_server(tmp_path / "data", "--console", "--workers=2")
+    try:
+        context = server.tls()
+        trusting = ssl.create_default_context(cafile=str(server.data / "pki" / "ca.crt"))
+        for _ in range(3):
+            ticket = Caller(server.url, context).call("POST", "/console/tickets").json["ticket"]
+            token = Caller(server.url, trusting).call("POST", "/console/login", ticket).json["token"]
+            assert Caller(server.url, trusting).call("POST", "/console/login", ticket).status == 401
+            for _ in range(3):
+                assert Caller(server.url, trusting, token).call("GET", "/api/v1/nodes").status == 200
+        lines_to = [HTTPSConnection("127.0.0.1", server.port, timeout=60, context=context) for _ in range(4)]
+        with stream(Caller(server.url, context)) as lines:
+            both = (line["vitals"] for line in lines if line.get("vitals", {}).get("processes") == 2)
+            assert next(both)["store"]["bytes"] > 0
+            for number, line in enumerate(lines_to):  # connections go to whoever has fewest: some to each
+                line.request("GET", f"/api/v1/namespaces/default/configmaps/x{number}")
+                line.getresponse().read()
+            records = (record for line in lines for record in line.get("requests", ()))
+            names = (record["name"] for record in records if record["resource"] == "configmaps")
+            assert {next(names) for _ in lines_to} == {"x0", "x1", "x2", "x3"}
+        for line in lines_to:
+            line.close()
+    finally:
+        stop_server(server)

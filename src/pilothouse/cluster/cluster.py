@@ -26,6 +26,7 @@ from pilothouse.cluster.hooks.hook import HookContext
 from pilothouse.cluster.hooks.registry import install_hooks
 from pilothouse.cluster.server_chain import ServerChain, build_server_chain
 from pilothouse.cluster.shared_parts import SharedParts
+from pilothouse.cluster.workers import Workers
 from pilothouse.controllers.runtime.client import LoopbackClients
 from pilothouse.controllers.runtime.informers import InformerFactory
 from pilothouse.controllers.runtime.sources import Source, built_in_source, scope_source
@@ -52,7 +53,7 @@ from pilothouse.server.standard_routes import install_standard_routes
 
 if TYPE_CHECKING:
     from pilothouse.console.console import Console
-    from pilothouse.console.sessions import Sessions
+    from pilothouse.console.shared_sessions import SharedSessions
 
 _SERVICES: Final = GroupResource("", "services")
 _KUBELET: Final = "kubelet"
@@ -70,7 +71,7 @@ class Cluster:
         self._informing, self._hooking = self.supervisor.child("informers"), self.supervisor.child("hooks")
         self.informers = InformerFactory(self._find_source, self._informing)
         shared.metrics.register(self.informers)
-        self._sessions = _console_sessions(options)
+        self._sessions = _console_sessions(options, shared.workers)
         own_tokens = () if self._sessions is None else (self._sessions,)
         self.deciders = Deciders(
             options, self.storage, self.informers, self._definitions, self.supervisor, shared, own_tokens
@@ -191,6 +192,7 @@ class Cluster:
             storage=self._shared.storage,
             root=self.storage.root,
             lifecycle=self._shared.lifecycle,
+            workers=self._shared.workers,
         )
         return Console(self._sessions, parts)
 
@@ -320,10 +322,10 @@ class Cluster:
         await self._closing.close()
 
 
-def _console_sessions(options: ServerOptions) -> Sessions | None:
+def _console_sessions(options: ServerOptions, workers: Workers) -> SharedSessions | None:
     """Where browsers sign in; None without a console, of which nothing is then imported."""
     if not options.living.console:
         return None
-    from pilothouse.console.sessions import Sessions
+    from pilothouse.console.shared_sessions import SharedSessions
 
-    return Sessions()
+    return SharedSessions(workers)

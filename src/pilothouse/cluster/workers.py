@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
 
-Answer = Callable[[], Awaitable[Any]]
-"""Gives what can be said in a message between processes: text, bytes, numbers, and tuples of them."""
+Answer = Callable[..., Awaitable[Any]]
+"""Takes and gives what can be said in a message between processes: text, bytes, numbers, and tuples of them."""
+Gather = Callable[..., Awaitable[list[Any]]]
+"""Asks all processes; takes what each is told, and gives what those say that answer."""
 Page = Callable[[], Awaitable[bytes]]
 Errors = Callable[[], Mapping[str, str]]
 
@@ -38,8 +40,11 @@ class Workers(Protocol):
     def offer(self, name: str, answer: Answer) -> None:
         """Answer the others' questions of this name."""
 
-    def ask(self, name: str) -> Awaitable[Any]:
+    def ask(self, name: str, *words: Any) -> Awaitable[Any]:
         """Ask the process that acts. Raises OSError when it does not answer."""
+
+    def gather(self, name: str, answer: Answer) -> Gather:
+        """Answer questions of this name here, and give what asks all processes."""
 
     def join(self, name: str, page: Page, joining: Callable[[], Mapping[str, str]]) -> Page:
         """A page of metrics of this process as one of all. ``joining`` says of gauges which are not to be summed."""
@@ -61,8 +66,14 @@ class LoneWorker:
     def offer(self, name: str, answer: Answer) -> None:
         """Nobody asks."""
 
-    async def ask(self, name: str) -> Any:
+    async def ask(self, name: str, *words: Any) -> Any:
         raise OSError(f"there is nobody to ask about {name}")
+
+    def gather(self, name: str, answer: Answer) -> Gather:
+        async def gathered(*words: Any) -> list[Any]:
+            return [await answer(*words)]
+
+        return gathered
 
     def join(self, name: str, page: Page, joining: Callable[[], Mapping[str, str]]) -> Page:
         return page

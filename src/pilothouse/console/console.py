@@ -21,10 +21,13 @@ from pilothouse.admission.chain import AdmissionChain
 from pilothouse.authn.bearer import bearer_token
 from pilothouse.console.assets import PREFIX, Assets
 from pilothouse.console.history import HISTORY, ObjectHistory, with_object_info
+from pilothouse.console.lookout import Lookout
 from pilothouse.console.recorder import Recorder
 from pilothouse.console.request_stream import RequestStream
-from pilothouse.console.sessions import SESSION_SECONDS, TICKET_SECONDS, Sessions
+from pilothouse.console.sessions import SESSION_SECONDS, TICKET_SECONDS
+from pilothouse.console.shared_sessions import SharedSessions
 from pilothouse.console.vitals import Vitals
+from pilothouse.console.workers import Workers
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import error_response
 from pilothouse.filters.chain import ChainConfig, Filter, filters
@@ -53,12 +56,13 @@ class ConsoleParts:
     storage: StorageStack
     root: str
     lifecycle: Lifecycle
+    workers: Workers
 
 
 class Console:
     """The console of one cluster."""
 
-    def __init__(self, sessions: Sessions, parts: ConsoleParts) -> None:
+    def __init__(self, sessions: SharedSessions, parts: ConsoleParts) -> None:
         self._sessions = sessions
         chain = filters(parts.filters)
         names = [name for name, _ in chain]
@@ -66,7 +70,7 @@ class Console:
         object_chain = [(name, with_object_info if name == "request-info" else each) for name, each in chain]
         self.recorder = Recorder(chain, parts.front, parts.admission, parts.flow_control)
         vitals = Vitals(parts.storage, parts.root, parts.flow_control)
-        stream = RequestStream(self.recorder, vitals, parts.lifecycle)
+        stream = RequestStream(Lookout(self.recorder, vitals, parts.workers), parts.lifecycle)
         self._assets = _behind(public, Assets().serve)
         self._history = _behind(object_chain, ObjectHistory(parts.front).serve)
         self._routes: dict[str, Handler] = {
@@ -96,7 +100,7 @@ class Console:
         return self._assets if path.startswith(PREFIX) or path == _BARE else api
 
     async def _issue_ticket(self, request: APIRequest) -> Response:
-        ticket = self._sessions.issue_ticket(request.user)
+        ticket = await self._sessions.issue_ticket(request.user)
         answer = {"ticket": ticket, "path": f"{PREFIX}#ticket={ticket}", "seconds": int(TICKET_SECONDS)}
         return Response(201, orjson.dumps(answer))
 
@@ -105,14 +109,14 @@ class Console:
             ticket = (await request.body(_TICKET_LIMIT)).decode("ascii", "replace")
         except BodyTooLarge:
             ticket = ""
-        token = self._sessions.redeem(ticket)
+        token = await self._sessions.redeem(ticket)
         if token is None:
             why = "this ticket is not, or no longer, good: run `pilothouse console` for another"
             return error_response(request, errors.unauthorized(why))
         return Response(200, orjson.dumps({"token": token, "seconds": int(SESSION_SECONDS)}))
 
     async def _logout(self, request: APIRequest) -> Response:
-        self._sessions.end(bearer_token(request.headers.get(b"authorization", b"")))
+        await self._sessions.end(bearer_token(request.headers.get(b"authorization", b"")))
         return Response(200, b"{}")
 
 

@@ -67,9 +67,14 @@ class Recorder:
         self._flow_control = flow_control
         self._chain: Handler | None = None
 
+    @property
+    def has_room(self) -> bool:
+        """Whether one more may look."""
+        return len(self.viewers) < MOST_VIEWERS
+
     def join(self) -> Viewer | None:
         """Begin to look; None where too many do."""
-        if len(self.viewers) >= MOST_VIEWERS:
+        if not self.has_room:
             return None
         if not self.viewers:
             self._admission.observe(observe_step)

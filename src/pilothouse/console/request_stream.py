@@ -9,12 +9,12 @@ It ends with the client, or when the server stops.
 from __future__ import annotations
 
 import asyncio
+import secrets
 from typing import Final
 
 import orjson
 
-from pilothouse.console.recorder import Recorder, Viewer
-from pilothouse.console.vitals import Vitals
+from pilothouse.console.lookout import Lookout
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import NO_SNIFFING, error_response
 from pilothouse.machinery import errors
@@ -28,35 +28,33 @@ _TICKS_BETWEEN_VITALS: Final = 4
 class RequestStream:
     """Serves it."""
 
-    def __init__(self, recorder: Recorder, vitals: Vitals, lifecycle: Lifecycle) -> None:
-        self._recorder, self._vitals, self._lifecycle = recorder, vitals, lifecycle
+    def __init__(self, lookout: Lookout, lifecycle: Lifecycle) -> None:
+        self._lookout, self._lifecycle = lookout, lifecycle
 
     async def serve(self, request: APIRequest) -> Response:
         """Begin to tell."""
-        viewer = self._recorder.join()
-        if viewer is None:
+        if not self._lookout.has_room:
             return error_response(request, errors.too_many_requests("too many are looking already", 10))
         request.deadline = None
-        request.on_disconnect(lambda: self._recorder.leave(viewer))  # the client may go before the stream begins
+        name = secrets.token_hex(8)
 
         async def stream(writer: BodyWriter) -> None:
             try:
-                await self._tell(viewer, writer)
+                await self._tell(name, writer)
             finally:
-                self._recorder.leave(viewer)
+                self._lookout.leave(name)
 
         return Response(200, content_type=b"application/x-ndjson", headers=[NO_SNIFFING], stream=stream)
 
-    async def _tell(self, viewer: Viewer, writer: BodyWriter) -> None:
-        clock, ticks, lag = asyncio.get_running_loop().time, 0, 0.0
+    async def _tell(self, name: str, writer: BodyWriter) -> None:
+        ticks = 0
         while not self._lifecycle.stopping.is_set():
-            if ticks % _TICKS_BETWEEN_VITALS == 0:
-                writer.write(orjson.dumps({"vitals": await self._vitals.read(lag)}) + b"\n")
-                lag = 0.0
-            requests, missed = viewer.take()
-            if requests or missed:
-                writer.write(orjson.dumps({"requests": requests, "missed": missed}) + b"\n")
+            try:
+                lines = await self._lookout.look(name, ticks % _TICKS_BETWEEN_VITALS == 0)
+            except OSError:  # the other processes are gone, and so will this one be
+                return
+            for line in lines:
+                writer.write(orjson.dumps(line) + b"\n")
             await writer.drain()
-            due = clock() + _TICK_SECONDS
             await asyncio.sleep(_TICK_SECONDS)
-            lag, ticks = max(lag, clock() - due), ticks + 1
+            ticks += 1

@@ -60,9 +60,14 @@ class Sessions:
         """Sign out. What was remembered about the token elsewhere is forgotten within seconds."""
         self._tokens.pop(self._digest(token), None)
 
+    @staticmethod
+    def is_ours(token: str) -> bool:
+        """Whether it looks like one of these tokens."""
+        return token.startswith(_TOKEN_PREFIX)
+
     async def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> Authenticated | None:
         """The user who signed in; None for tokens that are not ours."""
-        if not token.startswith(_TOKEN_PREFIX):
+        if not self.is_ours(token):
             return None
         grant = self._tokens.get(self._digest(token))
         return None if grant is None or grant.until <= self._clock() else grant.identity

@@ -14,6 +14,7 @@ from pilothouse.storage.cacher import Watcher
 from pilothouse.storage.stack import StorageStack
 
 _MOST_WATCHES: Final = 200
+_NAP_SECONDS: Final = 0.02
 
 
 class Vitals:
@@ -22,9 +23,9 @@ class Vitals:
     def __init__(self, storage: StorageStack, root: str, flow_control: FlowController | MaxInFlight) -> None:
         self._storage, self._root, self._flow_control = storage, root, flow_control
 
-    async def read(self, loop_lag: float) -> dict[str, Any]:
-        """All of them; the lag of the loop in seconds was measured by who asks."""
-        size = await asyncio.to_thread(self._storage.size)
+    async def read(self) -> dict[str, Any]:
+        """All of them."""
+        size, loop_lag = await asyncio.to_thread(self._storage.size), await _measure_lag()
         watches = [
             watch for cacher in self._storage.cachers() for watch in cacher.served() if self._is_ours(watch.prefix)
         ]
@@ -77,3 +78,30 @@ class Vitals:
             }
             for name, level in sorted(self._flow_control.levels.items())
         ]
+
+
+async def _measure_lag() -> float:
+    """How late the loop wakes who sleeps a moment."""
+    clock = asyncio.get_running_loop().time
+    due = clock() + _NAP_SECONDS
+    await asyncio.sleep(_NAP_SECONDS)
+    return max(0.0, clock() - due)
+
+
+def join_vitals(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Those of several processes as one: what each has is added up, what all have is taken from who knows it best."""
+    watches = sorted((watch for each in found for watch in each["watches"]), key=lambda w: w["waiting"], reverse=True)
+    levels: dict[str, dict[str, Any]] = {}
+    for level in (level for each in found for level in each["levels"]):
+        known = levels.setdefault(level["name"], {})
+        levels[level["name"]] = {
+            name: value if name == "name" else known.get(name, 0) + value for name, value in level.items()
+        }
+    return {
+        "processes": len(found),
+        "loopLag": max(each["loopLag"] for each in found),
+        "store": max((each["store"] for each in found), key=lambda store: (store["bytes"], store["revision"])),
+        "watchCount": sum(each["watchCount"] for each in found),
+        "watches": watches[:_MOST_WATCHES],
+        "levels": list(levels.values()),
+    }

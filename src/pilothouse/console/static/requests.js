@@ -154,7 +154,7 @@ export class RequestsView {
       tile("Requests a second", String(last.count), spark(seconds.map((second) => second.count))),
       tile("Half are answered within", at(0.5), h("span", { class: "hint" }, `99 of 100 within ${at(0.99)}`)),
       tile("Failures, last minute", String(failures), spark(seconds.map((second) => second.errors))),
-      vitals ? tile("Loop lag", duration(vitals.loopLag), h("span", { class: "hint" }, "most in the last second")) : null,
+      vitals ? tile("Loop lag", duration(vitals.loopLag), h("span", { class: "hint" }, vitals.processes > 1 ? `worst of ${vitals.processes} processes` : "just now")) : null,
       vitals ? tile("Store", bytes(vitals.store.bytes), h("span", { class: "hint" }, `revision ${vitals.store.revision.toLocaleString()}, history since ${vitals.store.compacted.toLocaleString()}`)) : null,
       vitals ? tile("Watches", String(vitals.watchCount), h("span", { class: "hint" }, `${vitals.watches.reduce((sum, watch) => sum + watch.waiting, 0)} events wait`)) : null);
   }

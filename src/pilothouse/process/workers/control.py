@@ -3,10 +3,12 @@
 owner → worker   news  begin(errors)          the cluster is there: hooks may run, connections will come
                        errors(errors)         which health checks fail in the owner
                        stop()                 stop gracefully
-                 asks  page <name>            a page of metrics of this worker
+                 asks  here <name> …          what this worker has to say, such as a page of metrics
 worker → owner   news  ready()                takes connections from now on
                        load(connections, received)
-                 asks  joined <name>          the page of all
+                 asks  all <name> …           what all processes have to say
+                       joined <name>          the same of pages of metrics, as one
+                       console sessions …     who signed in to the console
                        kubelet                where the simulated kubelets listen
 """
 
@@ -22,7 +24,7 @@ from pilothouse.machinery.supervision import Supervisor
 from pilothouse.net.message_channel import MessageChannel
 
 logger = logging.getLogger(__name__)
-Answers = Mapping[str, Callable[[], Awaitable[Any]]]
+Answers = Mapping[str, Callable[..., Awaitable[Any]]]
 News = Mapping[str, Callable[..., None]]
 
 
@@ -43,14 +45,14 @@ class Control:
         """Send news."""
         self._channel.send(("news", 0, name, words))
 
-    async def ask(self, name: str) -> Any:
+    async def ask(self, name: str, *words: Any) -> Any:
         """The answer to a question. Raises OSError where there is none."""
         if not self._channel.is_open:
             raise OSError("the other process has gone")
         self._number += 1
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._asked[self._number] = future
-        self._channel.send(("asks", self._number, name, None))
+        self._channel.send(("asks", self._number, name, words))
         return await future
 
     def close(self) -> None:
@@ -62,24 +64,24 @@ class Control:
         if kind == "news":
             self._news[name](*words)
         elif kind == "asks":
-            self._supervisor.spawn(f"answer about {name}", self._answer(number, name))
+            self._supervisor.spawn(f"answer about {name}", self._answer(number, name, words))
         elif (future := self._asked.pop(number, None)) is not None and not future.done():
             if kind == "answer":
                 future.set_result(words)
             else:
                 future.set_exception(OSError(words))
 
-    async def _answer(self, number: int, name: str) -> None:
+    async def _answer(self, number: int, name: str, words: tuple[Any, ...]) -> None:
         try:
             answer = self._answers.get(name)
             if answer is None:
                 raise OSError(f"nothing is known of {name}")
-            words = await answer()
+            said = await answer(*words)
         except Exception as error:
             logger.warning("a question about %s could not be answered: %s", name, error)
             self._channel.send(("failure", number, name, str(error)))
         else:
-            self._channel.send(("answer", number, name, words))
+            self._channel.send(("answer", number, name, said))
 
     def _lost(self) -> None:
         asked, self._asked = self._asked, {}

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pilothouse.cluster.workers import Answer, Errors, Page
+from pilothouse.cluster.workers import Answer, Errors, Gather, Page
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.types import Handler
 from pilothouse.machinery.supervision import Supervisor
@@ -98,16 +98,24 @@ class Membership:
     def offer(self, name: str, answer: Answer) -> None:
         self._answers[name] = answer
 
-    def ask(self, name: str) -> Awaitable[Any]:
+    def ask(self, name: str, *words: Any) -> Awaitable[Any]:
         assert self._control is not None
-        return self._control.ask(name)
+        return self._control.ask(name, *words)
+
+    def gather(self, name: str, answer: Answer) -> Gather:
+        async def gathered(*words: Any) -> list[Any]:
+            found: list[Any] = await self.ask(f"all {name}", *words)
+            return found
+
+        self.offer(f"here {name}", answer)
+        return gathered
 
     def join(self, name: str, page: Page, joining: Callable[[], Mapping[str, str]]) -> Page:
         async def joined() -> bytes:
             found: bytes = await self.ask(f"joined {name}")
             return found
 
-        self.offer(f"page {name}", page)
+        self.gather(name, page)
         return joined
 
     # As the process meets it

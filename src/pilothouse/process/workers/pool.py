@@ -17,7 +17,7 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from pilothouse.cluster.workers import Answer, Errors, Page
+from pilothouse.cluster.workers import Answer, Errors, Gather, Page
 from pilothouse.filters.types import Handler
 from pilothouse.machinery.joined_metrics import join_pages
 from pilothouse.machinery.supervision import Supervisor
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 _ERRORS_SECONDS: Final = 1.0
-_PAGE_SECONDS: Final = 5.0
+_ANSWER_SECONDS: Final = 5.0
 _LAST_SECONDS: Final = 15.0
 
 
@@ -69,25 +69,33 @@ class WorkerPool:
     def offer(self, name: str, answer: Answer) -> None:
         self._answers[name] = answer
 
-    def ask(self, name: str) -> Awaitable[Any]:
-        return self._answers[name]()
+    def ask(self, name: str, *words: Any) -> Awaitable[Any]:
+        return self._answers[name](*words)
+
+    def gather(self, name: str, answer: Answer) -> Gather:
+        async def gathered(*words: Any) -> list[Any]:
+            ready = [each for each in self._crew if each.is_ready]
+            own, *others = await asyncio.gather(answer(*words), *(self._asked(each, name, words) for each in ready))
+            return [own, *(other for other in others if other is not None)]
+
+        self.offer(f"all {name}", gathered)
+        return gathered
 
     def join(self, name: str, page: Page, joining: Callable[[], Mapping[str, str]]) -> Page:
+        gathered = self.gather(name, page)
+
         async def joined() -> bytes:
-            others = await asyncio.gather(*(self._page_of(each, name) for each in self._crew if each.is_ready))
-            pages = [await page(), *(other for other in others if other is not None)]
-            return await asyncio.to_thread(join_pages, pages, joining())
+            return await asyncio.to_thread(join_pages, await gathered(), joining())
 
         self.offer(f"joined {name}", joined)
         return joined
 
-    async def _page_of(self, worker: Worker, name: str) -> bytes | None:
+    async def _asked(self, worker: Worker, name: str, words: tuple[Any, ...]) -> Any:
         try:
-            async with asyncio.timeout(_PAGE_SECONDS):
-                page: bytes = await worker.ask(f"page {name}")
-                return page
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                return await worker.ask(f"here {name}", *words)
         except (OSError, TimeoutError) as error:
-            logger.warning("worker %d does not give its metrics: %s", worker.number, error or "too late")
+            logger.warning("worker %d does not answer about %s: %s", worker.number, name, error or "too late")
             return None
 
     # As the process meets it

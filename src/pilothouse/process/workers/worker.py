@@ -85,11 +85,11 @@ class Worker:
         if not self.pid:
             self.gone.set()
 
-    async def ask(self, name: str) -> Any:
+    async def ask(self, name: str, *words: Any) -> Any:
         """Ask it something. Raises OSError."""
         if self._control is None:
             raise OSError("the worker is not there")
-        return await self._control.ask(name)
+        return await self._control.ask(name, *words)
 
     # The life of its process
 
