@@ -42,6 +42,9 @@ class LivingOptions(FlagGroup):
     scheduler: bool = flag(
         "scheduler", BOOL, False, "Schedule pods. Default: true for pilothouse, false for kube-apiserver."
     )
+    scheduler_names: tuple[str, ...] = flag(
+        "scheduler-names", STRINGS, ("default-scheduler",), "Names by which pods ask for the scheduler of this process."
+    )
     simulate_nodes: int = flag(
         "simulate-nodes",
         INT,

@@ -55,7 +55,8 @@ def scheduler(context: HookContext) -> Iterator[PostStartHook]:
     lease = LeaderLease(client.of("coordination.k8s.io", "v1", "leases"), "kube-system", "kube-scheduler", _identity())
 
     async def lead(supervisor: Supervisor) -> None:
-        Scheduler(client, context.informers, supervisor, instance=socket.gethostname(), clock=context.clock).start()
+        names, host = context.options.living.scheduler_names, socket.gethostname()
+        Scheduler(client, context.informers, supervisor, names=names, instance=host, clock=context.clock).start()
 
     async def start(supervisor: Supervisor) -> None:
         _when_ready(context, supervisor, lambda: lease.start(supervisor, lead))

@@ -372,6 +372,8 @@ def _helping(informers: InformerFactory) -> list[Informer]:
         informers.of("", "v1", "persistentvolumes"),
         informers.of("storage.k8s.io", "v1", "storageclasses"),
         informers.of("storage.k8s.io", "v1", "csinodes"),
+        informers.of("storage.k8s.io", "v1", "csidrivers"),
+        informers.of("storage.k8s.io", "v1", "csistoragecapacities"),
     ]
 
 

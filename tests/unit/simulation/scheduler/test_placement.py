@@ -214,3 +214,29 @@ def test_many_nodes_are_searched_in_turns(cluster: Cluster) -> None:
     first = placement.find(cluster.pod("p"), cluster.view).name
     second = placement.find(cluster.pod("q"), cluster.view).name
     assert first != second
+
+
+def test_drivers_that_tell_how_much_room_they_have(cluster: Cluster) -> None:
+    cluster.node("full", labels={"rack": "a"})
+    cluster.node("roomy", labels={"rack": "b"})
+    metadata = {"name": "c", "namespace": "default", "uid": "u"}
+    spec = {
+        "storageClassName": "local",
+        "resources": {"requests": {"storage": "5Gi"}},
+        "accessModes": ["ReadWriteOnce"],
+    }
+    cluster.put("claim", {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
+    cluster.put(
+        "class",
+        {"metadata": {"name": "local"}, "provisioner": "d.example.com", "volumeBindingMode": "WaitForFirstConsumer"},
+    )
+    cluster.put("csidriver", {"metadata": {"name": "d.example.com"}, "spec": {"storageCapacity": True}})
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
+    assert refusal(cluster, cluster.pod("p", volumes=[volume])) == (
+        "0/2 nodes are available: 2 node(s) did not have enough free storage."
+    )
+    for rack, capacity in (("a", "1Gi"), ("b", "10Gi")):
+        topology = {"matchLabels": {"rack": rack}}
+        stated = {"storageClassName": "local", "capacity": capacity, "nodeTopology": topology}
+        cluster.put("capacity", {"metadata": {"name": rack}, **stated})
+    assert find(cluster, cluster.pod("p", volumes=[volume])) == "roomy"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from pilothouse.machinery import labels, quantity
 from pilothouse.machinery.objects import Object
 from pilothouse.simulation.scheduler.cluster_view import ClusterView
 from pilothouse.simulation.scheduler.filters.verdict import Judge, Unschedulable, Verdict
@@ -29,6 +30,7 @@ _IN_USE: Final = Verdict(
     )
 )
 _OTHER_NODES: Final = "node(s) didn't match PersistentVolume's node affinity"
+_NO_ROOM: Final = "node(s) did not have enough free storage"
 _NO_VOLUME: Final = "node(s) didn't find available persistent volumes to bind"
 _GONE: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 _OTHER_ZONE: Final = Verdict(("node(s) had no available volume zone",), resolvable=False)
@@ -119,8 +121,9 @@ def volume_binding(pod: PodInfo, cluster: ClusterView) -> Judge | None:
         reasons = []
         if any(volume is not None and not is_reachable(volume, info) for volume in volumes):
             reasons.append(_OTHER_NODES)
-        if claims.delayed and not _can_bind(claims, candidates, info, cluster):
-            reasons.append(_NO_VOLUME)
+        missing = _missing(claims, candidates, info, cluster) if claims.delayed else None
+        if missing is not None:
+            reasons.append(missing)
         if any(volume is None for volume in volumes):
             reasons.append(_GONE)
         return Verdict(tuple(reasons), resolvable=False) if reasons else None
@@ -128,18 +131,21 @@ def volume_binding(pod: PodInfo, cluster: ClusterView) -> Judge | None:
     return judge
 
 
-def _can_bind(claims: PodClaims, candidates: list[Object], info: NodeInfo, cluster: ClusterView) -> bool:
+def _missing(claims: PodClaims, candidates: list[Object], info: NodeInfo, cluster: ClusterView) -> str | None:
+    """Why claims that wait for a node cannot be bound on this one; nothing if they can."""
     taken: list[str] = []
     for claim in claims.delayed:
         selected = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
         if selected is not None and selected != info.name:
-            return False
+            return _NO_VOLUME
         volume = None if selected is not None else find_volume(claim, candidates, info, taken)
         if volume is not None:
             taken.append(volume["metadata"]["name"])
         elif not _can_provision(claim, info, cluster):
-            return False
-    return True
+            return _NO_VOLUME
+        elif not _has_room(claim, info, cluster):
+            return _NO_ROOM
+    return None
 
 
 def _can_provision(claim: Object, info: NodeInfo, cluster: ClusterView) -> bool:
@@ -147,6 +153,23 @@ def _can_provision(claim: Object, info: NodeInfo, cluster: ClusterView) -> bool:
     if storage_class is None or storage_class.get("provisioner", "") in ("", NO_PROVISIONER):
         return False
     return allows_topology(storage_class, info.labels)
+
+
+def _has_room(claim: Object, info: NodeInfo, cluster: ClusterView) -> bool:
+    """Whether a driver that tells how much room it has, has enough of it for the claim within reach of the node."""
+    name = class_name(claim)
+    storage_class = cluster.storage_class("", name) or {}
+    driver = cluster.csi_driver("", storage_class.get("provisioner") or "")
+    if driver is None or not driver["spec"].get("storageCapacity"):
+        return True
+    size = quantity.parse(str(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", "0")))
+    return any(
+        each["storageClassName"] == name
+        and size <= quantity.parse(str(each.get("maximumVolumeSize") or each.get("capacity") or "0"))
+        and each.get("nodeTopology") is not None
+        and labels.from_object(each["nodeTopology"]).matches(info.labels)
+        for each in cluster.capacities("")
+    )
 
 
 def volume_zone(pod: PodInfo, cluster: ClusterView) -> Judge | None:
