@@ -158,6 +158,12 @@ def test_history_in_pages_and_from_the_present_life_only(console: InProcessServe
     ("path", "status"),
     [
         (f"{CONFIG_MAPS}/missing", 404),
+        ("/api/v1/configmaps/kube-root-ca.crt", 404),
+        ("/api/v1/namespaces/default/namespaces/kube-system", 404),
+        ("/apis/rbac.authorization.k8s.io/v1/namespaces/default/clusterroles/admin", 404),
+        ("/api/v1/watch/namespaces/default", 404),
+        (f"{CONFIG_MAPS}/../secrets/x", 404),
+        (f"{CONFIG_MAPS}/a%2Fb", 404),
         (CONFIG_MAPS, 404),
         ("/api/v1/namespaces/default/pods/x/log", 404),
         ("/version", 404),
@@ -168,6 +174,20 @@ def test_history_in_pages_and_from_the_present_life_only(console: InProcessServe
 )
 def test_history_of_what_has_none(console: InProcessServer, path: str, status: int) -> None:
     assert console.call("GET", f"/console/history{path}").status == status
+
+
+def test_rights_in_a_namespace_are_none_to_the_history_of_what_is_in_none(
+    console: InProcessServer, users: Users
+) -> None:
+    rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+    token = users.service_account("local", rules=[rule], namespace="default").token
+    local = Caller(console.url, nobody(console).context, token)
+    eventually(lambda: local.call("GET", CONFIG_MAPS).status == 200, "the binding to be known")
+    role = "clusterroles/cluster-admin"
+    assert local.call("GET", f"/console/history/apis/rbac.authorization.k8s.io/v1/{role}").status == 403
+    inside = f"/console/history/apis/rbac.authorization.k8s.io/v1/namespaces/default/{role}"
+    assert local.call("GET", inside).status == 404
+    assert console.call("GET", f"/console/history/apis/rbac.authorization.k8s.io/v1/{role}").status == 200
 
 
 def test_history_is_for_those_who_may_get_the_object(console: InProcessServer, users: Users) -> None:

@@ -19,6 +19,7 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.console.assets import PREFIX
+from pilothouse.endpoints.installed import fits
 from pilothouse.endpoints.output.objects import served_object
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request import APIRequest
@@ -64,18 +65,22 @@ class ObjectHistory:
         """A page of versions, or the Status of why there is none."""
         try:
             before = max(0, request.options.integer("before") or 0)
-            scope = self._find_scope(request.info)
-            return await self._page(scope, request.info, before)
+            return await self._page(self._find_scope(request), request.info, before)
         except errors.StatusError as error:
             return error_response(request, error)
         except FutureRevision as error:
             return error_response(request, errors.bad_request(str(error)))
 
-    def _find_scope(self, info: RequestInfo) -> ResourceScope:
+    def _find_scope(self, request: APIRequest) -> ResourceScope:
+        """The endpoint that would answer a get of the object.
+
+        As there, a path must have the shape of its resource: rights in a namespace are none to what is in no namespace.
+        """
+        info = request.info
         for server in self._servers:
             installed = server.versions.get(GroupVersion(info.group, info.version))
             scope = None if installed is None else installed.scope(info.resource)
-            if isinstance(scope, ResourceScope):
+            if isinstance(scope, ResourceScope) and "get" in scope.verbs and fits(scope, request):
                 return scope
         raise errors.not_found_anything()
 

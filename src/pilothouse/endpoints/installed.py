@@ -64,7 +64,7 @@ class InstalledVersion:
         scope = self._made.get((info.resource, info.subresource))
         if scope is None and info.resource in self._unmade:
             return self._make_and_dispatch(request)
-        if scope is None or info.verb == "proxy" or not _fits(scope, request):
+        if scope is None or info.verb == "proxy" or not fits(scope, request):
             return _refuse(request, errors.not_found_anything())
         verb = scope.verbs.get(info.verb)
         if verb is None or not _allowed(scope, request):
@@ -145,7 +145,7 @@ _SELECTING = frozenset({"list", "watch", "deletecollection"})
 """Verbs for which a name is no more than a way to select."""
 
 
-def _fits(scope: Endpoint, request: APIRequest) -> bool:
+def fits(scope: Endpoint, request: APIRequest) -> bool:
     """Whether the path has the shape of the resource's scope."""
     info = request.info
     depth = len(info.parts)

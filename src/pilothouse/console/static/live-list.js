@@ -8,6 +8,7 @@ import { pathOf } from "./kinds.js";
 
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 const PAGE = 1000;
+const POLL_MILLISECONDS = 10000;
 
 export class LiveList {
   constructor(kind, namespace, { changed, failed, state }) {
@@ -37,7 +38,8 @@ export class LiveList {
       try {
         this._state("loading");
         let version = await this._list();
-        while (version) version = await this._watch(version);
+        if (!this.kind.verbs.includes("watch")) await this._pause();
+        else while (version) version = await this._watch(version);
       } catch (error) {
         if (signal.aborted) return;
         this._failed(error);
@@ -69,6 +71,12 @@ export class LiveList {
       }
     } while (token);
     return version;
+  }
+
+  /** What cannot be watched is listed again and again. */
+  async _pause() {
+    this._state("polled");
+    await new Promise((resume) => setTimeout(resume, POLL_MILLISECONDS));
   }
 
   /** Follow the changes after a version; the version to go on from, or nothing where a new list is needed. */

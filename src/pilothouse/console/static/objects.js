@@ -96,7 +96,7 @@ export class ObjectsView {
   _setState(state) {
     this._state = state;
     this._live.className = `live ${state}`;
-    this._live.textContent = { loading: "loading", live: "live", waiting: "reconnecting", stopped: "" }[state];
+    this._live.textContent = { loading: "loading", live: "live", waiting: "reconnecting", polled: "every ten seconds", stopped: "" }[state];
     this._changed();
   }
 
