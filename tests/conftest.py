@@ -112,6 +112,7 @@ def start_server(data: Path, *flags: str) -> Server:
         "pilothouse",
         "serve",
         "--controllers=-*",
+        "--workers=1",  # on every machine, whatever it would decide
         "--data-dir",
         str(data),
         "--secure-port",

@@ -15,6 +15,8 @@ import orjson
 import pytest
 from tests.conftest import start_server, stop_server
 
+from pilothouse.testing.etcd_process import EtcdCluster, find_etcd
+
 MAPS = "/api/v1/namespaces/default/configmaps"
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n  omitStages: [RequestReceived]\n"
 PATIENCE = 60.0
@@ -87,8 +89,7 @@ def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("workers")
     (folder / "policy.yaml").write_text(POLICY)
     flags = (f"--audit-policy-file={folder / 'policy.yaml'}", f"--audit-log-path={folder / 'audit.log'}")
-    server = start_server(folder / "data", "--workers=2", *flags)
-    wait_for(lambda: "is ready" in server.log.read_text())
+    server = start_server(folder / "data", "--workers=2", "--simulate-nodes=1", *flags)
     yield server
     crew = children_of(server.process.pid)
     assert len(crew) == 1
@@ -99,21 +100,27 @@ def server(tmp_path_factory):
         assert orjson.loads(line)["kind"] == "Event"
 
 
+def write_and_read(lines, rounds):
+    """Write through one connection and read through another, every time; the versions that came of it."""
+    versions = []
+    for number in range(rounds):
+        writer, reader = lines[number % len(lines)], lines[(number // len(lines) + number + 1) % len(lines)]
+        status, made = writer.call("POST", MAPS, config_map(f"own-{number}"))
+        assert status == 201
+        versions.append(int(made["metadata"]["resourceVersion"]))
+        status, read = reader.call("GET", f"{MAPS}/own-{number}")
+        assert (status, read["metadata"].get("resourceVersion")) == (200, str(versions[-1]))
+        status, listed = reader.call("GET", MAPS)
+        assert f"own-{number}" in {item["metadata"]["name"] for item in listed["items"]}
+        assert reader.call("DELETE", f"{MAPS}/own-{number}")[0] == 200
+        assert writer.call("GET", f"{MAPS}/own-{number}")[0] == 404
+    return versions
+
+
 def test_a_client_reads_its_own_writes_whichever_process_answers(server):
     with lines_to_each(server, 2) as lines:
-        versions = []
-        for number in range(60):
-            writer, reader = lines[number % 4], lines[(number // 4 + number + 1) % 4]
-            status, made = writer.call("POST", MAPS, config_map(f"own-{number}"))
-            assert status == 201
-            versions.append(int(made["metadata"]["resourceVersion"]))
-            status, read = reader.call("GET", f"{MAPS}/own-{number}")
-            assert (status, read["metadata"].get("resourceVersion")) == (200, str(versions[-1]))
-            status, listed = reader.call("GET", MAPS)
-            assert f"own-{number}" in {item["metadata"]["name"] for item in listed["items"]}
-            assert reader.call("DELETE", f"{MAPS}/own-{number}")[0] == 200
-            assert writer.call("GET", f"{MAPS}/own-{number}")[0] == 404
-        assert versions == sorted(set(versions))
+        versions = write_and_read(lines, 60)
+    assert versions == sorted(set(versions))
 
 
 def test_a_watch_on_any_process_sees_everything_once(server):
@@ -226,6 +233,18 @@ def test_every_process_says_how_the_whole_is(server):
     assert b"poststarthook/rbac/bootstrap-roles ok" in pages[0][1]
 
 
+def test_simulated_kubelets_are_reached_from_every_process(server):
+    server.namespace("default")
+    spec = {"nodeName": "node-1", "containers": [{"name": "main", "image": "nginx"}]}
+    pods = "/api/v1/namespaces/default/pods"
+    assert server.call("POST", pods, {"metadata": {"name": "web"}, "spec": spec})[0] == 201
+    wait_for(lambda: server.call("GET", f"{pods}/web")[2]["status"].get("phase") == "Running")
+    with lines_to_each(server) as lines:
+        logs = [line.call("GET", f"{pods}/web/log") for line in lines]
+    assert logs[0][0] == 200
+    assert logs[0] == logs[1]
+
+
 def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost(server):
     (before,) = children_of(server.process.pid)
     acknowledged = []
@@ -255,11 +274,14 @@ def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost(server):
         assert all(line.call("GET", f"{MAPS}/{acknowledged[-1]}")[0] == 200 for line in lines)
 
 
-def test_without_the_owner_everything_ends(launch, tmp_path):
-    server = launch(tmp_path / "data", "--workers=2")
-    (worker,) = wait_for(lambda: children_of(server.process.pid))
-    wait_for(lambda: "is ready" in server.log.read_text())
-    server.process.kill()
-    server.process.wait()
-    wait_for(lambda: not Path(f"/proc/{worker}").exists())
-    assert "the process that keeps the store has gone" in server.log.read_text()
+@pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
+def test_on_etcd_every_process_follows_by_itself_and_none_outlives_the_first(launch, tmp_path):
+    with EtcdCluster() as cluster:
+        server = launch(tmp_path / "data", "--workers=2", f"--etcd-servers={','.join(cluster.urls)}")
+        with lines_to_each(server) as lines:
+            write_and_read(lines, 10)
+        (worker,) = children_of(server.process.pid)
+        server.process.kill()
+        server.process.wait()
+        wait_for(lambda: not Path(f"/proc/{worker}").exists())
+        assert "the first process of this server has gone" in server.log.read_text()

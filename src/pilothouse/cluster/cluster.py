@@ -96,8 +96,8 @@ class Cluster:
             serving.tls_private_key_file,
             None if shared.workers.acts else lambda: shared.workers.ask(_KUBELET),
         )
-        if self._simulation is not None and shared.workers.acts:
-            shared.workers.offer(_KUBELET, self._simulation.kubelet_port)
+        if (simulation := self._simulation) is not None and shared.workers.acts:
+            shared.workers.offer(_KUBELET, simulation.kubelet_port)
         self._client = HttpClient(shared.egress.cluster if self._simulation is None else self._simulation.dialer)
         flags = options.control_plane
         self._resolver = ServiceResolver(self.storage, by_endpoints=flags.enable_aggregator_routing)

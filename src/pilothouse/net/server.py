@@ -55,8 +55,10 @@ class HttpServer:
         limits: Limits | None = None,
         http2: Http2Options | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
+        on_closed: Callable[[], None] = lambda: None,
     ) -> None:
-        self.handler = handler
+        """``on_closed`` is told whenever a connection has gone."""
+        self.handler, self._on_closed = handler, on_closed
         self.request_type = request_type
         self.limits = limits or Limits()
         self.http2 = http2 or Http2Options()
@@ -112,6 +114,7 @@ class HttpServer:
         self.upgraded.pop(protocol, None)
         self._strangers.discard(protocol)
         self._check_empty()
+        self._on_closed()
 
     def hand_over(self, protocol: ServedConnection) -> None:
         """The connection goes on as something other than HTTP."""

@@ -45,6 +45,9 @@ class Companions(Protocol):
         """Where connections come from. Raises OSError."""
         ...
 
+    def connection_closed(self) -> None:
+        """There is a connection less."""
+
     async def allow_hooks(self) -> None:
         """Return when the post-start hooks may run."""
 
@@ -82,6 +85,9 @@ class NoCompanions:
 
     def open_socket(self, options: ProcessOptions, serving: Serving) -> Acceptor:
         return options.secure_serving.bind()
+
+    def connection_closed(self) -> None:
+        """Nobody wants to know."""
 
     async def allow_hooks(self) -> None:
         """At once."""

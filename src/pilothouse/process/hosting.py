@@ -127,6 +127,7 @@ class HostingProcess(Generic[T]):
             options.client_authorities,
             options.generic.goaway_chance,
             lambda serving: companions.open_socket(options, serving),
+            companions.connection_closed,
         )
         self._metrics.register(self.serving)
         self._polling = FilePolling(
@@ -172,6 +173,9 @@ class HostingProcess(Generic[T]):
         await self.cluster.start()
         self._closing.add("connections", self.serving.close)
         self.serving.start()
+        alone = self._companions.workers.count == 1
+        if alone:
+            self.serving.accept()
         self.lifecycle.started.set()
         logger.info("starting: listening, not ready yet")
         await self._companions.allow_hooks()
@@ -179,6 +183,8 @@ class HostingProcess(Generic[T]):
         self.lifecycle.ready.set()
         logger.info("starting: all post-start hooks are done")
         await self._companions.ready()
+        if not alone:  # those who come first must not all be served by whichever process was there first
+            self.serving.accept()
         self._closing.add("the polling of files", self._polling.close)
         self._polling.start()
 

@@ -24,10 +24,14 @@ class Serving:
         client_authorities: Callable[[], tuple[str, ...]],
         goaway_chance: float,
         open_socket: Callable[[Serving], Acceptor],
+        on_closed: Callable[[], None],
     ) -> None:
-        """``open_socket`` gives what connections come from, when they are to come. It may raise OSError."""
+        """``open_socket`` gives what connections come from, when they are to come. It may raise OSError.
+
+        ``on_closed`` is told whenever a connection has gone.
+        """
         http2 = flags.http2_options(goaway_chance)
-        self.http = HttpServer(handler, request_type=APIRequest, http2=http2)
+        self.http = HttpServer(handler, request_type=APIRequest, http2=http2, on_closed=on_closed)
         self._flags, self._client_authorities, self._open_socket = flags, client_authorities, open_socket
         self._tls: ServerTls | None = None
         self._listener: Listener | None = None
@@ -50,9 +54,13 @@ class Serving:
         ]
 
     def start(self) -> None:
-        """Read the certificates and listen. Raises OSError."""
+        """Read the certificates and listen; who connects waits until ``accept``. Raises OSError."""
         self._tls = ServerTls(self._flags.tls_files(self._client_authorities()))
         self._listener = Listener(self.http, self._open_socket(self), self._tls.context)
+
+    def accept(self) -> None:
+        """Begin to accept connections."""
+        assert self._listener is not None
         self._listener.start()
 
     async def poll_files(self) -> None:

@@ -1,23 +1,44 @@
 """Passing connections from the process that accepts them to the one that will serve them.
 
-One process listens. It hands every connection to whichever process has the fewest, itself included, by sending the
-descriptor over a Unix socket. Considered and left: SO_REUSEPORT, where the kernel spreads connections by their address
-(a few clients land as chance has it, a second server on the port goes unnoticed, and what waits in the queue of a
-worker that dies is lost), and one listening socket that all accept from (whoever wakes first takes all that wait).
+One process listens. It hands connections to all processes in turn, itself included, by sending the descriptor over a
+Unix socket; those that have many more than others (they are older, or their clients stay) are passed over.
+
+Considered and left: SO_REUSEPORT, where the kernel spreads connections by their address (a few clients land as chance
+has it, a second server on the port goes unnoticed, and what waits in the queue of a worker that dies is lost), and one
+listening socket that all accept from (whoever wakes first takes all that wait).
 """
 
 from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 logger = logging.getLogger(__name__)
 _MARK: Final = b"c"
+_MORE: Final = 1.25
+_FEW: Final = 8
 
 Give = Callable[[socket.socket], bool]
 """Gives a connection away; False if it is to stay here."""
+
+
+class Turns:
+    """Whose turn it is to get a connection. What is known of loads may be late, so they only rule out the extremes."""
+
+    def __init__(self) -> None:
+        self._last = -1
+
+    def next(self, loads: Sequence[int]) -> int:
+        """The number of the next one that has not many more than the one with the fewest."""
+        most = min(loads) * _MORE + _FEW
+        for step in range(1, len(loads) + 1):
+            number = (self._last + step) % len(loads)
+            if loads[number] <= most:
+                break
+        self._last = number
+        return number
 
 
 def handover_pair() -> tuple[socket.socket, socket.socket]:

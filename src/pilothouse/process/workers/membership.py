@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pilothouse.process.serving import Serving
 
 logger = logging.getLogger(__name__)
-_LOAD_SECONDS: Final = 0.25
+_LOAD_SECONDS: Final = 0.01
 _NOT_YET: Final = "the process that acts for all is not ready"
 
 
@@ -76,6 +76,7 @@ class Membership:
         self._supervisor: Supervisor | None = None
         self._serving: Serving | None = None
         self._arrivals: ArrivalSocket | None = None
+        self._telling = False
         self.exit_code = 0
 
     @property
@@ -151,14 +152,19 @@ class Membership:
         self._arrivals = ArrivalSocket(self._way, (flags.bind_address, flags.secure_port))
         return self._arrivals
 
+    def connection_closed(self) -> None:
+        """The owner knows which connections it gave us, but not which have gone: it is told, soon and not of each."""
+        if not self._telling:
+            self._telling = True
+            asyncio.get_running_loop().call_later(_LOAD_SECONDS, self._tell_load)
+
     async def allow_hooks(self) -> None:
         """The owner makes what a fresh cluster has; what waits for that waits here."""
         await self._begun.wait()
 
     async def ready(self) -> None:
-        assert self._control is not None and self._supervisor is not None
+        assert self._control is not None
         self._control.tell("ready")
-        self._supervisor.run("load of this worker", self._tell_load)
 
     def stop(self) -> None:
         """The owner told us to."""
@@ -180,20 +186,15 @@ class Membership:
     def _lose_owner(self) -> None:
         """Nothing can be done without the owner, be it that it died or that it cut us off for being slow."""
         if not self._stopped.is_set():
-            logger.error("the process that keeps the store has gone: this worker (pid %d) ends", os.getpid())
+            logger.error("the first process of this server has gone: this worker (pid %d) ends", os.getpid())
             self.exit_code = 1
             self._begun.set()
             self._stopped.set()
 
-    async def _tell_load(self) -> None:
-        assert self._control is not None and self._serving is not None and self._arrivals is not None
-        told = (0, 0)
-        while True:
-            load = (self._serving.load, self._arrivals.received)
-            if load != told:
-                told = load
-                self._control.tell("load", *load)
-            await asyncio.sleep(_LOAD_SECONDS)
+    def _tell_load(self) -> None:
+        self._telling = False
+        if self._control is not None and self._serving is not None and self._arrivals is not None:
+            self._control.tell("load", self._serving.load, self._arrivals.received)
 
 
 class _Guard:

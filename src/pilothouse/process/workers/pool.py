@@ -1,7 +1,7 @@
 """The owner among several processes: it keeps the store, acts for all, accepts connections and looks after the others.
 
     start   the others begin to import ─ store open: they follow its log ─ hooks have run: theirs may ─ all are ready
-    serve   a connection goes to whoever has the fewest; a process that dies is replaced
+    serve   connections go to all in turn; a process that dies is replaced
     stop    all fail readiness, wait, end watches and drain side by side ─ the others have ended ─ the store is closed
 
 If the owner dies the others end too, each with a message: without the log they could answer nothing that is true.
@@ -26,7 +26,7 @@ from pilothouse.net.listener import Acceptor
 from pilothouse.options import ServerOptions
 from pilothouse.options.process_options import ProcessOptions
 from pilothouse.process.backend import make_storage
-from pilothouse.process.workers.handover import SharingSocket
+from pilothouse.process.workers.handover import SharingSocket, Turns
 from pilothouse.process.workers.worker import Worker
 from pilothouse.storage.backends.shared.server import FeedEncoding
 from pilothouse.storage.stack import StorageStack
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 _ERRORS_SECONDS: Final = 1.0
 _ANSWER_SECONDS: Final = 5.0
+_READY_SECONDS: Final = 60.0
 _LAST_SECONDS: Final = 15.0
 
 
@@ -51,6 +52,7 @@ class WorkerPool:
         self._answers: dict[str, Answer] = {}
         self._errors: list[Errors] = []
         self._crew: list[Worker] = []
+        self._turns = Turns()
         self._serving: Serving | None = None
         self._supervisor: Supervisor | None = None
 
@@ -128,6 +130,9 @@ class WorkerPool:
         self._serving = serving
         return SharingSocket(options.secure_serving.bind(), self._give)
 
+    def connection_closed(self) -> None:
+        """What this process has is counted when it matters."""
+
     async def allow_hooks(self) -> None:
         """At once: the others wait for us."""
 
@@ -138,7 +143,11 @@ class WorkerPool:
         for worker in self._crew:
             worker.begin(told)
         self._supervisor.run("health of the owner, for its workers", self._tell_errors)
-        await asyncio.gather(*(worker.settled.wait() for worker in self._crew))
+        try:
+            async with asyncio.timeout(_READY_SECONDS):
+                await asyncio.gather(*(worker.settled.wait() for worker in self._crew))
+        except TimeoutError:
+            logger.error("some workers are not ready after %g s; the others serve without them", _READY_SECONDS)
 
     def stop(self) -> None:
         for worker in self._crew:
@@ -157,12 +166,12 @@ class WorkerPool:
             await self._supervisor.close()
 
     def _give(self, connection: socket.socket) -> bool:
-        """Give a connection to the worker that has fewest, unless we have fewer: committing for all is work, too."""
-        ready = [worker for worker in self._crew if worker.is_ready]
-        if not ready or self._serving is None:
+        """Give a connection to whose turn it is; False if it is ours."""
+        workers = [worker for worker in self._crew if worker.is_ready]
+        if not workers or self._serving is None:
             return False
-        worker = min(ready, key=lambda each: each.load)
-        return worker.load <= self._serving.load and worker.give(connection)
+        turn = self._turns.next([*(worker.load for worker in workers), self._serving.load])
+        return turn < len(workers) and workers[turn].give(connection)
 
     async def _tell_errors(self) -> None:
         told = self._failing()

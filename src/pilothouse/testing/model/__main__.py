@@ -16,12 +16,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600, help="how long in all")
     parser.add_argument("--round", type=float, default=60, help="seconds of one round")
     parser.add_argument("--servers", type=int, default=2, help="server processes on one store")
+    parser.add_argument("--workers", type=int, default=1, help="processes of each server")
     parser.add_argument("--seed", type=int, default=1, help="of the first round")
     flags = parser.parse_args()
     ends, seed = time.monotonic() + flags.seconds, flags.seed
     while time.monotonic() < ends:
         with tempfile.TemporaryDirectory(prefix="pilothouse-model-") as folder:
-            plan = Plan(seconds=min(flags.round, max(1.0, ends - time.monotonic())), servers=flags.servers, seed=seed)
+            seconds = min(flags.round, max(1.0, ends - time.monotonic()))
+            plan = Plan(seconds=seconds, servers=flags.servers, workers=flags.workers, seed=seed)
             history, wrong = check(Path(folder) / "data", plan)
         events = sum(len(watched.events) for watched in history.watched)
         print(f"seed {seed}: {len(history.written)} writes, {len(history.listed)} lists, {events} events", flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
@@ -28,6 +30,8 @@ class Plan:
 
     seconds: float = 6.0
     servers: int = 1
+    workers: int = 1
+    """Processes of each server."""
     writers: int = 4
     watchers: int = 3
     objects: int = 8
@@ -39,13 +43,13 @@ class Plan:
 class ServerProcess:
     """One server of several on the same data; killed, paused and started again."""
 
-    def __init__(self, data: Path, port: int) -> None:
-        self.port, self._data = port, data
+    def __init__(self, data: Path, port: int, workers: int = 1) -> None:
+        self.port, self._data, self._workers = port, data, workers
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         command = [sys.executable, "-m", "pilothouse", "serve", "--data-dir", str(self._data)]
-        command += ["--bind-address", "127.0.0.1", "--secure-port", str(self.port)]
+        command += ["--bind-address", "127.0.0.1", "--secure-port", str(self.port), f"--workers={self._workers}"]
         with self._data.with_suffix(f".{self.port}.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
 
@@ -67,6 +71,14 @@ class ServerProcess:
         if self._process is not None:
             self._process.send_signal(number)
 
+    def signal_worker(self, number: int, choice: random.Random) -> None:
+        """Send a signal to one of the processes that serve beside the first."""
+        if self._process is not None:
+            pid = self._process.pid
+            crew = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            with suppress(ProcessLookupError, IndexError):
+                os.kill(int(choice.choice(crew)), number)
+
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
@@ -75,7 +87,7 @@ class ServerProcess:
 
 def check(data: Path, plan: Plan) -> tuple[History, list[str]]:
     """Run the plan; what happened, and what of it is wrong."""
-    servers = [ServerProcess(data, _free_port()) for _ in range(plan.servers)]
+    servers = [ServerProcess(data, _free_port(), plan.workers) for _ in range(plan.servers)]
     try:
         servers[0].start()
         tls = _tls(data)
@@ -122,7 +134,9 @@ def _disturb(servers: list[ServerProcess], tls: ssl.SSLContext, plan: Plan, choi
     while time.monotonic() < ends:
         time.sleep(min(choice.uniform(0.5, 1.5) * plan.every, max(0.0, ends - time.monotonic())))
         server = choice.choice(servers)
-        if choice.random() < 0.5:
+        if plan.workers > 1 and choice.random() < 0.7:
+            server.signal_worker(signal.SIGKILL, choice)
+        elif choice.random() < 0.5:
             server.kill()
             server.start()
             server.wait_ready(tls)

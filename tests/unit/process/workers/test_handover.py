@@ -2,7 +2,7 @@ import socket
 
 import pytest
 
-from pilothouse.process.workers.handover import ArrivalSocket, SharingSocket, hand_over, handover_pair
+from pilothouse.process.workers.handover import ArrivalSocket, SharingSocket, Turns, hand_over, handover_pair
 
 
 @pytest.fixture
@@ -41,3 +41,18 @@ def test_what_nobody_takes_stays(listening):
         with connection:
             assert address == client.getsockname()
     ours.close()
+
+
+def test_turns_pass_over_those_who_have_many_more():
+    turns = Turns()
+    assert [turns.next([0, 0, 0]) for _ in range(6)] == [0, 1, 2, 0, 1, 2]
+    assert [turns.next([100, 2, 3]) for _ in range(4)] == [1, 2, 1, 2]
+    assert [turns.next([5, 0]) for _ in range(2)] == [1, 0]
+    assert turns.next([7]) == 0
+
+
+def test_turns_even_out_what_was_uneven():
+    turns, loads = Turns(), [1000, 0, 0]
+    for _ in range(5000):
+        loads[turns.next(loads)] += 1
+    assert max(loads) <= min(loads) * 1.25 + 9
