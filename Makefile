@@ -18,7 +18,7 @@ help:
 	@echo "make bench     measure the server against this machine's limit; needs wrk   (ARGS='--quick', ARGS='--beside KUBE_APISERVER ETCD')"
 	@echo "make catalogue make what is known of a Kubernetes release anew; see docs/next-release.md   (KUBERNETES=checkout RECORDED=folder)"
 	@echo "make docs      build the documentation as a site into build/site"
-	@echo "make dist      build wheel and sdist, check them, and run the wheel in a clean environment"
+	@echo "make dist      build wheel and sdist twice to the same bytes, and go the way of a new user with the wheel"
 	@echo "make clean     remove what the above made, except pilothouse-data"
 
 $(BIN)/python:
@@ -85,11 +85,15 @@ docs: $(VENV)/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "build/site/index.html is the first page"
 
+# Twice, with the time of the last commit in the place of today's: two builds of the same sources are the same bytes.
+dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 315532800)
 dist: dev
 	@$(PIP) install -c constraints.txt build twine
-	rm -rf dist && $(BIN)/python -m build --outdir dist . >/dev/null
+	rm -rf dist build/again
+	$(BIN)/python -m build --outdir dist . >/dev/null
+	$(BIN)/python -m build --outdir build/again . >/dev/null
 	$(BIN)/python -m twine check --strict dist/*
-	$(BIN)/python tools/check_dist.py dist constraints.txt
+	$(BIN)/python tools/check_dist.py dist build/again constraints.txt
 
 clean:
 	rm -rf $(VENV) .tools build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache src/*.egg-info
