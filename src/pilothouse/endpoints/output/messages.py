@@ -20,10 +20,13 @@ from pilothouse.endpoints.output.rows import make_all, partial_metadata
 from pilothouse.endpoints.scope import ShownScope
 from pilothouse.machinery import protobuf
 from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.machinery.workers import weighed
 from pilothouse.storage.cacher import Entry
 
 _LONGEST_KEPT: Final = 64 * 1024
 _METADATA: Final = b"\n"
+_WEIGHT: Final = 16
+"""What putting a message into a list counts for: a thousand of them are long work."""
 
 
 def object_message(scope: ShownScope, entry: Entry) -> bytes:
@@ -38,7 +41,8 @@ async def list_messages(
     """A list, of whole objects or of their metadata: what comes before its items, the items, and what follows."""
     maker = MessageMaker(scope) if whole else MetadataMessageMaker(scope)
     messages = await make_all(entries, maker.find, maker.make)
-    return protobuf.list_parts(kind, protobuf.encode_message(types.struct("meta.v1.ListMeta"), metadata), messages)
+    head = protobuf.encode_message(types.struct("meta.v1.ListMeta"), metadata)
+    return await weighed(_WEIGHT * len(messages), protobuf.list_parts, kind, head, messages)
 
 
 class MessageMaker:
