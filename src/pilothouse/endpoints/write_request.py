@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-import orjson
-
 from pilothouse.apis.strategy import Context
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.endpoints.request import APIRequest
@@ -35,6 +33,7 @@ _SAME_OWNERS: Final = (
     "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}"
 )
 _AFTER_ADMISSION: Final = " after mutating admission happens"
+_OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 
 
 class WriteRequest:
@@ -141,9 +140,9 @@ class WriteRequest:
         owners = obj["metadata"].get("ownerReferences")
         if not owners or len(owners) < 2:
             return
-        kept: dict[bytes, Object] = {}
+        kept: dict[tuple[str | bool | None, ...], Object] = {}
         for owner in owners:
-            kept.setdefault(orjson.dumps(owner, option=orjson.OPT_SORT_KEYS), owner)
+            kept.setdefault(tuple(map(owner.get, _OWNER_FIELDS)), owner)
         if len(kept) < len(owners):
             first = {id(owner) for owner in kept.values()}
             twice = [owner.get("uid", "") for owner in owners if id(owner) not in first]

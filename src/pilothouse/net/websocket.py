@@ -88,22 +88,22 @@ def frame_text(payload: bytes) -> bytes:
     return _frame(Opcode.TEXT, payload)
 
 
-def frame_binary(payload: bytes) -> bytes:
-    """One binary message."""
-    return _frame(Opcode.BINARY, payload)
+def frame_binary(payload: bytes, prefix: bytes = b"") -> bytes:
+    """One binary message, which begins with a prefix."""
+    return _frame(Opcode.BINARY, payload, prefix)
 
 
 TEXT: Final = Framing("websocket text", frame_text)
 
 
-def _frame(opcode: int, payload: bytes) -> bytes:
+def _frame(opcode: int, payload: bytes, prefix: bytes = b"") -> bytes:
     # By hand: wsproto makes text messages from str only, and events are bytes that many clients share.
-    size = len(payload)
+    size = len(prefix) + len(payload)
     if size < 126:
-        return bytes((_FINAL | opcode, size)) + payload
+        return b"%c%c%b%b" % (_FINAL | opcode, size, prefix, payload)
     if size < 1 << 16:
-        return b"%c\x7e%b%b" % (_FINAL | opcode, size.to_bytes(2, "big"), payload)
-    return b"%c\x7f%b%b" % (_FINAL | opcode, size.to_bytes(8, "big"), payload)
+        return b"%c\x7e%b%b%b" % (_FINAL | opcode, size.to_bytes(2, "big"), prefix, payload)
+    return b"%c\x7f%b%b%b" % (_FINAL | opcode, size.to_bytes(8, "big"), prefix, payload)
 
 
 class WebSocket(Upgraded):

@@ -2,7 +2,8 @@
 
 Every test attacks with what once froze the server or filled its memory, and ``attacked`` holds the server to the rule:
 no turn of the event loop above the limit, no more memory than the allowance, and a second client that is served all
-the while. Holds are measured by the server itself, in processor time, so that a busy machine makes no difference.
+the while and hardly waits longer than when all is quiet. Holds are measured by the server itself, waits by the
+processor time that the server spends while somebody waits: so a busy machine makes no difference to either.
 ``ATTACK_FIGURES=path`` appends a line with the figures of every attack to a file.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import ssl
+import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +30,12 @@ from pilothouse.credentials.pki import Pki
 MEGABYTE = 1024 * 1024
 HOLD_SECONDS = 0.08
 """The rule says 20 ms; the meter's buckets, and what the first use of a part costs, need some room."""
+WAIT_SECONDS = 0.005
+"""What others may wait for in any case: the handshake of a connection, such as the attack's own."""
+ENOUGH_WAITS = 30
+"""An attack that is over sooner says nothing about what is usual."""
+LONGEST_WAIT_SECONDS = 0.2
+"""What one wait in a hundred may take: a long call into C keeps the interpreter's lock, and several may follow."""
 _BUCKET = re.compile(r'^pilothouse_event_loop_hold_seconds_bucket\{le="([^"]+)"\} (\d+)$', re.MULTILINE)
 
 
@@ -55,10 +63,13 @@ class Figures:
     """By how many bytes the process was larger at its largest."""
     waits: list[float] = field(default_factory=list)
     """How long the second client waited each time."""
+    spent: list[float] = field(default_factory=list)
+    """What the server spent of its processors meanwhile: on the second client, and on others before it."""
 
-    @property
-    def p99(self) -> float:
-        return sorted(self.waits)[int(len(self.waits) * 0.99)] if self.waits else 0.0
+
+def p99(values: list[float]) -> float:
+    """What one in a hundred exceeds."""
+    return sorted(values)[int(len(values) * 0.99)] if values else 0.0
 
 
 class Victim:
@@ -68,6 +79,7 @@ class Victim:
         self.server = running
         self.port: int = running.port
         self._pki = Pki(running.data / "pki")
+        self._quiet: float | None = None
 
     def tls(self, *, anonymous: bool = False) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=str(self._pki.ca_cert))
@@ -110,11 +122,11 @@ class Victim:
     @contextmanager
     def attacked(self, what: str, *, allowance: int = 64 * MEGABYTE, hold: float = HOLD_SECONDS) -> Iterator[Figures]:
         """Run an attack inside; afterwards the server must have kept the rule."""
-        figures = Figures()
+        figures, quiet = Figures(), self._quiet_wait()
         before, start = self._holds(), self._memory("VmRSS")
         self._reset_peak()
         over = threading.Event()
-        second = threading.Thread(target=self._visit, args=(figures.waits, over))
+        second = threading.Thread(target=self._visit, args=(figures, over))
         second.start()
         started = time.monotonic()
         try:
@@ -129,18 +141,42 @@ class Victim:
         assert figures.held <= hold, f"{what}: one turn of the loop took more than {figures.held * 1000:.0f} ms"
         assert figures.grown <= allowance, f"{what}: the process grew by {figures.grown // MEGABYTE} MB"
         assert figures.waits, f"{what}: nobody else was served"
+        usual, longest = statistics.median(figures.spent), p99(figures.spent)
+        shown = f"{what}: others waited for {usual * 1000:.1f} to {longest * 1000:.1f} ms of work"
+        if len(figures.spent) >= ENOUGH_WAITS:
+            assert usual <= max(5 * quiet, WAIT_SECONDS), f"{shown}, {quiet * 1000:.1f} ms in quiet"
+        assert longest <= LONGEST_WAIT_SECONDS, shown
 
-    def _visit(self, waits: list[float], over: threading.Event) -> None:
+    def _quiet_wait(self) -> float:
+        """The 99th percentile of what others wait for when nobody attacks, measured once."""
+        if self._quiet is None:
+            figures = Figures()
+            enough = _Enough(figures.waits, 300)
+            self._visit(figures, enough)
+            self._quiet = p99(figures.spent)
+            _write("quiet", figures)
+        return self._quiet
+
+    def _visit(self, figures: Figures, over: threading.Event) -> None:
         """A well-behaved client: one small request after the other on one connection."""
         connection = HTTPSConnection("127.0.0.1", self.port, timeout=120, context=self.tls())
-        while not over.is_set() or not waits:
-            started = time.monotonic()
+        while not over.is_set() or not figures.waits:
+            started, spent = time.monotonic(), self._processor_seconds()
             with suppress(OSError, HTTPException):
                 connection.request("GET", "/api/v1/namespaces/default")
                 assert connection.getresponse().read()
-                waits.append(time.monotonic() - started)
+                figures.spent.append(self._processor_seconds() - spent)
+                figures.waits.append(time.monotonic() - started)
             over.wait(0.002)
         connection.close()
+
+    def _processor_seconds(self) -> float:
+        """Of all threads of the server; a thread that has ended meanwhile takes its share along."""
+        total = 0
+        for task in Path(f"/proc/{self.server.process.pid}/task").iterdir():
+            with suppress(OSError):
+                total += int((task / "schedstat").read_text().split()[0])
+        return total / 1e9
 
     def _holds(self) -> list[tuple[float, int]]:
         page = self.call("GET", "/metrics").body.decode()
@@ -166,11 +202,24 @@ class Victim:
             Path(f"/proc/{self.server.process.pid}/clear_refs").write_text("5")
 
 
+class _Enough(threading.Event):
+    """Set once there are so many."""
+
+    def __init__(self, values: list[float], wanted: int) -> None:
+        super().__init__()
+        self._values, self._wanted = values, wanted
+
+    def is_set(self) -> bool:
+        return len(self._values) >= self._wanted
+
+
 def _write(what: str, figures: Figures) -> None:
     if path := os.environ.get("ATTACK_FIGURES"):
         line = (
             f"{what}\t{figures.seconds:.2f} s\theld {figures.held * 1000:.0f} ms\t{figures.grown // MEGABYTE} MB"
-            f"\tothers p99 {figures.p99 * 1000:.1f} ms, longest {max(figures.waits, default=0) * 1000:.0f} ms"
+            f"\tothers p99 {p99(figures.waits) * 1000:.1f} ms, longest {max(figures.waits, default=0) * 1000:.0f} ms"
+            f"\twork before others {statistics.median(figures.spent) * 1000:.1f} ms,"
+            f" p99 {p99(figures.spent) * 1000:.1f} ms of {len(figures.spent)}"
         )
         with Path(path).open("a") as file:
             file.write(line + "\n")

@@ -77,7 +77,7 @@ def test_many_bad_finalizers(victim: Any) -> None:
 def test_many_owners(victim: Any) -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "a"}
     owners = [{**owner, "uid": str(n)} for n in range(40_000)]
-    with victim.attacked("40,000 owners", allowance=200 << 20):
+    with victim.attacked("40,000 owners", allowance=64 << 20):
         victim.call("POST", MAPS, config_map(ownerReferences=owners))
 
 

@@ -190,12 +190,12 @@ async def _ping(session: SpdySession) -> None:
 async def _copy_output(stream: SpdyStream, channel: int, socket: MessageSocket, pace: Pace | None) -> None:
     prefix = bytes((channel,))
     with suppress(StreamReset):
-        while piece := await stream.read():
+        while piece := await stream.read_available():
             if pace is None:
-                await socket.send(prefix + piece)
+                await socket.send(piece, prefix)
             else:
                 async for part in pace.spread(piece):
-                    await socket.send(prefix + part)
+                    await socket.send(part, prefix)
 
 
 async def _await_end(stdin: SpdyStream) -> None:

@@ -64,18 +64,34 @@ class SpdyStream:
         return self.headers.get(name, [""])[0]
 
     async def read(self) -> bytes:
-        """The next piece; nothing at the end. Raises StreamReset."""
-        while not self._pieces:
-            if self._error is not None:
-                raise self._error
-            if self._ended:
-                return b""
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+        """The next piece, as it was sent if it is short; nothing at the end. Raises StreamReset."""
+        await self._wait()
+        if not self._pieces:
+            return b""
         piece = self._pieces.popleft()
         self._size -= len(piece)
         self._session.note_read(self)
         return piece
+
+    async def read_available(self) -> bytes:
+        """All that has come, in one piece; nothing at the end. Raises StreamReset."""
+        await self._wait()
+        pieces = self._pieces
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
+        self._size = 0
+        self._session.note_read(self)
+        return data
+
+    async def _wait(self) -> None:
+        """Until there is something to read, or never will be."""
+        while not self._pieces:
+            if self._error is not None:
+                raise self._error
+            if self._ended:
+                return
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
 
     async def read_all(self, limit: int) -> bytes:
         """Everything up to the end, but no more than ``limit`` bytes of it."""
