@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from pilothouse.endpoints.negotiation import JSON, METADATA, PROTOBUF, TABLE, Media
+from pilothouse.endpoints.query import Query
+from pilothouse.endpoints.request_info import resolve
 from pilothouse.endpoints.watch import encoding
 from pilothouse.endpoints.watch.encoding import EventEncoder
 from pilothouse.endpoints.watch.websocket import message_framing
@@ -30,7 +32,8 @@ def event_of(data: bytes = DATA) -> WatchEvent:
 
 def encoder(scope: Any, framing: Framing, format: str = JSON, transform: str = "") -> EventEncoder:
     media = Media(format, transform=transform, version="v1")
-    return encoding.encoder_for(scope, None, media, framing)  # type: ignore[arg-type]
+    request: Any = SimpleNamespace(info=resolve("GET", "/api/v1/namespaces/default/configmaps", Query("watch=1")))
+    return encoding.encoder_for(scope, request, media, framing)
 
 
 @pytest.mark.parametrize("transform", ["", METADATA])
