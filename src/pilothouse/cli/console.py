@@ -29,7 +29,7 @@ class NoConsole(Exception):
 
 def run(words: Sequence[str]) -> int:
     """Print the URL, and open it if told so; the exit code."""
-    flags = _parser().parse_args(words)
+    flags = parser().parse_args(words)
     folder = Path(flags.data_dir).absolute()
     try:
         url = sign_in(folder)
@@ -75,10 +75,11 @@ def _fingerprint(path: Path) -> str:
     return hashlib.sha256(ssl.PEM_cert_to_DER_cert(leaf[0] + leaf[1])).digest().hex(":").upper()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
+    made = argparse.ArgumentParser(
         prog="pilothouse console", description="Prints a URL that signs a browser in to the console, once."
     )
-    parser.add_argument("--open", action="store_true", help="open it in the browser of this machine")
-    parser.add_argument("--data-dir", default=OwnOptions().data_dir, help="the server's folder (default: %(default)s)")
-    return parser
+    made.add_argument("--open", action="store_true", help="open it in the browser of this machine")
+    made.add_argument("--data-dir", default=OwnOptions().data_dir, help="the server's folder (default: %(default)s)")
+    return made

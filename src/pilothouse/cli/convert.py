@@ -51,7 +51,7 @@ _Dumper.add_representer(str, _represent_text)
 
 def run(words: Sequence[str]) -> int:
     """Convert what the words name; the exit code."""
-    flags = _parser().parse_args(words)
+    flags = parser().parse_args(words)
     converter = Converter(parse_group_version(flags.to) if flags.to else None)
     try:
         for root, file in _files(flags.filename):
@@ -62,14 +62,15 @@ def run(words: Sequence[str]) -> int:
     return 1 if converter.failed else 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="pilothouse convert", description="Manifests in other API versions.")
-    parser.add_argument("-f", "--filename", action="append", required=True, type=Path, help="a file or folder")
-    parser.add_argument("--to", default="", help="group/version; today's version of each kind unless given")
-    where = parser.add_mutually_exclusive_group()
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
+    made = argparse.ArgumentParser(prog="pilothouse convert", description="Manifests in other API versions.")
+    made.add_argument("-f", "--filename", action="append", required=True, type=Path, help="a file or folder")
+    made.add_argument("--to", default="", help="group/version; today's version of each kind unless given")
+    where = made.add_mutually_exclusive_group()
     where.add_argument("-o", "--output", type=Path, help="folder to write to; standard output unless given")
     where.add_argument("--in-place", action="store_true", help="write over the files")
-    return parser
+    return made
 
 
 def _files(names: list[Path]) -> list[tuple[Path, Path]]:

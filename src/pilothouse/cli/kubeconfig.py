@@ -23,7 +23,7 @@ def run(words: Sequence[str]) -> int:
     """Make it; the exit code."""
     from pilothouse.credentials.issuing import issue_client  # imports cryptography
 
-    flags = _parser().parse_args(words)
+    flags = parser().parse_args(words)
     folder = Path(flags.data_dir).absolute()
     pki, holder = Pki(folder / "pki"), holder_of(folder)
     try:
@@ -42,14 +42,15 @@ def run(words: Sequence[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
+    made = argparse.ArgumentParser(
         prog="pilothouse kubeconfig", description="Makes a kubeconfig for a user, signed by the server's own authority."
     )
-    parser.add_argument("--user", required=True, help="the user's name, as RBAC knows it")
-    parser.add_argument("--group", action="append", default=[], help="a group of theirs; may be given several times")
-    parser.add_argument("--days", type=float, default=365.0, help="how long it is good (default: %(default)g)")
-    parser.add_argument("--server", default="", help="URL of the server (default: that of the one running)")
-    parser.add_argument("--data-dir", default=OwnOptions().data_dir, help="the server's folder (default: %(default)s)")
-    parser.add_argument("-o", "--output", default="", help="file to write, for its owner alone (default: print it)")
-    return parser
+    made.add_argument("--user", required=True, help="the user's name, as RBAC knows it")
+    made.add_argument("--group", action="append", default=[], help="a group of theirs; may be given several times")
+    made.add_argument("--days", type=float, default=365.0, help="how long it is good (default: %(default)g)")
+    made.add_argument("--server", default="", help="URL of the server (default: that of the one running)")
+    made.add_argument("--data-dir", default=OwnOptions().data_dir, help="the server's folder (default: %(default)s)")
+    made.add_argument("-o", "--output", default="", help="file to write, for its owner alone (default: print it)")
+    return made

@@ -27,8 +27,8 @@ _SOON_DAYS = 30
 
 def run(words: Sequence[str]) -> int:
     """Print it; the exit code is 0 if the server is ready, 3 if there is none, 1 if it is not well."""
-    flags = _parser().parse_args(words)
-    found = look(Path(flags.data_dir).absolute(), count=flags.count)
+    flags = parser().parse_args(words)
+    found = look(Path(flags.data_dir).absolute())
     if flags.output == "json":
         print(json.dumps(found, indent=2))
     else:
@@ -38,7 +38,7 @@ def run(words: Sequence[str]) -> int:
     return 0 if found["ready"] else 1
 
 
-def look(folder: Path, *, count: bool = False) -> dict[str, Any]:
+def look(folder: Path) -> dict[str, Any]:
     """All there is to know of the server in a folder."""
     holder, pki, store = holder_of(folder), Pki(folder / "pki"), folder / "store.db"
     found: dict[str, Any] = {"dataDir": str(folder), "running": holder is not None, "ready": False}
@@ -46,9 +46,7 @@ def look(folder: Path, *, count: bool = False) -> dict[str, Any]:
         found |= {"pid": holder.pid, "url": holder.url, "since": _stamp(holder.since), "notReady": []}
         found["ready"], found["notReady"] = _ask(holder.url, pki)
     if store.exists():
-        found["storeBytes"] = store.stat().st_size
-        if count:
-            found["objects"] = _count(store)
+        found |= {"storeBytes": sqlite.size(str(store)), "objects": _count(store)}
     found["certificates"] = {path.name: _stamp(_end(path)) for path in pki.files() if _is_certificate(path)}
     return found
 
@@ -70,7 +68,7 @@ def _ask(url: str, pki: Pki) -> tuple[bool, list[str]]:
 
 def _count(store: Path) -> int | str:
     try:
-        return sqlite.examine(str(store)).objects
+        return sqlite.count_objects(str(store))
     except (StorageError, OSError) as error:
         return str(error)
 
@@ -110,11 +108,11 @@ def _text(found: dict[str, Any], *, colours: bool) -> str:
     return "\n".join(lines)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
+    made = argparse.ArgumentParser(
         prog="pilothouse status", description="Is the server of a data folder up, since when, and what does it hold?"
     )
-    parser.add_argument("--data-dir", default=OwnOptions().data_dir, help="the server's folder (default: %(default)s)")
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
-    parser.add_argument("--count", action="store_true", help="count the objects, which reads the whole store")
-    return parser
+    made.add_argument("--data-dir", default=OwnOptions().data_dir, help="the server's folder (default: %(default)s)")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    return made

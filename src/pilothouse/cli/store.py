@@ -28,7 +28,7 @@ _SHOWN = 100
 
 def run(words: Sequence[str]) -> int:
     """Run a subcommand; its exit code."""
-    flags = _parser().parse_args(words)
+    flags = parser().parse_args(words)
     command: Callable[[argparse.Namespace], int] = flags.command
     try:
         return command(flags)
@@ -125,9 +125,10 @@ def _path(flags: argparse.Namespace) -> str:
     return str(Path(flags.data_dir) / "store.db")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="pilothouse store", description="Looks after the data.")
-    commands = parser.add_subparsers(required=True, metavar="|".join(_COMMANDS))
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
+    made = argparse.ArgumentParser(prog="pilothouse store", description="Looks after the data.")
+    commands = made.add_subparsers(required=True, metavar="|".join(_COMMANDS))
     for name, command in _COMMANDS.items():
         sub = commands.add_parser(name, help=command.__doc__, description=command.__doc__)
         sub.add_argument("--data-dir", default=OwnOptions().data_dir, help="the folder that the server was given")
@@ -142,7 +143,7 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--resume", action="store_true", help="go on with an interrupted copy")
         if command in (check, copy):
             _add_etcd_flags(sub)
-    return parser
+    return made
 
 
 def _add_etcd_flags(parser: argparse.ArgumentParser) -> None:

@@ -49,7 +49,7 @@ def test_inspect_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_status(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(capsys, "status", f"--data-dir={tmp_path}")[0] == 3
     with InProcessServer(data_dir=tmp_path) as server:
-        code, out = run(capsys, "status", f"--data-dir={tmp_path}", "-o", "json", "--count")
+        code, out = run(capsys, "status", f"--data-dir={tmp_path}", "-o", "json")
         found = json.loads(out)
         assert (code, found["ready"], found["url"]) == (0, True, server.url)
         assert found["objects"] > 10
@@ -102,3 +102,27 @@ def test_bash_completes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
     assert completed("sta", 1) == "status"
     assert completed("serve --secure-p", 2) == "--secure-port="
     assert completed("store re", 2) == "repair restore"
+    assert completed("console --o", 2) == "--open"
+    assert completed("completion z", 2) == "zsh"
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish here")
+def test_fish_completes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(run(capsys, "completion", "fish")[1])
+
+    def completed(words: str) -> list[str]:
+        ask = f"source {tmp_path}/script; complete --do-complete '{words}'"
+        done = subprocess.run(["fish", "--no-config", "-c", ask], capture_output=True, text=True, check=True)
+        return [line.partition("\t")[0] for line in done.stdout.splitlines()]
+
+    assert completed("pilothouse sta") == ["status"]
+    assert completed("pilothouse serve --secure-p") == ["--secure-port"]
+    assert completed("pilothouse store re") == ["repair", "restore"]
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh here")
+def test_zsh_loads_the_script(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(run(capsys, "completion", "zsh")[1])
+    ask = f"autoload -U compinit && compinit -u -d {tmp_path}/dump; source {tmp_path}/script; echo $_comps[pilothouse]"
+    done = subprocess.run(["zsh", "-f", "-c", ask], capture_output=True, text=True, check=True)
+    assert (done.stdout.strip(), done.stderr) == ("_bash_complete -F _pilothouse", "")

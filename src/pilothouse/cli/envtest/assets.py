@@ -35,7 +35,7 @@ def run(words: Sequence[str]) -> int:
         from pilothouse.cli.envtest.apiserver import main as run_apiserver
 
         return run_apiserver(words[1:])
-    flags = _parser().parse_args(words)
+    flags = parser().parse_args(words)
     if flags.command == "list":
         print(f"(installed)  {_version()}  {_platform()}")
         return 0
@@ -70,12 +70,13 @@ def _write_script(path: Path, text: str) -> None:
     temporary.replace(path)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
+    made = argparse.ArgumentParser(
         prog="pilothouse envtest",
         description="A folder with kube-apiserver, etcd and kubectl for controller-runtime's envtest.",
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="use|list")
+    commands = made.add_subparsers(dest="command", required=True, metavar="use|list")
     use = commands.add_parser("use", help="make the folder and print where it is")
     use.add_argument("version", nargs="?", help="accepted and not looked at: there is one version")
     use.add_argument("-p", "--print", choices=("overview", "path", "env"), default="overview")
@@ -83,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     use.add_argument("-i", "--installed-only", action="store_true", help="accepted; nothing is ever downloaded")
     listing = commands.add_parser("list", help="show the version there is")
     listing.add_argument("version", nargs="?", help="accepted and not looked at")
-    return parser
+    return made
 
 
 def _default_root() -> str:
