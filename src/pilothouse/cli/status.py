@@ -44,6 +44,7 @@ def look(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"dataDir": str(folder), "running": holder is not None, "ready": False}
     if holder is not None:
         found |= {"pid": holder.pid, "url": holder.url, "since": _stamp(holder.since), "notReady": []}
+        found["workers"] = holder.workers
         found["ready"], found["notReady"] = _ask(holder.url, pki)
     if store.exists():
         found |= {"storeBytes": sqlite.size(str(store)), "objects": _count(store)}
@@ -96,6 +97,8 @@ def _text(found: dict[str, Any], *, colours: bool) -> str:
     if found["running"]:
         lines.append(f"  Address     {found['url']} (pid {found['pid']})")
         lines.append(f"  Since       {found['since']}")
+        if found["workers"] > 1:
+            lines.append(f"  Workers     {found['workers']} processes, of which pid {found['pid']} is the first")
         lines += (f"  {line}" for line in found["notReady"])
     lines.append(f"Data          {found['dataDir']}")
     if "storeBytes" in found:

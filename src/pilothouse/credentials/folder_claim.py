@@ -26,6 +26,8 @@ class Holder:
     pid: int = 0
     url: str = ""
     since: float = 0.0
+    workers: int = 1
+    """Processes that serve, of which ``pid`` is the first."""
 
     def __str__(self) -> str:
         return f"pid {self.pid}, {self.url}" if self.pid else "which is just starting"
@@ -51,7 +53,7 @@ def claimed(folder: Path, holder: Holder) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise FolderTaken(folder, _read(descriptor)) from None
-        text = json.dumps({"pid": holder.pid, "url": holder.url, "since": holder.since})
+        text = json.dumps({"pid": holder.pid, "url": holder.url, "since": holder.since, "workers": holder.workers})
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, text.encode() + b"\n", 0)
         yield

@@ -48,7 +48,8 @@ def claimed_folder(options: ServerOptions) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             make_private_folder(folder)
-            stack.enter_context(claimed(folder, Holder(os.getpid(), server_url(options), time.time())))
+            holder = Holder(os.getpid(), server_url(options), time.time(), options.own.worker_count())
+            stack.enter_context(claimed(folder, holder))
         except FolderTaken as refusal:
             raise StartError(str(refusal)) from None
         except OSError as problem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from pilothouse.cluster.hooks.registry import EVERYWHERE
 from pilothouse.filters.chain import filters
 from pilothouse.options import ServerOptions
 from pilothouse.process.process import Process
@@ -28,6 +29,10 @@ async def _describe(options: ServerOptions) -> Description:
             for name, backed_by, endpoints in cluster.servers.aggregator.checks.described()
         ],
         "informers": list(cluster.informers.names()),
+        "workers": {
+            "count": options.own.worker_count(),
+            "hooksOfEach": [name for name in cluster.servers.aggregator.hooks.names() if name in EVERYWHERE],
+        },
     }
 
 
@@ -66,4 +71,11 @@ def as_text(found: Description) -> str:
     for check in found["healthChecks"]:
         lines.append(f"  {check['name']:75} {check['backedBy']:70} {check['endpoints']}")
     lines += ["", "Informers:", *(f"  {name}" for name in found["informers"])]
+    workers = found["workers"]
+    lines += ["", f"Processes that serve: {workers['count']}"]
+    if workers["count"] > 1:
+        lines += [
+            "  The first runs all hooks, each of the others these:",
+            *(f"    {name}" for name in workers["hooksOfEach"]),
+        ]
     return "\n".join(lines)

@@ -50,6 +50,10 @@ class Hooks:
             f"poststarthook/{name}", lambda: "" if self._in_grace() else error(), ("livez",), backed_by=backed_by
         )
 
+    def names(self) -> list[str]:
+        """Of the post-start hooks, in order."""
+        return list(self._post_start)
+
     def _in_grace(self) -> bool:
         return time.monotonic() - self._made < self._livez_grace_seconds
 

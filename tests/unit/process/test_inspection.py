@@ -10,7 +10,10 @@ from pilothouse.cli.main import main
 
 
 def test_the_server_describes_itself(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["inspect", f"--data-dir={tmp_path}/data", "--cors-allowed-origins=//x$"], "pilothouse") == 0
+    assert (
+        main(["inspect", f"--data-dir={tmp_path}/data", "--cors-allowed-origins=//x$", "--workers=3"], "pilothouse")
+        == 0
+    )
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     start = lines.index("Filters, outermost first:")
     chain = lines[start + 1 : lines.index("", start)]
@@ -18,4 +21,7 @@ def test_the_server_describes_itself(capsys: pytest.CaptureFixture[str], tmp_pat
     assert [name for name in chain if name in order] == order
     for wanted in ("Server 1:", "Server 2:", "Server 3:", "pods/eviction", "customresourcedefinitions", "/readyz"):
         assert any(line.startswith(wanted) for line in lines), wanted
+    hooks = lines[lines.index("Processes that serve: 3") + 2 :]
+    assert "crd-informer-synced" in hooks
+    assert "bootstrap-controller" not in hooks
     assert not (tmp_path / "data").exists()

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from pilothouse.cluster.hooks.registry import EVERYWHERE
 from pilothouse.controllers.own_objects import create, existing
 from pilothouse.server.health import HealthChecks
 from pilothouse.storage.backends.contract import Unavailable
@@ -135,3 +136,15 @@ async def test_a_watch_cache_that_breaks_is_followed_again(server: InProcessServ
     await until(lambda: heard == ["add Widget a", "delete a"])
     await until(lambda: not informer.has_synced)
     assert await existing(store, "", "widgets.example.com") is None
+
+
+async def test_what_every_worker_runs_are_hooks_that_there_are(server: InProcessServer) -> None:
+    names = set(server.process.cluster.servers.aggregator.hooks.names())
+    elsewhere = {
+        "max-in-flight-filter",
+        "mixed-version-proxy-handler",
+        "local-discovery-cache-sync",
+        "peer-discovery-workers",
+    }
+    assert EVERYWHERE - names == elsewhere, "hooks that other flags switch on"
+    assert "start-system-namespaces-controller" in names - EVERYWHERE
