@@ -39,15 +39,21 @@ class Cluster:
     port: int
     folder: Path
     processes: list[subprocess.Popen[bytes]]
+    connection: http.client.HTTPSConnection | None = None
 
     def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
-        context = ssl._create_unverified_context()
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=context)
+        """One request, on a connection that is kept: to look how far things are must not cost much itself."""
+        if self.connection is None:
+            context = ssl._create_unverified_context()
+            self.connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=600, context=context)
         headers = {"Authorization": "Bearer admintoken", "Content-Type": kind}
-        connection.request(method, path, None if body is None else json.dumps(body), headers)
-        answer = connection.getresponse()
-        data = answer.read()
-        connection.close()
+        try:
+            self.connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = self.connection.getresponse()
+            data = answer.read()
+        except (OSError, http.client.HTTPException):
+            self.connection = None
+            raise
         return json.loads(data) if answer.status < 300 else None
 
     def cpu(self) -> float:
@@ -62,12 +68,12 @@ class Cluster:
         """Memory of the server itself."""
         return int(Path(f"/proc/{self.processes[0].pid}/statm").read_text().split()[1]) * PAGE / 1e6
 
-    def until(self, test: Callable[[], Any], seconds: float = 600.0) -> None:
+    def until(self, test: Callable[[], Any], seconds: float = 3600.0) -> None:
         deadline = time.monotonic() + seconds
         while not test():
             if time.monotonic() > deadline:
                 raise TimeoutError
-            time.sleep(0.1)
+            time.sleep(0.2)
 
 
 @contextlib.contextmanager
@@ -93,13 +99,13 @@ def cluster(*flags: str, beside: tuple[str, ...] = ()) -> Iterator[Cluster]:
             finally:
                 for process in reversed(made_cluster.processes):
                     process.terminate()
-                    process.wait(30)
+                    process.wait(120)
 
 
 def _is_ready(made: Cluster) -> bool:
     try:
         return made.call("GET", "/api/v1/namespaces/default") is not None
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return False
 
 
