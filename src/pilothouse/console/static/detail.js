@@ -28,7 +28,7 @@ export class Detail {
     },
     h("div", { class: "detail-head" },
       h("div", { class: "detail-name" }, h("span", { class: "overline" }, kind.kind, namespace ? ` in ${namespace}` : ""), heading),
-      h("button", { class: "icon-button", type: "button", "aria-label": "Close", onclick: close }, "✕")),
+      h("button", { class: "icon-button", type: "button", "aria-label": "Close", onclick: () => { if (this.mayLeave()) close(); } }, "✕")),
     this._tabs, this._panel));
     heading.focus({ preventScroll: true });
     this.show(tab || "yaml");
@@ -38,6 +38,11 @@ export class Detail {
     this._abort.abort();
   }
 
+  /** Whether what was typed may be given up; the user is asked. */
+  mayLeave() {
+    return !this._editing || !this._editing.changed() || window.confirm("Leave without saving your changes?");
+  }
+
   show(tab, focus = false) {
     if (tab === this._tab) return;
     this._tab = tab;
@@ -45,7 +50,11 @@ export class Detail {
     if (this._inner) this._inner.abort();
     this._inner = new AbortController();
     this._abort.signal.addEventListener("abort", () => this._inner.abort());
-    fill(this._tabs, tabBar("Views of the object", TABS, tab, (chosen, focused) => { this.show(chosen, focused); this._onShow(chosen); }));
+    fill(this._tabs, tabBar("Views of the object", TABS, tab, (chosen, focused) => {
+      if (!this.mayLeave()) return;
+      this.show(chosen, focused);
+      this._onShow(chosen);
+    }));
     this._panel.setAttribute("aria-labelledby", `tab-${tab}`);
     if (focus) document.getElementById(`tab-${tab}`).focus();
     fill(this._panel, h("p", { class: "hint" }, "Loading…"));
@@ -107,6 +116,7 @@ export class Detail {
       }
     };
     this._editing = {
+      changed: () => editor.value !== text,
       stale: () => fill(problem, h("p", {}, "The object has changed meanwhile; saving will be refused. Copy what you need and edit again.")),
     };
     fill(this._panel,

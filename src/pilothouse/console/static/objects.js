@@ -26,7 +26,9 @@ export class ObjectsView {
     this._state = "loading";
     this._shown = [];
     this._grid = new Grid({
-      label: kind.resource, open: (row) => navigate({ ...this._route, name: row.name, namespace: row.namespace, tab: "yaml" }),
+      label: kind.resource, open: (row) => {
+        if (!this._detail || this._detail.mayLeave()) navigate({ ...this._route, name: row.name, namespace: row.namespace, tab: "yaml" });
+      },
       cellsOf: (row) => this._cells(row), classOf: (row) => this._classOf(row),
     });
     this._count = h("span", { class: "count", role: "status", "aria-live": "polite" });
