@@ -58,6 +58,7 @@ test: dev clients
 soak: dev
 	$(BIN)/python -m pytest -q -m soak $(ARGS)
 	$(BIN)/python -m pilothouse.testing.model --seconds $(or $(SECONDS),3600)
+	$(BIN)/python -m pilothouse.testing.model.soak --seconds $(or $(SECONDS),3600) --picture soak.svg
 
 lint: dev
 	$(BIN)/ruff check .

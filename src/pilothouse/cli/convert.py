@@ -126,7 +126,7 @@ class Converter:
         return text if made.object == obj else json.dumps(made.object, indent=2) + "\n"
 
     def _document(self, file: Path, text: str) -> str:
-        obj = yaml.load(text, _Loader)
+        obj = yaml.load(text, _Loader)  # noqa: S506 (a safe loader)
         if not isinstance(obj, dict):
             return text
         made = translate(obj, self._to)

@@ -14,7 +14,7 @@ from pilothouse.cli.logging import set_up_logging
 def main() -> int:
     """Serve until the owner says stop, or has gone."""
     try:
-        options, count = pickle.loads(sys.stdin.buffer.read())
+        options, count = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 (from the server that started it)
     except (EOFError, pickle.UnpicklingError):
         print("this program is started by a server with --workers, and by nobody else", file=sys.stderr)
         return 1

@@ -53,6 +53,12 @@ class ServerProcess:
         with self._data.with_suffix(f".{self.port}.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
 
+    @property
+    def pid(self) -> int:
+        """Of the process that was started last."""
+        assert self._process is not None
+        return self._process.pid
+
     def wait_ready(self, tls: ssl.SSLContext) -> None:
         deadline = time.monotonic() + _READY_SECONDS
         while time.monotonic() < deadline:
@@ -87,10 +93,10 @@ class ServerProcess:
 
 def check(data: Path, plan: Plan) -> tuple[History, list[str]]:
     """Run the plan; what happened, and what of it is wrong."""
-    servers = [ServerProcess(data, _free_port(), plan.workers) for _ in range(plan.servers)]
+    servers = [ServerProcess(data, free_port(), plan.workers) for _ in range(plan.servers)]
     try:
         servers[0].start()
-        tls = _tls(data)
+        tls = tls_of(data)
         servers[0].wait_ready(tls)
         for server in servers[1:]:
             server.start()
@@ -106,7 +112,7 @@ def _run(servers: list[ServerProcess], tls: ssl.SSLContext, plan: Plan) -> tuple
     history, over, done = History(), threading.Event(), threading.Event()
     ports = [server.port for server in servers]
     choice = random.Random(plan.seed)
-    start = _begin(ports[0], tls)
+    start = begin(ports[0], tls)
     shared = (ports, tls, history)
     watchers = [Watching(*shared, done, choice.randrange(1 << 30), after=start) for _ in range(plan.watchers)]
     others: list[Client] = [Lister(*shared, over, choice.randrange(1 << 30)) for _ in range(2)]
@@ -120,7 +126,7 @@ def _run(servers: list[ServerProcess], tls: ssl.SSLContext, plan: Plan) -> tuple
     over.set()
     for client in others:
         client.join()
-    _await_sight(watchers, max((write.version for write in history.written), default=0))
+    await_sight(watchers, max((write.version for write in history.written), default=0))
     done.set()
     for client in watchers:
         client.join()
@@ -146,7 +152,7 @@ def _disturb(servers: list[ServerProcess], tls: ssl.SSLContext, plan: Plan, choi
             server.signal(signal.SIGCONT)
 
 
-def _await_sight(watchers: list[Watching], newest: int) -> None:
+def await_sight(watchers: list[Watching], newest: int) -> None:
     """Let every watch see the last write that was acknowledged: so the log is complete."""
     deadline = time.monotonic() + _READY_SECONDS
     while any(watcher.at < newest and watcher.is_alive() for watcher in watchers):
@@ -155,7 +161,7 @@ def _await_sight(watchers: list[Watching], newest: int) -> None:
         time.sleep(0.02)
 
 
-def _begin(port: int, tls: ssl.SSLContext) -> int:
+def begin(port: int, tls: ssl.SSLContext) -> int:
     """Make the namespace; the version from which on everything is watched."""
     client = Client([port], tls, History(), threading.Event(), 0)
     client.call("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
@@ -166,7 +172,8 @@ def _begin(port: int, tls: ssl.SSLContext) -> int:
             return int(answer["metadata"]["resourceVersion"])
 
 
-def _tls(data: Path) -> ssl.SSLContext:
+def tls_of(data: Path) -> ssl.SSLContext:
+    """How its administrator speaks TLS, once the server has made certificates."""
     pki = Pki(data / "pki")
     deadline = time.monotonic() + _READY_SECONDS
     while not pki.admin_key.exists() or not pki.ca_cert.exists():
@@ -179,7 +186,8 @@ def _tls(data: Path) -> ssl.SSLContext:
     return context
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
