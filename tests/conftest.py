@@ -102,7 +102,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def start_server(data: Path, *flags: str) -> Server:
+def start_server(data: Path, *flags: str, within: float = READY_WITHIN) -> Server:
     """Start the real command and wait until it is ready."""
     port = free_port()
     log = data.with_suffix(".log")
@@ -123,7 +123,7 @@ def start_server(data: Path, *flags: str) -> Server:
             [*command, "--bind-address", "127.0.0.1", *flags], stdout=output, stderr=subprocess.STDOUT
         )
     server = Server(port, data, process, log)
-    deadline = time.monotonic() + READY_WITHIN
+    deadline = time.monotonic() + within
     while time.monotonic() < deadline and process.poll() is None:
         try:
             if server.call("GET", "/readyz")[0] == 200:
@@ -181,9 +181,9 @@ def launch_for_module() -> Iterator[Callable[..., Server]]:
 def _launch() -> Iterator[Callable[..., Server]]:
     running: list[Server] = []
 
-    def start(data: Path, *flags: str) -> Server:
+    def start(data: Path, *flags: str, within: float = READY_WITHIN) -> Server:
         # Tests that change files need not wait as long as one would run the server with.
-        running.append(start_server(data, "--file-check-interval=100ms", *flags))
+        running.append(start_server(data, "--file-check-interval=100ms", *flags, within=within))
         return running[-1]
 
     yield start
