@@ -28,7 +28,7 @@ def test_the_examples_pass(tmp_path: Path) -> None:
         timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "8 passed" in done.stdout
+    assert "9 passed" in done.stdout
 
 
 def test_everything_named_exists() -> None:
