@@ -109,9 +109,7 @@ _TIMES = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _SUFFIX = re.compile(r"(\bt\d+-)[a-z0-9]{5}\b")
 
 
-_QUOTED_MANAGERS = re.compile(
-    r'managedFields\\+":\[.*?(?=\\+"(?:spec|status)\\+")|\\+"status\\+":\{\\+"conditions.*?(?=\\": )'
-)
+_QUOTED_MANAGERS = re.compile(r'managedFields\\+":\[.*?\}\]\}(?=[,}])|\\+"status\\+":\{\\+"conditions.*?(?=\\": )')
 """Of objects that messages quote: their order, and what controllers have done so far."""
 _AGES = re.compile(r'"(?:\d+[dhms])+"|(?<="serverAddress":)"[^"]*"')
 _PROTOBUF = b"k8s\0"

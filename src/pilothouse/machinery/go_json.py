@@ -338,6 +338,26 @@ def read_mended(data: bytes) -> Any:
     raise BeyondFloats(beyond[0], value)
 
 
+def with_texts(data: bytes) -> Any:
+    """What a text says, its strings and numbers as they stand in it, for messages that quote it; to be written alone.
+
+    Raises ``ValueError`` and ``RecursionError`` for what cannot be read in this way.
+    """
+    return _TextDecoder().decode(data.decode())
+
+
+class _TextDecoder(json.JSONDecoder):
+    def __init__(self) -> None:
+        super().__init__(parse_float=orjson.Fragment, parse_int=orjson.Fragment)
+        self.parse_string = _string_text
+        self.scan_once = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]
+
+
+def _string_text(text: str, begin: int, strict: bool = True) -> tuple[orjson.Fragment, int]:
+    _, end = json.decoder.scanstring(text, begin, strict)  # type: ignore[attr-defined]
+    return orjson.Fragment(text[begin - 1 : end]), end
+
+
 def may_be_beyond_integers(data: bytes) -> bool:
     """Whether a text may have a whole number that Go's integers have no room for; quick, and never wrong with no."""
     return _LONG_NUMBER.search(data) is not None

@@ -19,6 +19,7 @@ from pilothouse.machinery.go_json import (
     may_repeat_fields,
     mend,
     read_mended,
+    with_texts,
     without_long_integers,
     written_number,
 )
@@ -238,3 +239,14 @@ def test_what_cannot_be_read_even_mended(text):
 )
 def test_whole_numbers_without_a_schema(given, read):
     assert without_long_integers(given) == read
+
+
+def test_texts_are_kept_as_they_were_written():
+    text = b'{"a":"\\u00e9<","b":[1.0,1e2,null,true,{"c":"x\\/y"}],"d":{}}'
+    assert orjson.dumps(with_texts(text)) == text
+
+
+@pytest.mark.parametrize("text", [b"{", b"\xff", b"[" * 100_000])
+def test_texts_of_what_is_no_json(text):
+    with pytest.raises((ValueError, RecursionError)):
+        with_texts(text)

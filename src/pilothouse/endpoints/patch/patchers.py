@@ -123,18 +123,31 @@ async def _read(scope: ResourceScope, kind: str, body: bytes, value: Any, valida
     def places(document: Object) -> Places:
         return list(merge_places(patch, document)) if isinstance(patch, dict) else []
 
-    return Reading(merge, _explainer(scope, merge, places), repeated)
+    def merge_texts(document: Object) -> Any:
+        try:
+            return merge_patch.apply(document, go_json.with_texts(body))
+        except (ValueError, RecursionError):
+            return merge(document)
+
+    return Reading(merge, _explainer(scope, merge, places, merge_texts), repeated)
 
 
 def _explainer(
-    scope: ResourceScope, apply: Callable[[Object], Any], places: Callable[[Object], Places]
+    scope: ResourceScope,
+    apply: Callable[[Object], Any],
+    places: Callable[[Object], Places],
+    apply_texts: Callable[[Object], Any] | None = None,
 ) -> Callable[[Object], tuple[Any, str]]:
+    """``apply_texts`` gives the same result with values of the patch as they were written: so they are shown."""
+
     def explain(document: Object) -> tuple[Any, str]:
         if scope.keeps_type:
             result = apply(document)
             return result, show_sorted(result)
-        result = sort_along(apply(arrange(scope.expected.struct, document)), places(document))
-        return result, go_json.escape_html(orjson.dumps(result)).decode()
+        arranged, changed = arrange(scope.expected.struct, document), places(document)
+        result = sort_along(apply(arranged), changed)
+        shown = result if apply_texts is None else sort_along(apply_texts(arranged), changed)
+        return result, go_json.escape_html(orjson.dumps(shown)).decode()
 
     return explain
 

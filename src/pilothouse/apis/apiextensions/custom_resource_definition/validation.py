@@ -29,7 +29,7 @@ from pilothouse.apis.metadata import validate_metadata
 from pilothouse.apis.object_names import NameValidator, name_is_dns_subdomain
 from pilothouse.apis.validation import one_of_required, unchanged
 from pilothouse.machinery import names
-from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required
+from pilothouse.machinery.field_errors import FieldError, Named, Path, forbidden, invalid, required
 from pilothouse.machinery.objects import Object
 
 _SPEC: Final = Path("spec")
@@ -374,7 +374,7 @@ def _validate_review_versions(versions: list[str], path: Path, old: Object | Non
 def _validate_unchanged(crd: Object, old: Object, errs: list[FieldError]) -> None:
     spec, before = crd["spec"], old["spec"]
     if definitions.is_true(old, definitions.ESTABLISHED):
-        unchanged(spec.get("scope", ""), before.get("scope", ""), _SPEC, "scope", errs)
+        unchanged(Named(spec.get("scope", "")), before.get("scope", ""), _SPEC, "scope", errs)
         unchanged(spec["names"].get("kind", ""), before["names"].get("kind", ""), _SPEC.child("names"), "kind", errs)
     unchanged(spec.get("group", ""), before.get("group", ""), _SPEC, "group", errs)
     unchanged(spec["names"].get("plural", ""), before["names"].get("plural", ""), _SPEC.child("names"), "plural", errs)
