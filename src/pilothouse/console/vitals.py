@@ -6,6 +6,7 @@ Everything is read off its owner when somebody looks; nothing is counted for it 
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any, Final
 
 from pilothouse.flowcontrol.controller import FlowController
@@ -81,11 +82,10 @@ class Vitals:
 
 
 async def _measure_lag() -> float:
-    """How late the loop wakes who sleeps a moment."""
-    clock = asyncio.get_running_loop().time
-    due = clock() + _NAP_SECONDS
+    """How late the loop wakes who sleeps a moment. Its own clock counts whole milliseconds."""
+    due = time.monotonic() + _NAP_SECONDS
     await asyncio.sleep(_NAP_SECONDS)
-    return max(0.0, clock() - due)
+    return max(0.0, time.monotonic() - due)
 
 
 def join_vitals(found: list[dict[str, Any]]) -> dict[str, Any]:
