@@ -30,6 +30,7 @@ from pilothouse.process.process import Process
 from pilothouse.process.run import live, with_loop
 from pilothouse.process.workers.control import Control, News
 from pilothouse.process.workers.handover import ArrivalSocket
+from pilothouse.process.workers.pulse import QUESTION
 from pilothouse.storage.backends.contract import Event, StorageError
 from pilothouse.storage.backends.shared import SharedBackend
 from pilothouse.storage.backends.sqlite import beacon_of
@@ -68,7 +69,7 @@ class Membership:
         self._options = options
         self._control_socket, self._way, *logs = sockets
         self._log_socket = logs[0] if logs else None
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, Answer] = {QUESTION: _beat}
         self._errors: Mapping[str, str] | None = None
         self._begun = asyncio.Event()
         self._stopped = asyncio.Event()
@@ -195,6 +196,10 @@ class Membership:
         self._telling = False
         if self._control is not None and self._serving is not None and self._arrivals is not None:
             self._control.tell("load", self._serving.load, self._arrivals.received)
+
+
+async def _beat() -> None:
+    """The answer is that there is one."""
 
 
 class _Guard:

@@ -27,6 +27,7 @@ from pilothouse.options import ServerOptions
 from pilothouse.options.process_options import ProcessOptions
 from pilothouse.process.backend import make_storage
 from pilothouse.process.workers.handover import SharingSocket, Turns
+from pilothouse.process.workers.pulse import Pulse
 from pilothouse.process.workers.worker import Worker
 from pilothouse.storage.backends.shared.server import FeedEncoding
 from pilothouse.storage.stack import StorageStack
@@ -143,6 +144,7 @@ class WorkerPool:
         for worker in self._crew:
             worker.begin(told)
         self._supervisor.run("health of the owner, for its workers", self._tell_errors)
+        self._supervisor.run("pulse of the workers", Pulse(self._crew).run)
         try:
             async with asyncio.timeout(_READY_SECONDS):
                 await asyncio.gather(*(worker.settled.wait() for worker in self._crew))

@@ -91,13 +91,25 @@ class Worker:
             raise OSError("the worker is not there")
         return await self._control.ask(name, *words)
 
+    def kill(self) -> None:
+        """End its process at once; another takes its place."""
+        if self.pid:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
     # The life of its process
 
     async def keep(self) -> None:
         """Start a process and stay until it has ended: work to be started again by a supervisor."""
         if self._stopping:
             await asyncio.Event().wait()
-        process = await self._start()
+        try:
+            process = await self._start()
+        except OSError as error:
+            self._part()
+            self.settled.set()
+            logger.error("worker %d cannot be started: %s", self.number, error)
+            return
         try:
             code = await process.wait()
         finally:
@@ -114,7 +126,7 @@ class Worker:
 
     async def _start(self) -> asyncio.subprocess.Process:
         control, their_control = socket.socketpair()
-        way, their_way = handover_pair()
+        self._way, their_way = handover_pair()
         theirs = [their_control, their_way]
         if self._has_log:
             self._log_socket, their_log = socket.socketpair()
@@ -128,12 +140,24 @@ class Worker:
                 env={**os.environ, "PYTHONPATH": _import_path()},
                 start_new_session=True,  # an interrupt of the terminal is for the owner, who stops the others in order
             )  # fmt: skip
+        except OSError:
+            control.close()
+            raise
         finally:
             for end in theirs:
                 end.close()
+        try:
+            await self._greet(process, control)
+        except BaseException:
+            process.kill()
+            raise
+        return process
+
+    async def _greet(self, process: asyncio.subprocess.Process, control: socket.socket) -> None:
+        """Tell a new process all that it needs to know."""
         self.pid = process.pid
         self.gone.clear()
-        self._way, self._reported, self._received, self._handed = way, 0, 0, 0
+        self._reported = self._received = self._handed = 0
         self._control = Control(
             {"ready": self._ready, "load": self._take_load}, self._answers, lambda: None, self._supervisor
         )
@@ -144,7 +168,6 @@ class Worker:
         assert process.stdin is not None
         process.stdin.write(self._words)
         process.stdin.close()
-        return process
 
     async def _start_log(self) -> None:
         if self._serve_log is not None and self._log_socket is not None:

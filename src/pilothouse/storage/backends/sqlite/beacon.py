@@ -59,10 +59,10 @@ class Beacon:
 
     def newest_foreign(self) -> int:
         """The newest revision that any other process has shown; 0 when there are no others."""
-        used = self._words[_USED]
-        if used <= 1 and self._slot == 1:
-            return 0
         words, slot = self._words, self._slot
+        used = words[_USED]
+        if used <= 1:
+            return 0 if slot == 1 else words[1]
         return max(max(words[1:slot], default=0), max(words[slot + 1 : used + 1], default=0))
 
     def close(self) -> None:
