@@ -1,8 +1,8 @@
 """What happens within a request, step by step: for the log where it took long, and for a collector of traces.
 
-    with span("Create", fields):                     the current span from here on, in this task and in those it starts
+    with Span("Create", fields):                     the current span from here on, in this task and in those it starts
         step("About to store object in database")    noted with the current span, with the time
-        with span("Create etcd3"):                   nested in it
+        with Span("Create etcd3"):                   nested in it
 
 Names are kube-apiserver's. Only where an outermost span took longer than its threshold, or one within it did, lines are
 written (``Trace[…]``), with the steps that took more than their share. Without a span that is current, a step is
@@ -98,7 +98,7 @@ class Span:
         self._ended = 0.0
 
     def __enter__(self) -> Span:
-        parent = self._parent = _CURRENT.get()
+        parent = self._parent = current()
         if parent is not None:
             parent._items.append(self)
             if parent.exported is not None:
@@ -119,6 +119,8 @@ class Span:
                 self._log()
             else:
                 parent._worth_a_line = True
+        if parent is None:
+            self._items, self._fields = [], _NONE  # work that outlives a request must not keep it
 
     def step(self, name: str, fields: Fields = _NONE) -> None:
         """Note that a step is done."""
@@ -186,21 +188,24 @@ class Span:
 
 
 _CURRENT: Final[ContextVar[Span | None]] = ContextVar("span", default=None)
-span = Span
-current = _CURRENT.get
-"""The span that whoever asks works within."""
+
+
+def current() -> Span | None:
+    """The span that whoever asks works within; work that outlives the request that began it is within none."""
+    found = _CURRENT.get()
+    return None if found is None or found._ended else found
 
 
 def step(name: str, fields: Fields = _NONE) -> None:
     """Note a step of the current span."""
-    found = _CURRENT.get()
+    found = current()
     if found is not None:
         found.step(name, fields)
 
 
 def propagation_headers() -> dict[str, str]:
     """The headers that tell a peer which trace its work belongs to; none where nobody collects traces."""
-    found = _CURRENT.get()
+    found = current()
     return {} if found is None or found.exported is None else found.exported.headers()
 
 

@@ -122,6 +122,24 @@ def test_what_collects_traces_is_told_of_all_of_it() -> None:
     ]
 
 
+async def test_work_that_outlives_a_request_is_no_part_of_it() -> None:
+    told: list[Any] = []
+    ended = asyncio.Event()
+
+    async def work() -> None:
+        await ended.wait()
+        step("late")
+        with Span("later"):
+            assert propagation_headers() == {}
+
+    with Span("POST", exported=Exported("POST", told)) as request:
+        working = asyncio.create_task(work())
+    ended.set()
+    await working
+    assert told == [("begin", "POST"), ("end", "POST", None)]
+    assert request._items == []
+
+
 async def test_requests_side_by_side_do_not_see_each_other() -> None:
     async def work(name: str) -> dict[str, str]:
         with Span(name, exported=Exported(name, [])):
