@@ -34,7 +34,9 @@ class ApiServer:
         self.process = None
 
     def __enter__(self):
-        ensure_pki(self.folder, dns_names=["localhost"], ip_addresses=["127.0.0.1", "10.0.0.1"])
+        ensure_pki(
+            self.folder, dns_names=["localhost", "kubernetes.default.svc"], ip_addresses=["127.0.0.1", "10.0.0.1"]
+        )
         pki = Pki(self.folder / "pki")
         tokens = self.folder / "tokens.csv"
         tokens.write_text('admintoken,admin,admin-uid,"system:masters"\n')
@@ -81,11 +83,11 @@ class ApiServer:
         except OSError:
             return False
 
-    def call(self, method, path, body=None, content_type="application/json"):
+    def call(self, method, path, body=None, content_type="application/json", accept="application/json"):
         """(status, decoded body)."""
         context = ssl._create_unverified_context()
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=context)
-        headers = {"Authorization": "Bearer admintoken", "Content-Type": content_type}
+        headers = {"Authorization": "Bearer admintoken", "Content-Type": content_type, "Accept": accept}
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
