@@ -77,7 +77,9 @@ async def _write(target: Backend, key: str, value: bytes, present: KeyValue | No
 
 
 async def advance(target: Backend, wanted: int, report: Report) -> None:
-    """Bring a store to a revision by writing keys that are deleted again."""
+    """Bring a store to a revision by keys that are written and deleted; those of an interrupted copy go, too."""
+    async for item in all_items(target, f"{_SPACER}/"):
+        await target.delete(item.key, item.revision)
     start = current = await target.current_revision()
     while current < wanted:
         count = min(_AT_ONCE, max(1, (wanted - current) // 2))
