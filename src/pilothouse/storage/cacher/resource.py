@@ -20,6 +20,7 @@ from pilothouse.storage.cacher.audience import Audience
 from pilothouse.storage.cacher.changes import Change, Matches
 from pilothouse.storage.cacher.entries import Entry, EntryCodec
 from pilothouse.storage.cacher.ordering import OrderedEntries
+from pilothouse.storage.cacher.reading_processes import WORTH_IT, ReadingProcesses, processors
 from pilothouse.storage.cacher.store_calls import StoreCalls
 from pilothouse.storage.cacher.tally import CacheTally
 from pilothouse.storage.cacher.watcher import PAGE, Watcher
@@ -57,6 +58,18 @@ class PendingWrite:
     def __init__(self, cache: ResourceCache, hint: Hint | None) -> None:
         self.cache, self.hint = cache, hint
         self.change: Change | None = None
+
+
+class _Progress:
+    """Tells the log how far a load is that takes long."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix, self._told = prefix, time.perf_counter()
+
+    def tell(self, count: int) -> None:
+        if (now := time.perf_counter()) - self._told > _TELL_SECONDS:
+            self._told = now
+            logger.info("loading %s: %d objects so far", self._prefix, count)
 
 
 class ResourceCache:
@@ -365,22 +378,14 @@ class ResourceCache:
 
     async def _load_once(self) -> None:
         began = time.perf_counter()
-        page: Page | None = await self.calls.list(self.prefix, limit=_LOAD_PAGE, counted=False)
-        assert page is not None
-        revision = page.revision
-        entries: list[Entry] = []
-        told = began
-        while page is not None:
-            if (now := time.perf_counter()) - told > _TELL_SECONDS:
-                told = now
-                logger.info("loading %s: %d objects so far", self.prefix, len(entries))
-            # The next page is on its way while this one is decoded.
-            following = asyncio.ensure_future(self._page_after(page, revision))
-            try:
-                entries += await self._decode(page.items)
-                page = await following
-            finally:
-                following.cancel()
+        first = await self.calls.list(self.prefix, limit=_LOAD_PAGE, counted=False)
+        revision = first.revision
+        entries = await self._decode(first.items)
+        count = processors() if first.more and first.remaining > WORTH_IT else 0
+        if count:
+            entries += await self._read_elsewhere(first, revision, count)
+        else:
+            entries += await self._read_here(first, revision)
         self._index.fill(entries)
         self._window = Window(revision, self._limits)
         self._loaded = self.changed_revision = revision
@@ -389,6 +394,36 @@ class ResourceCache:
         arrived, self._arrived = self._arrived, []
         for event in arrived:
             self.apply(event, self._cacher.now())
+
+    async def _read_here(self, first: Page, revision: int) -> list[Entry]:
+        """All pages after the first; each is on its way while the one before it is read."""
+        entries: list[Entry] = []
+        progress = _Progress(self.prefix)
+        page = await self._page_after(first, revision)
+        while page is not None:
+            progress.tell(len(entries))
+            following = asyncio.ensure_future(self._page_after(page, revision))
+            try:
+                entries += await self._decode(page.items)
+                page = await following
+            finally:
+                following.cancel()
+        return entries
+
+    async def _read_elsewhere(self, first: Page, revision: int, count: int) -> list[Entry]:
+        """The same by several processes."""
+        entries: list[Entry] = []
+        progress = _Progress(self.prefix)
+        processes = ReadingProcesses(self.codec, count, lambda item: self._entry(item.key, item.value, item.revision))
+        try:
+            page = await self._page_after(first, revision)
+            while page is not None:
+                progress.tell(len(entries))
+                entries += await processes.give(page.items)
+                page = await self._page_after(page, revision)
+            return entries + await processes.rest()
+        finally:
+            await processes.close()
 
     async def _page_after(self, page: Page, revision: int) -> Page | None:
         if not page.more:
