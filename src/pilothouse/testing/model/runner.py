@@ -1,9 +1,14 @@
-"""Runs random clients against real server processes on one store, with kills and pauses, and checks the history."""
+"""Runs random clients against real server processes on one store, with faults, and checks the history.
+
+One server on its embedded store is killed and paused. Several servers share an etcd, whose members are killed, paused
+and cut off from each other, too, and change their leader.
+"""
 
 from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import socket
 import ssl
@@ -11,14 +16,16 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 
-from pilothouse.credentials.pki import Pki
+from pilothouse.credentials.pki import Pki, ensure_pki
+from pilothouse.testing.etcd_process import EtcdCluster
 from pilothouse.testing.model.clients import MAPS, NAMESPACE, Client, Lister, Watching, Writer
-from pilothouse.testing.model.history import History
+from pilothouse.testing.model.history import DONE, History
 from pilothouse.testing.model.model import violations
 
 _READY_SECONDS = 60.0
@@ -29,9 +36,13 @@ class Plan:
     """How long, with how many of what."""
 
     seconds: float = 6.0
+    writes: int = 0
+    """It goes on until so many are acknowledged, however busy the machine."""
     servers: int = 1
     workers: int = 1
     """Processes of each server."""
+    members: int = 0
+    """Members of the etcd that all servers share; 0 for one server on its embedded store."""
     writers: int = 4
     watchers: int = 3
     objects: int = 8
@@ -41,15 +52,15 @@ class Plan:
 
 
 class ServerProcess:
-    """One server of several on the same data; killed, paused and started again."""
+    """One server, in a folder of its own; killed, paused and started again."""
 
-    def __init__(self, data: Path, port: int, workers: int = 1) -> None:
-        self.port, self._data, self._workers = port, data, workers
+    def __init__(self, data: Path, port: int, *flags: str) -> None:
+        self.port, self._data, self._flags = port, data, flags
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         command = [sys.executable, "-m", "pilothouse", "serve", "--data-dir", str(self._data)]
-        command += ["--bind-address", "127.0.0.1", "--secure-port", str(self.port), f"--workers={self._workers}"]
+        command += ["--bind-address", "127.0.0.1", "--secure-port", str(self.port), *self._flags]
         with self._data.with_suffix(f".{self.port}.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
 
@@ -92,23 +103,35 @@ class ServerProcess:
 
 
 def check(data: Path, plan: Plan) -> tuple[History, list[str]]:
-    """Run the plan; what happened, and what of it is wrong."""
-    servers = [ServerProcess(data, free_port(), plan.workers) for _ in range(plan.servers)]
-    try:
-        servers[0].start()
-        tls = tls_of(data)
-        servers[0].wait_ready(tls)
-        for server in servers[1:]:
-            server.start()
-        for server in servers[1:]:
-            server.wait_ready(tls)
-        return _run(servers, tls, plan)
-    finally:
+    """Run the plan in a folder that does not exist yet; what happened, and what of it is wrong."""
+    if plan.servers > 1 and not plan.members:
+        raise ValueError("several servers need an etcd: a plan with members")
+    ensure_pki(data, dns_names=["localhost"], ip_addresses=["127.0.0.1"])
+    tls = tls_of(data)
+    with ExitStack() as stack:
+        etcd = stack.enter_context(EtcdCluster(plan.members, linked=plan.members > 1)) if plan.members else None
+        servers = [_prepare(data, number, etcd, plan.workers) for number in range(plan.servers)]
         for server in servers:
-            server.kill()
+            stack.callback(server.kill)
+            server.start()
+        for server in servers:
+            server.wait_ready(tls)
+        return _run(servers, etcd, tls, plan)
 
 
-def _run(servers: list[ServerProcess], tls: ssl.SSLContext, plan: Plan) -> tuple[History, list[str]]:
+def _prepare(data: Path, number: int, etcd: EtcdCluster | None, workers: int) -> ServerProcess:
+    """A server that has the certificates of all in a folder of its own."""
+    folder = data / f"server{number}"
+    shutil.copytree(data / "pki", folder / "pki")
+    flags = [f"--workers={workers}"]
+    if etcd is not None:
+        flags += [f"--etcd-servers={','.join(etcd.urls)}", f"--hostname-override=s{number}"]
+    return ServerProcess(folder, free_port(), *flags)
+
+
+def _run(
+    servers: list[ServerProcess], etcd: EtcdCluster | None, tls: ssl.SSLContext, plan: Plan
+) -> tuple[History, list[str]]:
     history, over, done = History(), threading.Event(), threading.Event()
     ports = [server.port for server in servers]
     choice = random.Random(plan.seed)
@@ -122,7 +145,7 @@ def _run(servers: list[ServerProcess], tls: ssl.SSLContext, plan: Plan) -> tuple
     ]
     for client in (*watchers, *others):
         client.start()
-    _disturb(servers, tls, plan, choice)
+    _disturb(_faults(servers, etcd, tls, plan, choice), plan, choice, lambda: _acknowledged(history) >= plan.writes)
     over.set()
     for client in others:
         client.join()
@@ -134,22 +157,75 @@ def _run(servers: list[ServerProcess], tls: ssl.SSLContext, plan: Plan) -> tuple
     return history, failed + violations(history)
 
 
-def _disturb(servers: list[ServerProcess], tls: ssl.SSLContext, plan: Plan, choice: random.Random) -> None:
-    """Kill and pause servers at random until the time is up; at the end all are there."""
+def _disturb(
+    faults: list[Callable[[], None]], plan: Plan, choice: random.Random, is_enough: Callable[[], bool]
+) -> None:
+    """Let faults happen at random until the time is up; each is over when the next one comes."""
     ends = time.monotonic() + plan.seconds
     while time.monotonic() < ends:
         time.sleep(min(choice.uniform(0.5, 1.5) * plan.every, max(0.0, ends - time.monotonic())))
+        choice.choice(faults)()
+    patience = time.monotonic() + _READY_SECONDS
+    while not is_enough() and time.monotonic() < patience:
+        time.sleep(0.05)
+
+
+def _acknowledged(history: History) -> int:
+    return sum(write.outcome == DONE for write in history.written)
+
+
+def _faults(
+    servers: list[ServerProcess], etcd: EtcdCluster | None, tls: ssl.SSLContext, plan: Plan, choice: random.Random
+) -> list[Callable[[], None]]:
+    def kill_server() -> None:
         server = choice.choice(servers)
-        if plan.workers > 1 and choice.random() < 0.7:
-            server.signal_worker(signal.SIGKILL, choice)
-        elif choice.random() < 0.5:
-            server.kill()
-            server.start()
-            server.wait_ready(tls)
-        else:
-            server.signal(signal.SIGSTOP)
-            time.sleep(choice.uniform(0.1, 0.6))
-            server.signal(signal.SIGCONT)
+        server.kill()
+        server.start()
+        server.wait_ready(tls)
+
+    def pause_server() -> None:
+        server = choice.choice(servers)
+        server.signal(signal.SIGSTOP)
+        time.sleep(choice.uniform(0.1, 0.6))
+        server.signal(signal.SIGCONT)
+
+    def kill_worker() -> None:
+        choice.choice(servers).signal_worker(signal.SIGKILL, choice)
+
+    faults = [kill_server, pause_server, *([kill_worker] * 4 if plan.workers > 1 else [])]
+    return faults + (_member_faults(etcd, choice) if etcd is not None else [])
+
+
+def _member_faults(etcd: EtcdCluster, choice: random.Random) -> list[Callable[[], None]]:
+    """What happens to etcd's members, one at a time."""
+
+    def kill_member() -> None:
+        member = choice.choice(etcd.members)
+        member.kill()
+        time.sleep(choice.uniform(0.0, 1.0))
+        member.start()
+        member.wait_ready()
+
+    def pause_member() -> None:
+        member = choice.choice(etcd.members)
+        member.pause()
+        time.sleep(choice.uniform(0.1, 2.0))
+        member.resume()
+        member.wait_ready()
+
+    def cut_member_off() -> None:
+        member = choice.choice(etcd.members)
+        with suppress(OSError):
+            etcd.cut_off(member)
+            time.sleep(choice.uniform(0.1, 2.0))
+        etcd.join_again()
+        member.wait_ready()
+
+    def move_leader() -> None:
+        with suppress(OSError):
+            etcd.move_leader()
+
+    return [kill_member, pause_member, *([cut_member_off, move_leader] if len(etcd.members) > 1 else [])]
 
 
 def await_sight(watchers: list[Watching], newest: int) -> None:
