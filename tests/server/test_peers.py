@@ -1,5 +1,6 @@
 """Several servers on one etcd that do not serve the same APIs: what only one serves is asked of it."""
 
+import asyncio
 import json
 import shutil
 import socket
@@ -10,6 +11,7 @@ from http.client import HTTPSConnection
 import pytest
 
 from pilothouse.credentials.pki import ensure_pki
+from pilothouse.storage.backends.etcd import EtcdBackend, Transport
 from pilothouse.testing.etcd_process import EtcdCluster, find_etcd
 from pilothouse.testing.in_process import InProcessServer
 
@@ -199,3 +201,25 @@ def test_a_peer_that_died_is_told_of(full, lacking, etcd):
     assert full.call("POST", leases, ghost).status == 201
     until(lambda: b'sync_errors_total{type="hostport_resolution"}' in lacking.call("GET", "/metrics").body)
     assert lacking.call("GET", JOBS).status == 200
+
+
+def test_a_peer_without_an_address_cannot_be_asked(full, lacking, etcd):
+    """The last test: the address comes back only when it is renewed."""
+
+    async def drop():
+        backend = EtcdBackend(Transport(etcd.urls))
+        await backend.open()
+        try:
+            for item in (await backend.list("/registry/peerserverleases/")).items:
+                await backend.delete(item.key, item.revision)
+        finally:
+            await backend.close()
+
+    def refused():
+        asyncio.run(drop())
+        answer = lacking.call("GET", JOBS)
+        return answer.json if answer.status == 503 else None
+
+    status = until(refused)
+    assert (status["kind"], status["reason"]) == ("Status", "ServiceUnavailable")
+    assert status["message"] == "Error getting ip and port info of the remote server while proxying"

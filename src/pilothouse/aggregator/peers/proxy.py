@@ -64,6 +64,10 @@ class PeerProxy:
         self._metrics.count_passed(response.status, resource)
         return response
 
+    def renew(self) -> None:
+        """Our certificate is another one: no connection that was made with the old one serves again."""
+        self._client.renew()
+
     async def fetch(self, peer: str, path: str, accept: str) -> dict[str, Any]:
         """A document of a peer. Raises LookupError for one without an address, OutgoingError, TimeoutError."""
         target = await self._find(peer)

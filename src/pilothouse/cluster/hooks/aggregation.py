@@ -21,8 +21,14 @@ _GROUP: Final = "apiregistration.k8s.io"
 
 def proxying(context: HookContext) -> Iterator[PostStartHook]:
     """The certificate that this server shows to others can be used, and is renewed."""
-    flags, proxy = context.options.control_plane, context.aggregation
-    certificate = ProxyCertificate(flags.proxy_client_cert_file, flags.proxy_client_key_file, proxy.renew)
+    flags = context.options.control_plane
+
+    def renew() -> None:
+        context.aggregation.renew()
+        if context.peers is not None:
+            context.peers.proxy.renew()
+
+    certificate = ProxyCertificate(flags.proxy_client_cert_file, flags.proxy_client_key_file, renew)
     yield PostStartHook(
         "aggregator-reload-proxy-client-cert", "the files of --proxy-client-cert-file", certificate.start
     )
