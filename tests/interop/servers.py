@@ -16,7 +16,7 @@ from pilothouse.credentials.pki import Pki, ensure_pki
 KUBE_APISERVER = os.environ.get("KUBE_APISERVER", "")
 PILOTHOUSE = str(Path(sys.executable).with_name("kube-apiserver"))
 """Ours under the name that makes it a drop-in: nothing runs that kube-apiserver does not run."""
-READY_SECONDS = 90.0
+READY_SECONDS = 300.0
 
 
 def free_port():
