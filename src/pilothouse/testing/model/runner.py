@@ -28,7 +28,7 @@ from pilothouse.testing.model.clients import MAPS, NAMESPACE, Client, Lister, Wa
 from pilothouse.testing.model.history import DONE, History
 from pilothouse.testing.model.model import violations
 
-_READY_SECONDS = 60.0
+_READY_SECONDS = 240.0
 
 
 @dataclass(frozen=True, slots=True)
