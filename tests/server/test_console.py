@@ -243,6 +243,17 @@ def test_requests_are_told_while_they_happen(console: InProcessServer) -> None:
     eventually(lambda: not recorder.viewers, "recording to end with its viewer")
 
 
+def test_watches_are_told_with_whose_they_are_and_what_waits(console: InProcessServer) -> None:
+    watching = HTTPSConnection("127.0.0.1", console.port, timeout=60, context=console.ssl_context())
+    watching.request("GET", f"{CONFIG_MAPS}?watch=true")
+    assert watching.getresponse().status == 200
+    with stream(Caller(console.url, console.ssl_context())) as lines:
+        vitals = (line["vitals"] for line in lines if "vitals" in line)
+        found = next(watches for each in vitals if (watches := each["watches"]))
+    watching.close()
+    assert {"what": "configmaps/default", "client": "kubernetes-admin", "waiting": 0, "live": True} in found
+
+
 def test_requests_are_for_those_who_may(console: InProcessServer, users: Users) -> None:
     path = "/console/requests"
     assert nobody(console).call("GET", path).status == 403
