@@ -1,6 +1,7 @@
 """Whole servers on a real etcd: one that loses it and finds it again, and two that see each other's changes."""
 
 import asyncio
+import base64
 import contextlib
 import json
 import socket
@@ -254,6 +255,20 @@ def test_a_full_etcd_takes_no_writes_and_serves_the_rest():
             assert server.call("GET", "/readyz").status == 200
         with on(etcd) as server:
             assert server.call("GET", f"{CONFIG_MAPS}/{stored[0]}").status == 200
+            make_room(etcd.members[0], [f"/registry/configmaps/default/{name}" for name in stored[:8]])
+            until(lambda: server.call("POST", CONFIG_MAPS, config_map("fits")).status == 201)
+            assert server.call("GET", f"{CONFIG_MAPS}/{stored[0]}").status == 404
+            assert server.call("GET", f"{CONFIG_MAPS}/{stored[-1]}").status == 200
+
+
+def make_room(member, keys):
+    """What an operator does about a full etcd: delete, compact, defragment, disarm."""
+    for key in keys:
+        answer = member.ask("/v3/kv/deleterange", {"key": base64.b64encode(key.encode()).decode()})
+    member.ask("/v3/kv/compaction", {"revision": answer["header"]["revision"], "physical": True})
+    member.ask("/v3/maintenance/defragment")
+    alarm = {"action": "DEACTIVATE", "memberID": answer["header"]["member_id"], "alarm": "NOSPACE"}
+    member.ask("/v3/maintenance/alarm", alarm)
 
 
 def test_etcd_goes_and_comes_back():
