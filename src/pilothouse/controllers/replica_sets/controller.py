@@ -35,7 +35,7 @@ from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.times import Instant, format_time
 
 _MANY: Final = 50
-_PAUSE_FOR_EACH: Final = 0.0001
+_PAUSE_FOR_EACH: Final = 0.0002
 _BURST: Final = 500
 _COUNTS: Final = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 
