@@ -65,6 +65,7 @@ class Cluster:
     def __init__(self, api: Api, size: Size) -> None:
         self._api, self._size = api, size
         self._leases: list[Object] = []
+        self._renewing: set[int] = set()
         self._pods: list[tuple[str, str]] = []
         self._made = 0
         self._watches: list[asyncio.Task[None]] = []
@@ -187,12 +188,16 @@ class Cluster:
 
     async def _renew(self, turn: int) -> None:
         number = turn % len(self._leases)
+        if number in self._renewing:  # a kubelet waits for its own request
+            return
+        self._renewing.add(number)
         lease = self._leases[number]
         lease["spec"]["renewTime"] = _now()
         name = lease["metadata"]["name"]
         status, answer = await self._api.call("write", "PUT", f"{LEASES}/{name}", lease)
         if status == 200:
             self._leases[number] = answer
+        self._renewing.discard(number)
 
     async def _report(self, turn: int) -> None:
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": _now()[:19] + "Z"}
