@@ -5,7 +5,8 @@
 A flag acts where its value is read: as ``options.<group>.<attribute>``, through a name that stands for the group
 (``flags = options.etcd``, ``flags: EtcdOptions``), or as ``self.<attribute>`` in the group's own class. Reading a value
 in order to refuse it is no effect: functions named ``validate`` or ``…_errors``, ``…_refusal`` and ``…_conflict`` do
-not count, nor does looking at a value in order to complete it. A test compares the file with the source.
+not count, nor does looking at a value in order to complete it. Flags that are declared as moot are no debt. A test
+compares the file with the source.
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ def find_idle(source: Path = SOURCE) -> list[str]:
         reader = Reader(counts_conditions=path.name != "completion.py")
         reader.visit(ast.parse(path.read_bytes()))
         reads |= reader.reads
-    return sorted(name for name, (group, flag) in declared_flags().items() if (group, flag.attribute) not in reads)
+    flags = declared_flags().items()
+    return sorted(name for name, (group, flag) in flags if (group, flag.attribute) not in reads and not flag.moot)
 
 
 def render(idle: list[str]) -> str:

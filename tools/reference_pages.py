@@ -101,6 +101,8 @@ def _flag_row(flag: Flag) -> str:
     effect = _cell(flag.help)
     if flag.name in IDLE_FLAGS:
         effect += " **No effect yet.**"
+    if flag.moot:
+        effect += f" Changes nothing: {_cell(flag.moot)}."
     if flag.deprecated:
         effect += f" Deprecated: {_cell(flag.deprecated)}"
     return f"| `{flag.title}` | {flag.kind.word or 'bool'} | {_cell(default)} | {effect} |\n"

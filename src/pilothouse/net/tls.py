@@ -15,9 +15,9 @@ import ssl
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from pilothouse.net.tls_names import VERSIONS, openssl_ciphers
+from pilothouse.net.tls_names import GROUPS, VERSIONS, openssl_ciphers
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +42,7 @@ class TlsFiles:
     min_version: str = "VersionTLS12"
     cipher_suites: tuple[str, ...] = ()
     protocols: tuple[str, ...] = ("h2", "http/1.1")  # offered, best first
+    groups: tuple[int, ...] = ()  # key exchanges allowed, by number; none given means OpenSSL's own choice
 
     def paths(self) -> list[str]:
         """Every file whose change matters."""
@@ -111,6 +112,8 @@ def _one_context(files: TlsFiles, cert_file: str, key_file: str) -> ssl.SSLConte
     for path in files.client_ca_files:
         context.load_verify_locations(path)
     context.verify_mode = ssl.CERT_OPTIONAL
+    if files.groups:
+        _restrict_groups(context, files.groups)
     if not _accept_any_client_certificate(context, files.client_ca_files) and not files.client_ca_files:
         context.verify_mode = ssl.CERT_NONE
     return context
@@ -142,7 +145,9 @@ def _choosing_by_name(by_name: dict[str, ssl.SSLContext]) -> Any:
     return choose
 
 
-# Replacing the verification step
+# What the module ssl has no way to set
+
+_SET_GROUPS_LIST: Final = 92
 
 _VERIFY = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 _accept = _VERIFY(lambda store_context, argument: 1)  # must outlive every context
@@ -161,6 +166,9 @@ def _openssl() -> ctypes.CDLL | None:
         library.SSL_add_file_cert_subjects_to_stack.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
         library.SSL_CTX_set_client_CA_list.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         library.SSL_CTX_set_client_CA_list.restype = None
+        library.SSL_CTX_ctrl.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_long, ctypes.c_char_p]
+        library.SSL_CTX_ctrl.restype = ctypes.c_long
+        library.ERR_clear_error.restype = None
     except (OSError, AttributeError):
         return None
     return library
@@ -189,6 +197,23 @@ def _accept_any_client_certificate(context: ssl.SSLContext, ca_files: Sequence[s
     _library.SSL_CTX_set_cert_verify_callback(pointer, _accept, None)
     _announce_authorities(pointer, ca_files)
     return True
+
+
+def _restrict_groups(context: ssl.SSLContext, numbers: Sequence[int]) -> None:
+    """Allow these key exchanges alone, as far as OpenSSL has them. Raises OSError where that is none, or impossible."""
+    pointer = _ContextLayout.from_address(id(context)).ctx
+    if _library is None or _library.SSL_CTX_get_verify_mode(pointer) != 1:
+        raise OSError("--tls-curve-preferences cannot be followed with this build of Python; leave it out")
+    known = [GROUPS[number] for number in numbers if _set_groups(_library, pointer, GROUPS[number])]
+    if not known:
+        raise OSError(f"--tls-curve-preferences: {ssl.OPENSSL_VERSION} has none of them")
+    _set_groups(_library, pointer, ":".join(known))
+
+
+def _set_groups(library: ctypes.CDLL, pointer: int, names: str) -> bool:
+    done: int = library.SSL_CTX_ctrl(pointer, _SET_GROUPS_LIST, 0, names.encode())
+    library.ERR_clear_error()  # what OpenSSL does not know is no error of the next connection
+    return done == 1
 
 
 def _announce_authorities(pointer: int, ca_files: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Names of TLS versions and cipher suites: Go's, which the flags use, and OpenSSL's, which our sockets use.
+"""Names of TLS versions, ciphers and key exchanges: Go's, which the flags use, and OpenSSL's, which our sockets use.
 
 An empty OpenSSL name marks a suite that the flag accepts but OpenSSL does not configure by name: those of TLS 1.3,
 which are always on, and those that current OpenSSL builds no longer have.
@@ -16,6 +16,17 @@ VERSIONS: Final = {
     "VersionTLS12": ssl.TLSVersion.TLSv1_2,
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
+
+GROUPS: Final = {
+    23: "P-256",
+    24: "P-384",
+    25: "P-521",
+    29: "X25519",
+    4587: "SecP256r1MLKEM768",
+    4588: "X25519MLKEM768",
+    4589: "SecP384r1MLKEM1024",
+}
+"""Key exchanges by their numbers in the TLS registry, those that Go knows."""
 
 OPENSSL_NAMES: Final = {
     "TLS_AES_128_GCM_SHA256": "",

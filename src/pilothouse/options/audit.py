@@ -52,7 +52,9 @@ class AuditOptions(FlagGroup):
     log_truncate_max_event_size: int = flag(
         "audit-log-truncate-max-event-size", INT, 102400, "Bytes in one event before it is shortened."
     )
-    log_version: str = flag("audit-log-version", STRING, "audit.k8s.io/v1", "API version of the events in the log.")
+    log_version: str = flag(
+        "audit-log-version", STRING, "audit.k8s.io/v1", "API version of the events in the log.", moot="there is one"
+    )
     policy_file: str = flag("audit-policy-file", STRING, "", "File with the audit policy.")
     webhook_batch_buffer_size: int = flag(
         "audit-webhook-batch-buffer-size", INT, 10000, "Events buffered in batch mode."
@@ -98,7 +100,9 @@ class AuditOptions(FlagGroup):
         102400,
         "Bytes in one event before it is shortened.",
     )
-    webhook_version: str = flag("audit-webhook-version", STRING, "audit.k8s.io/v1", "API version of the events sent.")
+    webhook_version: str = flag(
+        "audit-webhook-version", STRING, "audit.k8s.io/v1", "API version of the events sent.", moot="there is one"
+    )
 
     def validate(self, given: Set[str]) -> list[str]:
         """The back ends that are switched on, each with its batching, truncation and format."""

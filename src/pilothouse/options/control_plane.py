@@ -98,8 +98,11 @@ class ControlPlaneOptions(FlagGroup):
         "Read-only port of kubelets.",
         hidden=True,
         deprecated="kubelet-read-only-port is deprecated and will be removed.",
+        moot="kube-apiserver does not read it",
     )
-    kubelet_timeout: float = flag("kubelet-timeout", DURATION, 5.0, "Time-out of requests to kubelets.")
+    kubelet_timeout: float = flag(
+        "kubelet-timeout", DURATION, 5.0, "Time-out of requests to kubelets.", moot="kube-apiserver does not read it"
+    )
     kubernetes_service_node_port: int = flag(
         "kubernetes-service-node-port",
         INT,

@@ -12,7 +12,7 @@ has an effect is not declared: ``idle_flags`` lists those that nothing reads, an
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeVar, cast
 
 from pilothouse.options.kinds import Kind
@@ -33,6 +33,8 @@ class Flag:
     deprecated: str = ""
     hidden: bool = False
     attribute: str = ""
+    moot: str = ""
+    """Why there is nothing for it to change, here or in kube-apiserver."""
 
     @property
     def title(self) -> str:
@@ -49,9 +51,10 @@ def flag(
     short: str = "",
     deprecated: str = "",
     hidden: bool = False,
+    moot: str = "",
 ) -> T:
     """Declare one option; the result is the dataclass field that holds it."""
-    declared = Flag(name, kind, default, help, short, deprecated, hidden)
+    declared = Flag(name, kind, default, help, short, deprecated, hidden, moot=moot)
     metadata = {_METADATA_KEY: declared}
     if isinstance(default, dict):
         return cast(T, field(default_factory=default.copy, metadata=metadata))
@@ -80,13 +83,4 @@ class FlagGroup:
 
 
 def _with_attribute(declared: Flag, attribute: str) -> Flag:
-    return Flag(
-        declared.name,
-        declared.kind,
-        declared.default,
-        declared.help,
-        declared.short,
-        declared.deprecated,
-        declared.hidden,
-        attribute,
-    )
+    return replace(declared, attribute=attribute)

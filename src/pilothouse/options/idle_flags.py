@@ -6,8 +6,6 @@ IDLE_FLAGS: Final = frozenset(
     {
         "allow-metric-labels",
         "allow-metric-labels-manifest",
-        "audit-log-version",
-        "audit-webhook-version",
         "contention-profiling",
         "coordinated-leadership-lease-duration",
         "coordinated-leadership-renew-deadline",
@@ -17,17 +15,13 @@ IDLE_FLAGS: Final = frozenset(
         "emulated-version",
         "emulation-forward-compatible",
         "enable-garbage-collector",
-        "kubelet-read-only-port",
-        "kubelet-timeout",
         "log-json-info-buffer-size",
         "log-json-split-stream",
         "log-text-info-buffer-size",
         "log-text-split-stream",
         "min-compatibility-version",
-        "permit-address-sharing",
         "runtime-config-emulation-forward-compatible",
         "show-hidden-metrics-for-version",
         "storage-initialization-timeout",
-        "tls-curve-preferences",
     }
 )

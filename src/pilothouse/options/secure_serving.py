@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pilothouse.machinery.go_quote import quote
-from pilothouse.net.tls_names import OPENSSL_NAMES, VERSIONS
+from pilothouse.net.tls_names import GROUPS, OPENSSL_NAMES, VERSIONS
 from pilothouse.options.declaring import FlagGroup, flag
 from pilothouse.options.kinds import BOOL, INT, INT32_SLICE, IP, NAMED_CERT_KEYS, STRING, STRINGS, NamedCertKey
 
@@ -48,7 +48,9 @@ class SecureServingOptions(FlagGroup):
         0,
         "Streams a client may open on one HTTP/2 connection; 0 is the default.",
     )
-    permit_address_sharing: bool = flag("permit-address-sharing", BOOL, False, "Listen with SO_REUSEADDR.")
+    permit_address_sharing: bool = flag(
+        "permit-address-sharing", BOOL, False, "Listen with SO_REUSEADDR.", moot="always so, as in Go"
+    )
     permit_port_sharing: bool = flag("permit-port-sharing", BOOL, False, "Listen with SO_REUSEPORT.")
     secure_port: int = flag("secure-port", INT, 6443, "Port to serve HTTPS on. It cannot be switched off.")
     tls_cert_file: str = flag(
@@ -89,6 +91,7 @@ class SecureServingOptions(FlagGroup):
             self.tls_min_version or "VersionTLS12",
             self.tls_cipher_suites,
             ("http/1.1",) if self.disable_http2_serving else ("h2", "http/1.1"),
+            self.tls_curve_preferences,
         )
 
     def http2_options(self, goaway_chance: float) -> Http2Options:
@@ -124,4 +127,15 @@ class SecureServingOptions(FlagGroup):
             if suite not in OPENSSL_NAMES:
                 errors.append(f"Cipher suite {suite} not supported or doesn't exist")
                 break
-        return errors
+        return errors + _curve_errors(self.tls_curve_preferences)
+
+
+def _curve_errors(numbers: Sequence[int]) -> list[str]:
+    for position, number in enumerate(numbers):
+        if not 0 < number <= 65535:
+            return [f"curve preference {number} is out of range (must be 1-65535)"]
+        if number in numbers[:position]:
+            return [f"duplicate curve preference {number}"]
+        if number not in GROUPS:
+            return [f"curve preference {number} is not supported"]
+    return []

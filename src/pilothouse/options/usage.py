@@ -48,6 +48,8 @@ def _text(flag: Flag) -> str:
         parts.append(f"(default {flag.kind.show(flag.default)})")
     if flag.name in IDLE_FLAGS:
         parts.append(NO_EFFECT)
+    if flag.moot:
+        parts.append(f"(changes nothing: {flag.moot})")
     if flag.deprecated:
         parts.append(f"(DEPRECATED: {flag.deprecated})")
     return " ".join(parts)

@@ -235,3 +235,18 @@ async def test_a_connection_that_ended_leaves_nothing_to_the_collector(
         assert session() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.skipif(verifies_itself(), reason="this Python hides its OpenSSL")
+@pytest.mark.parametrize(("curve", "is_met"), [("prime256v1", True), ("secp384r1", False)])
+async def test_key_exchanges_may_be_restricted(
+    serve: Any, serving: TlsFiles, authority: Any, curve: str, is_met: bool
+) -> None:
+    running = await serve(who, ServerTls(replace(serving, groups=(4588, 23))).context)
+    context = trusting(authority)
+    context.set_ecdh_curve(curve)
+    if is_met:
+        assert await ask(running, context) == b"0 https -"
+    else:
+        with pytest.raises(ssl.SSLError):
+            await ask(running, context)
