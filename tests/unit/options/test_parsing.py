@@ -64,9 +64,11 @@ def test_only_known_flags_beside_the_originals():
         "node-cidr-mask-size",
         "root-ca-file",
         "scheduler",
+        "scheduler-names",
         "simulate-nodes",
         "simulated-exec-runs-locally",
         "simulated-node-template",
+        "simulated-pods-run-locally",
         "simulation-stages",
         # deprecated and hidden in kube-apiserver's help
         "apiserver-count",
