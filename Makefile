@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 CLIENTS := .tools/.installed
+# Tests start a hundred servers: without files of bytecode each of them would compile every module anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help install dev clients run test soak lint golden bench catalogue docs dist clean
 .DEFAULT_GOAL := help

@@ -72,6 +72,7 @@ class Hooks:
             raise failures.exceptions[0] from None
         finally:
             telling.cancel()
+            await asyncio.wait([telling])
 
     async def _tell_progress(self) -> None:
         """Say now and then what a long start waits for."""

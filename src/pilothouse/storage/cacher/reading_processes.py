@@ -28,6 +28,8 @@ WORTH_IT: Final = 10_000
 """With fewer objects to come, forking costs more than it brings."""
 _MOST: Final = 4
 _LENGTH: Final = 8
+_PATIENCE: Final = 60.0
+"""Seconds for a page, which takes a fraction of one: a process that was forked at a bad moment may hang."""
 _TURN: Final = 50
 """So many the server reads itself before others get their turn."""
 
@@ -104,19 +106,28 @@ class _Child:
         if not self._pid:
             _serve(other, codec)
         other.close()
+        self._socket.settimeout(_PATIENCE)
 
     def read(self, items: Sequence[KeyValue]) -> list[Entry | None]:
-        """Have a page read; None for what cannot be. Blocks. Raises OSError, EOFError."""
-        _send(self._socket, [(item.key, item.value, item.revision) for item in items])
-        return [None if row is None else _entry_of(*row) for row in _receive(self._socket)]
+        """Have a page read; None for what cannot be. Blocks. Raises OSError, EOFError, and does so from then on."""
+        try:
+            _send(self._socket, [(item.key, item.value, item.revision) for item in items])
+            return [None if row is None else _entry_of(*row) for row in _receive(self._socket)]
+        except OSError:
+            self._kill()  # what it brings too late must not be taken for the next page
+            raise
 
     def end(self) -> None:
-        """Wait for the end of the process."""
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
+        """End the process, which has nothing to lose."""
+        self._kill()
         self._socket.close()
         with suppress(ChildProcessError):
             os.waitpid(self._pid, 0)
+
+    def _kill(self) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        os.kill(self._pid, signal.SIGKILL)
 
 
 def _entry_of(
