@@ -198,3 +198,12 @@ async def test_commands_that_really_run(living: Living) -> None:
     async with asyncio.timeout(60):
         while any(pod["metadata"]["name"] == "stays" for pod in (await living.pods.list("default"))["items"]):
             await asyncio.sleep(0.02)
+
+
+async def test_the_kubelet_has_the_last_word_on_its_pods(living: Living) -> None:
+    await living.pod("p")
+    await living.wait("p", lambda pod: phase(pod) == "Running")
+    for type in ("Ready", "PodScheduled"):
+        status = {"conditions": [{"type": type, "status": "False", "reason": "SaidByOthers"}]}
+        await living.pods.patch("default", "p", {"status": status}, "strategic", subresource="status")
+        await living.wait("p", lambda pod: all(each["status"] == "True" for each in pod["status"]["conditions"]))

@@ -129,7 +129,7 @@ class SimulatedKubelet:
         known = (pod.get("status") or {}).get("podIP") or ""
         address = self._addresses.address_of(metadata["uid"], known)
         status = played.status(now, self.address, address)
-        if self._reported.get(metadata["uid"]) == status and not _is_contradicted(pod):
+        if self._reported.get(metadata["uid"]) == status and not _is_contradicted(pod, status):
             return
         patch = {"metadata": {"uid": metadata["uid"]}, "status": status}
         try:
@@ -165,10 +165,13 @@ class SimulatedKubelet:
         )
 
 
-def _is_contradicted(pod: Object) -> bool:
-    """Whether somebody has said meanwhile that the pod has no node."""
-    scheduled = condition_of(pod, "PodScheduled")
-    return scheduled is not None and scheduled["status"] != "True"
+def _is_contradicted(pod: Object, status: dict[str, Any]) -> bool:
+    """Whether somebody has said something else meanwhile: that the pod has no node, say, or is not ready."""
+    for condition in status["conditions"]:
+        known = condition_of(pod, condition["type"])
+        if known is not None and known["status"] != condition["status"]:
+            return True
+    return False
 
 
 def _field_path(happening: Happening) -> str:
