@@ -18,7 +18,7 @@ from typing import Any, Final
 logger = logging.getLogger(__name__)
 _MARK: Final = b"c"
 _MORE: Final = 1.25
-_FEW: Final = 8
+_FEW: Final = 64
 
 Give = Callable[[socket.socket], bool]
 """Gives a connection away; False if it is to stay here."""
