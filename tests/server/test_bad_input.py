@@ -97,3 +97,30 @@ def test_optimistic_concurrency(server):
     assert server.call("PUT", path, {**made, "data": {"a": "1"}})[0] == 200
     code, _, answer = server.call("PUT", path, {**made, "data": {"a": "2"}})
     assert (code, answer["reason"]) == (409, "Conflict")
+
+
+@pytest.mark.parametrize(
+    ("raw", "part"),
+    [
+        (b"\x08\x01", "proto: wrong wireType = 0 for field ObjectMeta"),
+        (b"\x12\x01\x0b", "unexpected EOF"),
+    ],
+)
+def test_faulty_protobuf_is_told_with_the_names_of_go(server, raw, part):
+    body = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12" + bytes((len(raw),)) + raw
+    code, _, answer = server.call("POST", MAP, body, {"Content-Type": "application/vnd.kubernetes.protobuf"})
+    assert (code, part in answer["message"]) == (400, True), answer["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "rows"),
+    [
+        ("/apis/rbac.authorization.k8s.io/v1/roles", None),
+        ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", None),
+        ("/api/v1/nodes", []),
+    ],
+)
+def test_tables_without_rows(server, path, rows):
+    table = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+    code, _, answer = server.call("GET", f"{path}?labelSelector=nobody%3Dhas", headers=table)
+    assert (code, answer["rows"]) == (200, rows)

@@ -33,7 +33,7 @@ def table_of(
     if metadata is None:
         metadata = {"resourceVersion": str(entries[0].revision)} if entries else {"resourceVersion": revision}
     rows = [orjson.loads(maker.find(entry) or maker.make(entry)) for entry in entries]
-    return {**_table(media, columns, metadata), "rows": rows}
+    return {**_table(media, columns, metadata), "rows": rows if rows or not _says_null(scope) else None}
 
 
 async def table_parts(
@@ -42,6 +42,8 @@ async def table_parts(
     """A Table of a list in JSON: what comes before its rows, the rows, and what follows."""
     columns, maker = _maker(scope, request, media, entries)
     rows = await make_all(entries, maker.find, maker.make)
+    if not rows and _says_null(scope):
+        return escape_html(orjson.dumps({**_table(media, columns, metadata), "rows": None})), [], b"\n"
     return escape_html(orjson.dumps(_table(media, columns, metadata)))[:-1] + b',"rows":[', rows, b"]}\n"
 
 
@@ -54,6 +56,11 @@ def _maker(
     if varying is not None and listed is not None:
         columns = varying(orjson.loads(entry.data) for entry in listed)
     return columns, RowMaker(scope, columns, media.version, include, keep=varying is None)
+
+
+def _says_null(scope: ShownScope) -> bool:
+    """Whether a table without rows has null for them: of kinds without columns of their own, and of definitions."""
+    return not scope.columns or scope.kind.kind == "CustomResourceDefinition"
 
 
 def _table(media: Media, columns: tuple[Column, ...], metadata: dict[str, Any]) -> dict[str, Any]:

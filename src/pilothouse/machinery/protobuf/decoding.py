@@ -58,6 +58,8 @@ _MOST_REMEMBERED: Final = 8192
 """Then all are forgotten, and the next ones remembered: a few megabytes at most."""
 _MOST_SEEN: Final = 16384
 _LONGEST_REMEMBERED: Final = 512
+_METADATA: Final = ("ObjectMeta", "ListMeta")
+"""The Go names of metadata, of an object and of a list."""
 _PLAIN_VALUES: Final = frozenset({"Time", "MicroTime", "Quantity", "IntOrString", "Duration"})
 _TEXT, _MESSAGE, _INTEGER, _MESSAGES, _TEXTS, _ENTRY, _VALUE, _VALUES, _INLINE, _INTEGERS, _FIXED = map(int, _Act)
 _double: Final = binary.Struct("<d").unpack_from
@@ -272,7 +274,8 @@ def _pass(plan: _Plan, tag: int, data: bytes, start: int, end: int) -> int:
     number, wire_type = check_tag(plan.name, tag)
     name = plan.by_number.get(number)
     if name is not None:
-        raise ProtobufError(f"proto: wrong wireType = {wire_type} for field {_go_name(name)}")
+        shown = _METADATA[plan.name.endswith("List")] if name == "metadata" else _go_name(name)
+        raise ProtobufError(f"proto: wrong wireType = {wire_type} for field {shown}")
     return skip(data, start, end)
 
 
@@ -405,13 +408,11 @@ def _entry_reader(kind: Type, owner: Struct) -> EntryReader:
         value: Any = None
         while position < end:
             tag, after = read_varint(data, position, end)
-            number, wire_type = check_tag("Entry", tag)
+            number, _ = check_tag("Entry", tag)
             if number not in (1, 2):
                 position = skip(data, position, end)
                 continue
-            if wire_type != BYTES:
-                field = "Key" if number == 1 else "Value"
-                raise ProtobufError(f"proto: wrong wireType = {wire_type} for field {field}")
+            # Whatever its wire type, it is read as a text, as in kube-apiserver.
             start, position = read_length(data, after, end)
             if number == 1:
                 key = data[start:position].decode()
