@@ -13,6 +13,7 @@ from typing import Final
 from pilothouse.authn.authenticator import Authenticator
 from pilothouse.authn.metrics import AuthenticationMetrics
 from pilothouse.authz.authorizer import Authorizer
+from pilothouse.authz.impersonation import Impersonation
 from pilothouse.authz.metrics import AuthorizationMetrics
 from pilothouse.filters.answer_headers import with_answer_headers, with_cache_control
 from pilothouse.filters.audit import Auditing, with_audit
@@ -65,6 +66,13 @@ class ChainConfig:
     durations: FilterDurations = field(default_factory=FilterDurations)
     tracer: Tracer | None = None
     """Given where a collector is to be told of requests."""
+    impersonation: Impersonation = field(init=False)
+    """Remembers, and so is one for all chains that are made of this."""
+
+    def __post_init__(self) -> None:
+        self.impersonation = Impersonation(
+            self.authorizer, self.authorization_metrics.impersonation, constrained=self.constrained_impersonation
+        )
 
 
 def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
@@ -100,14 +108,7 @@ def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
     if auditing is not None:
         chain.append(("audit", lambda following: with_audit(following, auditing)))
     counted = config.authorization_metrics
-    chain += [
-        (
-            "impersonation",
-            lambda following: with_impersonation(
-                following, config.authorizer, counted.impersonation, constrained=config.constrained_impersonation
-            ),
-        ),
-    ]
+    chain.append(("impersonation", lambda following: with_impersonation(following, config.impersonation)))
     chain += _limiting(config)
     chain.append(("authorization", lambda following: with_authorization(following, config.authorizer, counted)))
     return chain

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pilothouse.authz.authorizer import Authorizer
 from pilothouse.authz.impersonation import Impersonation, read_headers
-from pilothouse.authz.metrics import ImpersonationMetrics
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.authorization import attributes_of
 from pilothouse.filters.refusals import refusal
@@ -15,11 +13,8 @@ from pilothouse.net.messages import Response
 _PREFIX = b"impersonate-"
 
 
-def with_impersonation(
-    following: Handler, authorizer: Authorizer, metrics: ImpersonationMetrics | None = None, *, constrained: bool = True
-) -> Handler:
+def with_impersonation(following: Handler, impersonation: Impersonation) -> Handler:
     """Exchange ``request.user``; 400 for half an identity, 403 for one that may not be taken."""
-    impersonation = Impersonation(authorizer, metrics, constrained=constrained)
 
     def handle(request: APIRequest) -> Serving:
         for name in request.headers:

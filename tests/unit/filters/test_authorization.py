@@ -3,11 +3,14 @@ from types import SimpleNamespace
 import pytest
 
 from pilothouse.authz.authorizer import AuthorizationFailed, Decision
+from pilothouse.authz.impersonation import Impersonation
 from pilothouse.authz.metrics import AuthorizationMetrics
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request_info import resolve
 from pilothouse.filters.authorization import attributes_of, with_authorization
+from pilothouse.filters.chain import ChainConfig, filters
 from pilothouse.filters.impersonation import with_impersonation
+from pilothouse.filters.request_metrics import RequestMetrics
 from pilothouse.machinery.metrics import render
 from pilothouse.machinery.user import User
 from pilothouse.net.messages import Response
@@ -117,7 +120,7 @@ def test_selectors_that_cannot_be_read():
 async def test_impersonation_changes_the_user_and_takes_the_headers_off():
     allowed = Authorizer(lambda attributes: (Decision.ALLOW, ""))
     request = make(headers={"Impersonate-User": "joe", "Impersonate-Group": "ops"})
-    response = await with_impersonation(served, allowed)(request)
+    response = await with_impersonation(served, Impersonation(allowed))(request)
     assert response.body == b"joe"
     assert request.user.groups == ("ops", "system:authenticated")
     assert request.headers == {}
@@ -126,18 +129,18 @@ async def test_impersonation_changes_the_user_and_takes_the_headers_off():
 
 async def test_impersonation_without_the_right():
     nobody = Authorizer(lambda attributes: (Decision.NO_OPINION, ""))
-    response = await with_impersonation(served, nobody)(make(headers={"Impersonate-User": "joe"}))
+    response = await with_impersonation(served, Impersonation(nobody))(make(headers={"Impersonate-User": "joe"}))
     assert response.status == 403
 
 
 async def test_half_an_identity_is_a_400():
-    response = await with_impersonation(served, Authorizer(None))(make(headers={"Impersonate-Uid": "1"}))
+    response = await with_impersonation(served, Impersonation(Authorizer(None)))(make(headers={"Impersonate-Uid": "1"}))
     assert response.status == 400
 
 
 async def test_requests_of_their_own_ask_nothing():
     authorizer = Authorizer(None)
-    response = await with_impersonation(served, authorizer)(make(headers={"Accept": "x"}))
+    response = await with_impersonation(served, Impersonation(authorizer))(make(headers={"Accept": "x"}))
     assert (response.body, authorizer.asked) == (b"jane", [])
 
 
@@ -146,12 +149,12 @@ async def test_attempts_are_counted():
     for decision in (Decision.ALLOW, Decision.DENY, Decision.NO_OPINION, Decision.ALLOW):
         authorizer = Authorizer(lambda attributes, decision=decision: (decision, ""))
         await with_authorization(served, authorizer, metrics)(make())
-    await with_impersonation(served, Authorizer(lambda attributes: (Decision.ALLOW, "")), metrics.impersonation)(
-        make(headers={"Impersonate-User": "joe"})
-    )
-    await with_impersonation(served, Authorizer(lambda attributes: (Decision.DENY, "")), metrics.impersonation)(
-        make(headers={"Impersonate-User": "joe"})
-    )
+    await with_impersonation(
+        served, Impersonation(Authorizer(lambda attributes: (Decision.ALLOW, "")), metrics.impersonation)
+    )(make(headers={"Impersonate-User": "joe"}))
+    await with_impersonation(
+        served, Impersonation(Authorizer(lambda attributes: (Decision.DENY, "")), metrics.impersonation)
+    )(make(headers={"Impersonate-User": "joe"}))
     page = render(metrics.instruments()).decode().splitlines()
     for line in (
         'authorization_attempts_total{result="allowed"} 2',
@@ -164,3 +167,19 @@ async def test_attempts_are_counted():
         'apiserver_impersonation_authorization_attempts_total{mode="user-info",decision="allowed"} 2',
     ):
         assert line in page
+
+
+def _either(allowed):
+    return Decision.ALLOW if allowed else Decision.NO_OPINION
+
+
+async def test_all_chains_of_a_server_remember_the_same():
+    """Requests take turns between chains that are timed, recorded, or neither; refusals must not tell which."""
+    allowed = ("impersonate", "joe")
+    legacy = Authorizer(lambda asked: (_either((asked.verb, asked.name) == allowed), ""))
+    config = ChainConfig(None, legacy, RequestMetrics())
+    first, second = (dict(filters(config))["impersonation"](served) for _ in range(2))
+    assert (await first(make(headers={"Impersonate-User": "joe"}))).status == 200
+    for chain in (first, second):
+        refused = await chain(make(headers={"Impersonate-User": "mary"}))
+        assert b'cannot impersonate resource \\"users\\"' in refused.body
