@@ -137,10 +137,17 @@ class Span:
         return bool(self._ended) and self._seconds >= self._threshold
 
     def _log(self) -> None:
+        """Tell of it; what cannot be told is no reason to fail."""
+        try:
+            self._tell()
+        except Exception:
+            logger.exception("a slow %s cannot be described", self._name)
+
+    def _tell(self) -> None:
         if not self._is_long:
             for item in self._items:
                 if isinstance(item, Span):
-                    item._log()
+                    item._tell()
             return
         number = random.getrandbits(31)
         lines = [

@@ -99,6 +99,17 @@ def test_a_short_request_says_nothing_but_what_was_slow_within_it(
     assert lines(caplog)[0] == 'Trace: "Call conversion webhook" (T) (total time: 100ms):'
 
 
+def test_what_cannot_be_told_harms_nobody(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "pilothouse")
+
+    def fields() -> dict[str, str]:
+        raise ValueError("no")
+
+    with Span("Create", fields):
+        clock.now += 1
+    assert lines(caplog) == ["a slow Create cannot be described"]
+
+
 def test_outside_of_spans_steps_are_nothing() -> None:
     step("nobody listens")
     assert current() is None
