@@ -1,8 +1,9 @@
 """Cluster roles that are made of others: those whose aggregation rule selects by label, such as admin, edit and view.
 
-kube-controller-manager does this elsewhere. A server without controllers does it, too: otherwise these roles are empty,
-whoever may bind them binds what looks harmless, and gets the rights once a controller manager comes. Where both do it,
-they come to the same rules under the same field manager.
+kube-controller-manager does this elsewhere. A server without controllers does it for the roles that it makes itself:
+otherwise these are empty, whoever may bind them binds what looks harmless, and gets the rights once a controller
+manager comes. Roles that others make it leaves alone, as kube-apiserver does. Where two do it, they come to the same
+rules under the same field manager.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 NAME: Final = "clusterrole-aggregation-controller"
 _GROUP: Final = "rbac.authorization.k8s.io"
+_BOOTSTRAPPING: Final = "kubernetes.io/bootstrapping"
 
 
 def start(context: ControllerContext) -> None:
@@ -33,7 +35,16 @@ def start(context: ControllerContext) -> None:
 class AggregatedRoles:
     """Keeps the rules of aggregated cluster roles. Keys are their names."""
 
-    def __init__(self, informers: InformerFactory, clients: LoopbackClients, wait_for: Sequence[Synced] = ()) -> None:
+    def __init__(
+        self,
+        informers: InformerFactory,
+        clients: LoopbackClients,
+        wait_for: Sequence[Synced] = (),
+        *,
+        bootstrap_only: bool = False,
+    ) -> None:
+        """``bootstrap_only`` keeps the roles of a fresh cluster, and no others."""
+        self._bootstrap_only = bootstrap_only
         self._roles = informers.of(_GROUP, "v1", "clusterroles")
         self._client = clients.controller(NAME).of(_GROUP, "v1", "clusterroles")
         self.controller: Controller[Key] = Controller(NAME, self._reconcile, wait_for=[self._roles, *wait_for])
@@ -42,12 +53,16 @@ class AggregatedRoles:
     def _seen(self, _: Object) -> None:
         """Any role may be a part of any aggregated one."""
         for role in self._roles.lister.list():
-            if role.get("aggregationRule"):
+            if self._keeps(role):
                 self.controller.queue.add(key_of(role))
+
+    def _keeps(self, role: Object) -> bool:
+        marks: dict[str, str] = role["metadata"].get("labels") or {}
+        return bool(role.get("aggregationRule")) and (not self._bootstrap_only or marks.get(_BOOTSTRAPPING) is not None)
 
     async def _reconcile(self, key: Key) -> None:
         role = self._roles.lister.get(*key)
-        if role is None or not role.get("aggregationRule"):
+        if role is None or not self._keeps(role):
             return
         rules = aggregate(role, self._roles.lister.list())
         if rules == [_plain(rule) for rule in role.get("rules") or ()]:

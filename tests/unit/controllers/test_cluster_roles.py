@@ -44,6 +44,12 @@ async def server() -> AsyncIterator[InProcessServer]:
         yield running
 
 
+@pytest.fixture
+async def controlled() -> AsyncIterator[InProcessServer]:
+    async with InProcessServer("--controllers=clusterrole-aggregation-controller") as running:
+        yield running
+
+
 async def rules(server: InProcessServer, name: str, expected: list[str]) -> None:
     """Wait until a role has rules for these verbs."""
     while True:
@@ -53,7 +59,22 @@ async def rules(server: InProcessServer, name: str, expected: list[str]) -> None
         await asyncio.sleep(0.01)
 
 
-async def test_roles_follow_their_parts(server: InProcessServer) -> None:
+async def test_a_server_without_controllers_leaves_roles_of_others_alone(server: InProcessServer) -> None:
+    """A controller manager may be on its way; until then kube-apiserver keeps what was written."""
+    assert (await server.request("POST", ROLES, role("whole", {**WRITE, "apiGroups": [""]}, selects="x"))).status == 201
+    part = role("part", {**READ, "apiGroups": [""]}, label="x")
+    part["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] = "true"
+    assert (await server.request("POST", ROLES, part)).status == 201
+    while True:  # by then whoever aggregates has seen the part
+        view = (await server.request("GET", f"{ROLES}/view")).json
+        if any(rule["resources"] == ["pods"] and rule["verbs"] == ["get"] for rule in view.get("rules") or ()):
+            break
+        await asyncio.sleep(0.01)
+    await rules(server, "whole", ["update"])
+
+
+async def test_roles_follow_their_parts(controlled: InProcessServer) -> None:
+    server = controlled
     for obj in (role("whole", selects="x"), role("part", {**READ, "apiGroups": [""]}, label="x")):
         assert (await server.request("POST", ROLES, obj)).status == 201
     await rules(server, "whole", ["get"])

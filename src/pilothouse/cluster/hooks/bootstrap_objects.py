@@ -26,10 +26,11 @@ def roles(context: HookContext) -> Iterator[PostStartHook]:
         gates = context.options.generic.enabled_gates()
         await reconcile_policy(lambda name: context.store(_RBAC, name), gates)
         if all(row.name != AGGREGATION for row in context.options.living.rows()):
-            aggregated = AggregatedRoles(context.informers, context.clients, [Until(context.lifecycle.ready)])
+            ready = Until(context.lifecycle.ready)
+            aggregated = AggregatedRoles(context.informers, context.clients, [ready], bootstrap_only=True)
             aggregated.controller.start(supervisor)
 
-    backed_by = "the roles and bindings of a fresh cluster; aggregated cluster roles"
+    backed_by = "the roles and bindings of a fresh cluster, aggregated ones too"
     yield PostStartHook("rbac/bootstrap-roles", backed_by, start)
 
 
