@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 help:
 	@echo "make install   .venv with the command pilothouse in it"
 	@echo "make run       start the server on the embedded store     (ARGS='--secure-port=7443')"
-	@echo "make test      all tests, with real kubectl and helm      (JOBS=2 ARGS='tests/unit/options -k port')"
+	@echo "make test      all tests, with real kubectl and helm      (JOBS=3 ARGS='tests/unit/options -k port')"
 	@echo "make soak      the tests that take minutes"
 	@echo "make lint      ruff, mypy --strict, import-linter"
 	@echo "make golden    replay recorded conversations              (SCENARIOS=dir STORE=etcd ARGS='--area discovery -v')"
@@ -51,8 +51,9 @@ clients: $(CLIENTS)
 run: install
 	@$(BIN)/pilothouse serve --bind-address=127.0.0.1 $(ARGS)
 
-# Files stay whole, so that what a module's tests share is made once; JOBS=0 runs everything in one process.
-JOBS ?= 2
+# Files stay whole, so that what a module's tests share is made once; JOBS=0 runs everything in one process. Tests wait for
+# processes now and then, so three at a time keep two cores busy.
+JOBS ?= 3
 test: dev clients
 	KUBECTL="$(CURDIR)/.tools/kubectl" HELM="$(CURDIR)/.tools/helm" $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
 
