@@ -7,6 +7,7 @@ import random
 import ssl
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from http.client import HTTPException, HTTPSConnection
 from typing import Any
@@ -34,33 +35,13 @@ _JSON = {"Content-Type": "application/json"}
 Broken = (OSError, HTTPException, json.JSONDecodeError)
 
 
-class Client(threading.Thread):
-    """Does something over and over until told to stop; connects anew, to any server, when a connection breaks."""
+class Caller:
+    """Asks any of the servers on one connection, and connects anew to any of them when told to."""
 
-    def __init__(
-        self, ports: Sequence[int], tls: ssl.SSLContext, history: History, over: threading.Event, seed: int
-    ) -> None:
-        super().__init__(daemon=True)
+    def __init__(self, ports: Sequence[int], tls: ssl.SSLContext, seed: int) -> None:
         self.random = random.Random(seed)
-        self.history, self.over = history, over
-        self.failure: BaseException | None = None
         self._ports, self._tls = ports, tls
         self._connection: HTTPSConnection | None = None
-
-    def run(self) -> None:
-        while not self.over.is_set():
-            try:
-                self.act()
-            except Broken:
-                self.disconnect()
-                self.over.wait(0.05)
-            except BaseException as failure:
-                self.failure = failure
-                raise
-        self.disconnect()
-
-    def act(self) -> None:
-        raise NotImplementedError
 
     def disconnect(self) -> None:
         if self._connection is not None:
@@ -78,6 +59,34 @@ class Client(threading.Thread):
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         answer = self.send(method, path, body)
         return answer.status, json.loads(answer.read())
+
+
+class Client(Caller, threading.Thread, ABC):
+    """Does something over and over until told to stop; connects anew when a connection breaks."""
+
+    def __init__(
+        self, ports: Sequence[int], tls: ssl.SSLContext, history: History, over: threading.Event, seed: int
+    ) -> None:
+        Caller.__init__(self, ports, tls, seed)
+        threading.Thread.__init__(self, daemon=True)
+        self.history, self.over = history, over
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        while not self.over.is_set():
+            try:
+                self.act()
+            except Broken:
+                self.disconnect()
+                self.over.wait(0.05)
+            except BaseException as failure:
+                self.failure = failure
+                raise
+        self.disconnect()
+
+    @abstractmethod
+    def act(self) -> None:
+        """Do it once."""
 
 
 class Writer(Client):

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from pilothouse.credentials.pki import Pki, ensure_pki
 from pilothouse.testing.etcd_process import EtcdCluster
-from pilothouse.testing.model.clients import MAPS, NAMESPACE, Client, Lister, Watching, Writer
+from pilothouse.testing.model.clients import MAPS, NAMESPACE, Caller, Client, Lister, Watching, Writer
 from pilothouse.testing.model.history import DONE, History
 from pilothouse.testing.model.model import violations
 
@@ -239,7 +239,7 @@ def await_sight(watchers: list[Watching], newest: int) -> None:
 
 def begin(port: int, tls: ssl.SSLContext) -> int:
     """Make the namespace; the version from which on everything is watched."""
-    client = Client([port], tls, History(), threading.Event(), 0)
+    client = Caller([port], tls, 0)
     client.call("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     while True:
         status, answer = client.call("GET", MAPS)
