@@ -1,5 +1,6 @@
 """What keeps the knowledge of authorization fresh: informers of the objects that decide.
 
+The index and the graph keep what they need of each object, so no object is kept for them.
 Roles and bindings are heard of whatever the mode, because writes of them are checked against what the writer holds.
 What nodes need is heard of only where the mode Node is on.
 """
@@ -12,7 +13,6 @@ from typing import Final
 
 from pilothouse.authz.authorization import Authorization
 from pilothouse.authz.node import graph
-from pilothouse.controllers.runtime.indexer import key_of
 from pilothouse.controllers.runtime.informer import Informer
 from pilothouse.controllers.runtime.informers import InformerFactory
 from pilothouse.machinery.objects import Object
@@ -48,7 +48,7 @@ class AuthorizationSources:
 
     def _hear(self, informer: Informer, put: Callable[[Object], None], remove: Callable[[str, str], None]) -> None:
         self._informers.append(informer)
-        informer.add_handler(put, lambda old, new: put(new), lambda obj: remove(*key_of(obj)), name="authorization")
+        informer.add_trimming_handler(put, remove, name="authorization")
 
     async def wait_synced(self) -> None:
         """Return when all objects that decide have been seen."""

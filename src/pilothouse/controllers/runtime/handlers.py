@@ -5,17 +5,19 @@
 
 So a handler that failed for one object hears of all others as before, and catches up with that one as soon as it can.
 What it is told stays one of three: an object it does not know is there (``on_add``), one it knows changed
-(``on_update``), one it knows went (``on_delete``). Handlers are called on the event loop and must not block it.
+(``on_update``), one it knows went (``on_delete``). A trimming handler, which keeps no object, is told the newest state
+(``on_put``) or that there is none (``on_remove``). Handlers are called on the event loop and must not block it.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from pilothouse.controllers.runtime.clock import Clock
-from pilothouse.controllers.runtime.indexer import Key, Lister
+from pilothouse.controllers.runtime.indexer import Key
 from pilothouse.machinery.alarms import Alarm
 from pilothouse.machinery.backoff import Backoff
 from pilothouse.machinery.objects import Object
@@ -24,7 +26,49 @@ logger = logging.getLogger(__name__)
 OnAdd = Callable[[Object], None]
 OnUpdate = Callable[[Object, Object], None]
 OnDelete = Callable[[Object], None]
+OnPut = Callable[[Object], None]
+OnRemove = Callable[[str, str], None]
 UNHEALTHY_AFTER: Final = 3
+
+
+class Told(Protocol):
+    """Takes a change from one state to the next."""
+
+    def tell(self, key: Key, old: Object | None, new: Object | None) -> None:
+        """May raise; is then told again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """What somebody does who compares states."""
+
+    on_add: OnAdd | None
+    on_update: OnUpdate | None
+    on_delete: OnDelete | None
+
+    def tell(self, key: Key, old: Object | None, new: Object | None) -> None:
+        if new is None:
+            if old is not None and self.on_delete is not None:
+                self.on_delete(old)
+        elif old is None:
+            if self.on_add is not None:
+                self.on_add(new)
+        elif self.on_update is not None:
+            self.on_update(old, new)
+
+
+@dataclass(frozen=True, slots=True)
+class TrimmingHandler:
+    """What somebody does who keeps a few values of each object, under its namespace and name."""
+
+    on_put: OnPut
+    on_remove: OnRemove
+
+    def tell(self, key: Key, old: Object | None, new: Object | None) -> None:
+        if new is None:
+            self.on_remove(*key)
+        else:
+            self.on_put(new)
 
 
 class Registration:
@@ -33,17 +77,16 @@ class Registration:
     def __init__(
         self,
         name: str,
-        lister: Lister,
+        handler: Told,
+        newest: Callable[[Key], Object | None],
         clock: Clock,
         count_failure: Callable[[], None],
-        on_add: OnAdd | None,
-        on_update: OnUpdate | None,
-        on_delete: OnDelete | None,
     ) -> None:
+        """``newest`` gives the state of an object that a handler which had failed is told of."""
         self.name = name
         self.has_synced = False
-        self._lister, self._clock, self._count_failure = lister, clock, count_failure
-        self._on_add, self._on_update, self._on_delete = on_add, on_update, on_delete
+        self._handler: Told | None = handler
+        self._newest, self._clock, self._count_failure = newest, clock, count_failure
         self._behind: dict[Key, Object | None] = {}
         """For each object that the handler failed on, the state it last took."""
         self._backoff: Backoff[Key] = Backoff(0.1, 30.0)
@@ -53,8 +96,10 @@ class Registration:
         """Tell of a change from one state to the next. Raises nothing."""
         if self._behind:
             old = self._behind.get(key, old)
+        if self._handler is None:
+            return
         try:
-            self._tell(old, new)
+            self._handler.tell(key, old, new)
         except Exception:
             self._put_off(key, old)
         else:
@@ -68,19 +113,9 @@ class Registration:
 
     def close(self) -> None:
         """Tell nothing more."""
-        self._on_add = self._on_update = self._on_delete = None
+        self._handler = None
         for key in list(self._behind):
             self._catch_up(key)
-
-    def _tell(self, old: Object | None, new: Object | None) -> None:
-        if new is None:
-            if old is not None and self._on_delete is not None:
-                self._on_delete(old)
-        elif old is None:
-            if self._on_add is not None:
-                self._on_add(new)
-        elif self._on_update is not None:
-            self._on_update(old, new)
 
     def _put_off(self, key: Key, old: Object | None) -> None:
         self._count_failure()
@@ -91,7 +126,7 @@ class Registration:
         self._alarms[key] = self._clock.delay(seconds, lambda: self._again(key))
 
     def _again(self, key: Key) -> None:
-        self.deliver(key, self._behind[key], self._lister.get(*key))
+        self.deliver(key, self._behind[key], self._newest(key))
 
     def _catch_up(self, key: Key) -> None:
         self._cancel(key)

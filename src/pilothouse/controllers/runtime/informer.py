@@ -1,7 +1,12 @@
 """One informer for each kind in a process: decodes its objects once, keeps them found, and tells everybody of changes.
 
     watch cache ──► Informer ──► Indexer   lister: get, list, by_index; always as new as what handlers were told
-                          └────► handlers  on_add(obj), on_update(old, new), on_delete(obj), in the order of changes
+                          ├────► handlers  on_add(obj), on_update(old, new), on_delete(obj), in the order of changes
+                          └────► trimming handlers  on_put(obj), on_remove(namespace, name), likewise
+
+Decoded objects are many times as large as the bytes that the watch cache keeps anyway. Those who need a few values of
+each, and keep these, register a trimming handler (client-go has transforms for it). While there is nobody else, no
+object outlives the call that tells of it; the first who asks for the lister, an index or a handler has them kept.
 
 Guarantees. Every handler hears of each object at least once with its newest state; of what went, too, even if it went
 while nobody watched. A watch that ends (fell behind, store reset, definition changed) is taken up again from the
@@ -20,11 +25,21 @@ from collections.abc import Callable
 from typing import Final
 
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
-from pilothouse.controllers.runtime.handlers import OnAdd, OnDelete, OnUpdate, Registration
+from pilothouse.controllers.runtime.handlers import (
+    Handler,
+    OnAdd,
+    OnDelete,
+    OnPut,
+    OnRemove,
+    OnUpdate,
+    Registration,
+    TrimmingHandler,
+)
 from pilothouse.controllers.runtime.indexer import Indexer, IndexFunction, Key, Lister, key_of
 from pilothouse.controllers.runtime.metrics import LATENCY_BUCKETS
 from pilothouse.controllers.runtime.sources import Source
 from pilothouse.machinery.metrics import Observations
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.storage.backends.contract import Compacted, StorageError
 from pilothouse.storage.cacher import BOOKMARK, DELETED, Entry, Watcher
@@ -50,10 +65,18 @@ class Informer:
         self.name = name
         self._find_source, self._namespace, self._object_name = find_source, namespace, object_name
         self._clock, self._count_failure = clock, count_failure
+        self._entries: dict[str, dict[str, Entry]] = {}
+        """What was told of, by namespace and name; the watch cache has the same."""
         self._indexer = Indexer()
+        self._keeps_objects = False
+        """Whether there is anybody but trimming handlers. Without, the indexer stays empty."""
         self._registrations: list[Registration] = []
         self._served = asyncio.Event()
         self._synced = asyncio.Event()
+        self._caught_up = asyncio.Event()
+        self._caught_up.set()
+        self._latecomers = 0
+        self._watcher: Watcher | None = None
         self._revision = 0
         self.latencies = Observations(LATENCY_BUCKETS)
         """How long all handlers together took for a change."""
@@ -66,6 +89,7 @@ class Informer:
     @property
     def lister(self) -> Lister:
         """Reads the objects, which are shared and must not be changed."""
+        self._keep_objects()
         return self._indexer
 
     @property
@@ -75,12 +99,19 @@ class Informer:
 
     @property
     def has_synced(self) -> bool:
-        """Whether all objects that existed at the start are known."""
+        """Whether all objects that existed at the start are known, and whoever came since was told of them."""
+        return self._synced.is_set() and self._caught_up.is_set()
+
+    @property
+    def was_synced(self) -> bool:
+        """Whether all objects that existed at the start are known, whoever may have come since."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
         """Return when all objects that existed at the start are known and handlers were told of them."""
-        await self._synced.wait()
+        while not self.has_synced:
+            await self._synced.wait()
+            await self._caught_up.wait()
 
     def errors(self) -> str:
         """What handlers keep failing on; nothing if all is well."""
@@ -88,6 +119,7 @@ class Informer:
 
     def add_index(self, name: str, function: IndexFunction | None = None) -> None:
         """Have ``lister.by_index`` find objects under what the function gives; well-known indexes need none."""
+        self._keep_objects()
         self._indexer.add_index(name, function)
 
     def add_handler(
@@ -98,21 +130,35 @@ class Informer:
         *,
         name: str = "",
     ) -> Registration:
-        """Tell of changes from now on, and first, before this returns, of each object that is known already."""
-        registration = Registration(
-            f"{name or 'handler'} of {self.name}",
-            self._indexer,
-            self._clock,
-            self._count_failure,
-            on_add,
-            on_update,
-            on_delete,
-        )
+        """Tell of changes from now on, and first of each object that is known already.
+
+        That is done before this returns, unless there are many and none of them was kept so far: ``wait_synced`` waits
+        for it.
+        """
+        self._keep_objects()
+        handler = Handler(on_add, on_update, on_delete)
+        registration = self._registration(handler, name)
         for obj in self._indexer.list():
             registration.deliver(key_of(obj), None, obj)
         registration.has_synced = self.has_synced
         self._registrations.append(registration)
         return registration
+
+    def add_trimming_handler(self, on_put: OnPut, on_remove: OnRemove, *, name: str = "") -> Registration:
+        """Tell of new states and of what went to somebody who keeps no object. The same state may be told again."""
+        registration = self._registration(TrimmingHandler(on_put, on_remove), name)
+        self._registrations.append(registration)
+        if self._keeps_objects:
+            for obj in self._indexer.list():
+                registration.deliver(key_of(obj), None, obj)
+        else:
+            self._catch_up()
+        registration.has_synced = self.has_synced
+        return registration
+
+    def _registration(self, handler: Handler | TrimmingHandler, name: str) -> Registration:
+        label = f"{name or 'handler'} of {self.name}"
+        return Registration(label, handler, self._newest, self._clock, self._count_failure)
 
     def remove_handler(self, registration: Registration) -> None:
         """Tell a handler nothing more."""
@@ -150,10 +196,20 @@ class Informer:
         """Take over the present state and watch from there, with nothing lost between."""
         cache, prefix = source.store.cache, self._prefix(source)
         await cache.wait_fresh()
-        revision, entries = cache.revision, cache.entries(prefix)
-        if prefix is not None and self._object_name:
-            entries = [entry for entry in entries if entry.key == prefix]
-        for key in self._indexer.known() - {(entry.namespace, entry.name) for entry in entries}:
+        while True:
+            came, revision = self._latecomers, cache.revision
+            await self._take(source, cache.entries(prefix))
+            watcher = await cache.watch(prefix, revision)
+            if came == self._latecomers:
+                self._revision = revision
+                self._mark_synced()
+                return watcher
+            watcher.stop()
+
+    async def _take(self, source: Source, entries: list[Entry]) -> None:
+        if self._object_name:
+            entries = [entry for entry in entries if self._is_wanted(source, entry)]
+        for key in self._known() - {(entry.namespace, entry.name) for entry in entries}:
             self._remove(key)
         for start in range(0, len(entries), _SLICE):
             page = entries[start : start + _SLICE]
@@ -162,12 +218,9 @@ class Informer:
             for entry in page:
                 self._put(source, entry)
             await asyncio.sleep(0)
-        watcher = await cache.watch(prefix, revision)
-        self._revision = revision
-        self._mark_synced()
-        return watcher
 
     async def _drain(self, source: Source, watcher: Watcher) -> None:
+        self._watcher = watcher
         try:
             while batch := await watcher.next_batch():
                 events = [event for event in batch if event.type != BOOKMARK and self._is_wanted(source, event.entry)]
@@ -185,6 +238,7 @@ class Informer:
                 if events:
                     self.latencies.observe_many((time.perf_counter() - began) / len(events), len(events))
         finally:
+            self._watcher = None
             watcher.stop()
         if watcher.error is not None:
             raise watcher.error
@@ -200,32 +254,93 @@ class Informer:
         return not self._object_name or entry.key == source.store.key(self._namespace, self._object_name)
 
     def _put(self, source: Source, entry: Entry) -> None:
-        known = self._indexer.get(entry.namespace, entry.name)
-        if known is not None and known["metadata"].get("resourceVersion") == str(entry.revision):
+        names = self._entries.setdefault(entry.namespace, {})
+        known = names.get(entry.name)
+        if known is not None and known.revision == entry.revision:
+            self._complete(source, entry)
+            return
+        names[entry.name] = entry
+        key = (entry.namespace, entry.name)
+        if not self._keeps_objects:
+            self._tell(key, None, source.passing_object_of(entry))
             return
         obj = source.object_of(entry)
         old = self._indexer.put(obj)
         if old is not None and old["metadata"].get("uid") != obj["metadata"].get("uid"):
             # Deleted and created again while nobody watched: two objects, not one that changed.
-            self._tell(key_of(obj), old, None)
+            self._tell(key, old, None)
             old = None
-        self._tell(key_of(obj), old, obj)
+        self._tell(key, old, obj)
 
     def _remove(self, key: Key) -> None:
-        old = self._indexer.remove(key)
-        if old is not None:
-            self._tell(key, old, None)
+        namespace, name = key
+        names = self._entries.get(namespace, {})
+        if names.pop(name, None) is None:
+            return
+        if not names:
+            del self._entries[namespace]
+        self._tell(key, self._indexer.remove(key), None)
 
-    def _tell(self, key: Key, old: dict[str, object] | None, new: dict[str, object] | None) -> None:
+    def _tell(self, key: Key, old: Object | None, new: Object | None) -> None:
         for registration in self._registrations:
             registration.deliver(key, old, new)
 
+    def _newest(self, key: Key) -> Object | None:
+        """The newest state that was told of; None for what went."""
+        if self._keeps_objects:
+            return self._indexer.get(*key)
+        entry = self._entries.get(key[0], {}).get(key[1])
+        source = self._find_source()
+        return None if entry is None or source is None else source.passing_object_of(entry)
+
+    def _known(self) -> set[Key]:
+        return {(namespace, name) for namespace, names in self._entries.items() for name in names}
+
     def _lose_all(self) -> None:
         self._synced.clear()
-        for key in self._indexer.known():
+        for key in self._known():
             self._remove(key)
 
     def _mark_synced(self) -> None:
         self._synced.set()
+        self._caught_up.set()
         for registration in self._registrations:
             registration.has_synced = True
+
+    # Those who come late
+
+    def _keep_objects(self) -> None:
+        if not self._keeps_objects:
+            self._keeps_objects = True
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Keep what is known, and tell whoever came late of it: at once where that is little, else in turns."""
+        source = self._find_source() if self._entries else None
+        if source is None:
+            return
+        if source.prepare is None and sum(map(len, self._entries.values())) <= _SLICE:
+            for names in self._entries.values():
+                for entry in names.values():
+                    self._complete(source, entry)
+            return
+        self._latecomers += 1
+        self._caught_up.clear()
+        if self._watcher is not None:
+            self._watcher.stop()
+
+    def _complete(self, source: Source, entry: Entry) -> None:
+        """Do with a known state what was not done with it when it came."""
+        key = (entry.namespace, entry.name)
+        if self._keeps_objects:
+            if self._indexer.get(*key) is None:
+                obj = source.object_of(entry)
+                self._indexer.put(obj)
+                self._tell_late(key, obj)
+        elif not all(registration.has_synced for registration in self._registrations):
+            self._tell_late(key, source.passing_object_of(entry))
+
+    def _tell_late(self, key: Key, obj: Object) -> None:
+        for registration in self._registrations:
+            if not registration.has_synced:
+                registration.deliver(key, None, obj)

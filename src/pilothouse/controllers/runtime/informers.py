@@ -77,7 +77,7 @@ class InformerFactory:
 
     def not_synced(self) -> list[str]:
         """The served resources whose informers do not know all objects yet."""
-        waiting = [(what, informer) for what, informer in self._informers.items() if not informer.has_synced]
+        waiting = [(what, informer) for what, informer in self._informers.items() if not informer.was_synced]
         return [str(what) for what, informer in waiting if informer.is_served]
 
     def errors(self) -> list[str]:

@@ -28,12 +28,22 @@ class Source:
     store: Store
     kind: GroupVersionKind
     read: Callable[[Entry], Object]
+    """The object of an entry, which may be kept with it, so that all who keep it share one."""
+    read_passing: Callable[[Entry], Object]
+    """The same, with nothing kept."""
     prepare: Callable[[Sequence[Entry]], Awaitable[None]] | None = None
     """Waited for before entries are read (conversion by webhook)."""
 
     def object_of(self, entry: Entry) -> Object:
         """The object with its kind and apiVersion, as a client would get it."""
-        return {"kind": self.kind.kind, "apiVersion": str(self.kind.group_version), **self.read(entry)}
+        return self._typed(self.read(entry))
+
+    def passing_object_of(self, entry: Entry) -> Object:
+        """The same for whoever does not keep it: it is gone with the last who holds it."""
+        return self._typed(self.read_passing(entry))
+
+    def _typed(self, obj: Object) -> Object:
+        return {"kind": self.kind.kind, "apiVersion": str(self.kind.group_version), **obj}
 
 
 FindSource = Callable[[GroupVersionResource], Source | None]
@@ -50,10 +60,13 @@ def built_in_source(storage: StorageFactory, gvr: GroupVersionResource) -> Sourc
     store = storage.store_for(row)
     _, from_hub = converters_for(row)
 
-    def read(entry: Entry) -> Object:
-        return store.shared(entry) if from_hub is None else from_hub(store.decode(entry))
+    if from_hub is None:
+        return Source(store, row.gvk, store.shared, store.passing)
 
-    return Source(store, row.gvk, read)
+    def read(entry: Entry) -> Object:
+        return from_hub(store.decode(entry))
+
+    return Source(store, row.gvk, read, read)
 
 
 def scope_source(scope: ResourceScope) -> Source:
@@ -64,4 +77,4 @@ def scope_source(scope: ResourceScope) -> Source:
         obj: Object = orjson.loads(entry.data if render is None else render(entry))
         return obj
 
-    return Source(scope.store, scope.kind, read, scope.prepare)
+    return Source(scope.store, scope.kind, read, read, scope.prepare)

@@ -192,6 +192,12 @@ class Store:
             entry.keep(_DECODED, found)
         return found
 
+    def passing(self, entry: Entry) -> Object:
+        """The object of the entry for whoever only reads it and does not keep it: nothing is kept with the entry."""
+        forms = entry.forms
+        found: Object | None = None if forms is None else forms.get(_DECODED)
+        return self.decode(entry) if found is None else found
+
     # Creating
 
     async def create(self, ctx: Context, obj: Object, validate: ValidatingAdmission | None = None) -> Entry:

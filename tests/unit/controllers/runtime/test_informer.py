@@ -262,3 +262,101 @@ async def test_a_store_that_cannot_be_read_is_asked_again(
     assert failures == 0
     assert "informer of configmaps" in "".join(supervisor.unhealthy())
     assert informer.lister.get("default", "a") is not None
+
+
+# Trimming
+
+
+class Trimmed:
+    """A handler that keeps one value of each object; raises for a name as often as told."""
+
+    def __init__(self, failing: dict[str, int] | None = None) -> None:
+        self.values: dict[tuple[str, str], str] = {}
+        self.told = 0
+        self.failing = failing or {}
+        self._more = asyncio.Event()
+
+    def put(self, obj: dict[str, Any]) -> None:
+        assert (obj["kind"], obj["apiVersion"]) == ("ConfigMap", "v1")
+        metadata = obj["metadata"]
+        if self.failing.get(metadata["name"]):
+            self.failing[metadata["name"]] -= 1
+            raise RuntimeError("not yet")
+        self.told += 1
+        self.values[metadata["namespace"], metadata["name"]] = (obj.get("data") or {}).get("k", "")
+        self._more.set()
+
+    def remove(self, namespace: str, name: str) -> None:
+        self.values.pop((namespace, name), None)
+        self._more.set()
+
+    async def until(self, **values: str) -> None:
+        wanted = {("default", name): value for name, value in values.items()}
+        async with asyncio.timeout(120):
+            while self.values != wanted:
+                self._more.clear()
+                await self._more.wait()
+
+
+def decoded(store: Store) -> int:
+    """How many objects are kept decoded."""
+    return sum(bool(entry.forms) for entry in store.cache.entries())
+
+
+async def test_a_trimming_handler_hears_of_everything_and_nothing_is_kept_for_it(
+    store: Store, informers: InformerFactory
+) -> None:
+    await create(store, config_map("old"))
+    informer, trimmed = informers.of("", "v1", "configmaps"), Trimmed()
+    informer.add_trimming_handler(trimmed.put, trimmed.remove, name="test")
+    await informer.wait_synced()
+    assert trimmed.values == {("default", "old"): ""}
+    await create(store, config_map("new"))
+    await update(store, "default", "new", set_data("1"))
+    await remove(store, "default", "old")
+    await trimmed.until(new="1")
+    assert decoded(store) == 0
+    store.cache.reset(Unavailable("the store is away"))
+    await remove(store, "default", "new")
+    await create(store, config_map("newer"))
+    await trimmed.until(newer="")
+
+
+async def test_a_trimming_handler_that_raises_is_told_the_newest_state(store: Store, informer: Informer) -> None:
+    trimmed = Trimmed({"bad": 2})
+    informer.add_trimming_handler(trimmed.put, trimmed.remove)
+    await informer.wait_synced()
+    await create(store, config_map("bad"))
+    await create(store, config_map("gone"))
+    await update(store, "default", "bad", set_data("1"))
+    await remove(store, "default", "gone")
+    await trimmed.until(bad="1")
+
+
+@pytest.mark.parametrize("count", [3, 450])
+async def test_whoever_needs_objects_later_gets_all_of_them(
+    store: Store, informers: InformerFactory, count: int
+) -> None:
+    for number in range(count):
+        await create(store, config_map(f"m{number}", labels={"app": "web"}))
+    informer, trimmed, other = informers.of("", "v1", "configmaps"), Trimmed(), Trimmed()
+    informer.add_trimming_handler(trimmed.put, trimmed.remove)
+    await informer.wait_synced()
+    informer.add_trimming_handler(other.put, other.remove)
+    await informer.wait_synced()
+    assert len(trimmed.values) == len(other.values) == count
+    assert decoded(store) == 0
+    told, heard = trimmed.told, Heard()
+    informer.add_index("by-app", lambda obj: [obj["metadata"]["labels"]["app"]])
+    heard.register(informer)
+    await remove(store, "default", "m0")
+    await create(store, config_map("m0", labels={"app": "web"}))
+    await informer.wait_synced()
+    assert not informers.not_synced()
+    assert len(informer.lister) == informer.lister.count("by-app", "web") == count
+    await update(store, "default", "m1", set_data("1"))
+    await heard.until("update m1 1")
+    assert sorted(heard.events)[-count - 2 :].count("update m1 1") == 1
+    assert [event for event in heard.events if event.startswith("add")].count("add m2") == 1
+    assert trimmed.told <= told + 2
+    assert len(trimmed.values) == len(other.values) == count
