@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Final
@@ -32,10 +33,12 @@ class NodeRanges:
         self._client = context.client(_ACCOUNT).of("", "v1", "nodes")
         self._events = context.recorder(_NAME, _ACCOUNT)
         self._taken: dict[Network, str] = {}
+        self._chosen: dict[str, list[Network]] = {}
+        """What was chosen for nodes and is not seen there yet."""
         self._free = [self._subnets(network) for network in self._networks]
         self._returned: list[list[Network]] = [[] for _ in self._networks]
         self._controller: Controller[Key] = Controller(
-            _NAME, self._reconcile, wait_for=[self._nodes], clock=context.clock
+            _NAME, self._reconcile, workers=30, wait_for=[self._nodes], clock=context.clock
         )
         self._nodes.add_handler(self._seen, lambda old, new: self._seen(new), self._gone, name=_NAME)
 
@@ -51,12 +54,14 @@ class NodeRanges:
         ranges = node["spec"].get("podCIDRs") or ()
         for each in ranges:
             self._taken[ip_network(each)] = node["metadata"]["name"]
-        if not ranges:
+        if ranges:
+            self._chosen.pop(node["metadata"]["name"], None)
+        else:
             self._controller.queue.add(key_of(node))
 
     def _gone(self, node: Object) -> None:
-        for each in node["spec"].get("podCIDRs") or ():
-            network = ip_network(each)
+        chosen = self._chosen.pop(node["metadata"]["name"], [])
+        for network in {*map(ip_network, node["spec"].get("podCIDRs") or ()), *chosen}:
             self._taken.pop(network, None)
             for index, whole in enumerate(self._networks):
                 if network.version == whole.version:
@@ -66,17 +71,31 @@ class NodeRanges:
         node = self._nodes.lister.get(*key)
         if node is None or node["spec"].get("podCIDRs"):
             return
-        chosen = [self._take(index, key[1]) for index in range(len(self._networks))]
-        if any(each is None for each in chosen):
+        chosen = self._choose(key[1])
+        if chosen is None:
             text = f"Node {key[1]} status is now: CIDRNotAvailable"
             self._events.event(node, "Normal", "CIDRNotAvailable", text)
             return
         ranges = [str(each) for each in chosen]
         patch = {"spec": {"podCIDR": ranges[0], "podCIDRs": ranges}}
-        try:
+        with contextlib.suppress(errors.NotFound):
             await self._client.patch("", key[1], patch, "strategic")
-        except errors.NotFound:
-            self._taken = {network: owner for network, owner in self._taken.items() if owner != key[1]}
+
+    def _choose(self, name: str) -> list[Network] | None:
+        """Ranges for a node: the same until it has them, however often it is asked for. None where there are none."""
+        known = self._chosen.get(name)
+        if known is not None:
+            return known
+        chosen = [self._take(index, name) for index in range(len(self._networks))]
+        found = [each for each in chosen if each is not None]
+        if len(found) < len(chosen):
+            for index, each in enumerate(chosen):
+                if each is not None:
+                    del self._taken[each]
+                    self._returned[index].append(each)
+            return None
+        self._chosen[name] = found
+        return found
 
     def _take(self, index: int, name: str) -> Network | None:
         candidates = self._returned[index]

@@ -56,7 +56,7 @@ class NodeLifecycle:
         self._seen: dict[str, tuple[str, float]] = {}
         self._known: dict[str, Object] = {}
         self._tainting: Controller[Key] = Controller(
-            "node-lifecycle-controller", self._taint, workers=4, wait_for=[self._nodes], clock=context.clock
+            "node-lifecycle-controller", self._taint, workers=8, wait_for=[self._nodes], clock=context.clock
         )
         self._monitoring = Periodic(
             "node health", self._monitor, context.settings.node_monitor_period, clock=context.clock

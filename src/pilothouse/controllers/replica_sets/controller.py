@@ -37,6 +37,7 @@ from pilothouse.machinery.times import Instant, format_time
 _MANY: Final = 50
 _PAUSE_FOR_EACH: Final = 0.0002
 _BURST: Final = 500
+_WANTED: Final = ("uid", "generation", "deletionTimestamp", "labels", "annotations", "ownerReferences", "finalizers")
 _COUNTS: Final = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 
 
@@ -61,7 +62,7 @@ class ReplicaController:
         add = self._controller.queue.add
         self._owners.add_handler(
             lambda obj: add(key_of(obj)),
-            lambda old, new: add(key_of(new)),
+            self._owner_changed,
             self._owner_gone,
             name=kind.controller,
         )
@@ -72,6 +73,13 @@ class ReplicaController:
         self._controller.start(supervisor)
 
     # Following
+
+    def _owner_changed(self, old: Object, new: Object) -> None:
+        before, after = old["metadata"], new["metadata"]
+        if all(before.get(name) == after.get(name) for name in _WANTED):
+            self._look_soon(key_of(new), after["uid"])  # its status, which we have written ourselves
+        else:
+            self._controller.queue.add(key_of(new))
 
     def _owner_gone(self, owner: Object) -> None:
         self._expected.forget(key_of(owner))
@@ -84,7 +92,7 @@ class ReplicaController:
         key = self._owner_of(pod)
         if key is not None:
             self._expected.creation_observed(key)
-            self._look_soon(key, pod)
+            self._look_at_owner(key, pod)
         elif controller_of(pod) is None:
             self._wake_adopters(pod)
 
@@ -96,7 +104,7 @@ class ReplicaController:
         if before is not None and before != after:
             self._controller.queue.add(before)
         if after is not None:
-            self._look_soon(after, new)
+            self._look_at_owner(after, new)
             self._look_when_available(after, old, new)
         elif controller_of(new) is None:
             self._wake_adopters(new)
@@ -111,12 +119,15 @@ class ReplicaController:
         key = self._owner_of(pod)
         if key is not None:
             self._expected.deletion_of_observed(key, pod["metadata"]["uid"])
-            self._look_soon(key, pod)
+            self._look_at_owner(key, pod)
 
-    def _look_soon(self, key: Key, pod: Object) -> None:
-        """Something happened to a pod. Many pods are looked at less often: each look is at all of them."""
+    def _look_at_owner(self, key: Key, pod: Object) -> None:
         reference = controller_of(pod)
-        count = 0 if reference is None else self._pods.lister.count(BY_CONTROLLER_UID, reference["uid"])
+        self._look_soon(key, "" if reference is None else reference["uid"])
+
+    def _look_soon(self, key: Key, uid: str) -> None:
+        """Something happened to a pod. Many pods are looked at less often: each look is at all of them."""
+        count = self._pods.lister.count(BY_CONTROLLER_UID, uid)
         if count < _MANY:
             self._controller.queue.add(key)
         else:
@@ -240,11 +251,12 @@ class ReplicaController:
     ) -> Object:
         wanted = (owner["spec"]["template"].get("metadata") or {}).get("labels") or {}
         seconds = owner["spec"].get("minReadySeconds") or 0
+        ready = [pod for pod in pods if is_ready(pod)]
         counts = {
             "replicas": len(pods),
             "fullyLabeledReplicas": sum(1 for pod in pods if _has_labels(pod, wanted)),
-            "readyReplicas": sum(1 for pod in pods if is_ready(pod)),
-            "availableReplicas": sum(1 for pod in pods if is_available(pod, seconds, now)),
+            "readyReplicas": len(ready),
+            "availableReplicas": sum(1 for pod in ready if is_available(pod, seconds, now)) if seconds else len(ready),
         }
         status = {name: value for name, value in (owner.get("status") or {}).items() if name not in _COUNTS}
         status |= {name: count for name, count in counts.items() if count or name == "replicas"}
@@ -281,4 +293,4 @@ class ReplicaController:
 
 def _has_labels(pod: Object, wanted: dict[str, str]) -> bool:
     own = pod["metadata"].get("labels") or {}
-    return all(own.get(name) == value for name, value in wanted.items())
+    return own.items() >= wanted.items()

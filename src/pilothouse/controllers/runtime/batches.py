@@ -1,13 +1,17 @@
 """Doing many like things at once, but not all at once: what fails for one usually fails for all.
 
-Batches double in size (1, 2, 4, ...) for as long as every call of a batch succeeds. A quota that refuses the first pod
-is asked once, not five hundred times.
+Batches double in size (1, 2, 4, ... 64) for as long as every call of a batch succeeds. A quota that refuses the first
+pod is asked once, not five hundred times. All share one event loop: greater batches would not be done earlier, but each
+call in them would seem to take long.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Final
+
+_LARGEST: Final = 64
 
 
 async def slow_start_batch(
@@ -28,5 +32,5 @@ async def slow_start_batch(
             first = failures[0]
             assert isinstance(first, Exception)
             return done, first
-        size = min(2 * size, count - begun)
+        size = min(2 * size, _LARGEST, count - begun)
     return done, None

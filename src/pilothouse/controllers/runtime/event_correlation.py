@@ -75,12 +75,19 @@ class Correlator:
         self._messages: _Recent[tuple[set[str], float]] = _Recent()
         self._observed: _Recent[_Observed] = _Recent()
 
-    def correlate(self, event: Object) -> Correlated | None:
-        """What to write of an event; None for what is too much."""
+    def accepts(self, event: Object) -> bool:
+        """Whether the source may say this: not where it has said too much about the object already."""
         about = _about(event)
-        if not self._accept(about):
-            return None
-        event, key = self._aggregate(event, about)
+        now = self._clock.monotonic()
+        tokens, at = self._tokens.get(about) or (float(_BURST), now)
+        tokens = min(float(_BURST), tokens + (now - at) / _REFILL_SECONDS)
+        accepted = tokens >= 1.0
+        self._tokens.put(about, (tokens - 1.0 if accepted else tokens, now))
+        return accepted
+
+    def correlate(self, event: Object) -> Correlated:
+        """What to write of an event that was accepted."""
+        event, key = self._aggregate(event, _about(event))
         known = self._observed.get(key)
         if known is None:
             self._observed.put(key, _Observed(1, event["firstTimestamp"], event["metadata"]["name"]))
@@ -95,14 +102,6 @@ class Correlator:
     def written(self, key: Hashable, event: Object) -> None:
         """Take over what the server says it has stored."""
         self._observed.put(key, _Observed(event.get("count") or 1, event["firstTimestamp"], event["metadata"]["name"]))
-
-    def _accept(self, about: tuple[Any, ...]) -> bool:
-        now = self._clock.monotonic()
-        tokens, at = self._tokens.get(about) or (float(_BURST), now)
-        tokens = min(float(_BURST), tokens + (now - at) / _REFILL_SECONDS)
-        accepted = tokens >= 1.0
-        self._tokens.put(about, (tokens - 1.0 if accepted else tokens, now))
-        return accepted
 
     def _aggregate(self, event: Object, about: tuple[Any, ...]) -> tuple[Object, Hashable]:
         similar = (*about, event["reason"])

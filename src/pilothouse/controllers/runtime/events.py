@@ -11,6 +11,7 @@ order. An event that the server refuses is logged and forgotten; one that could 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import Any, Final, Literal
 
@@ -96,8 +97,16 @@ class EventRecorder:
 class EventBroadcaster:
     """Writes the events of its recorders, one after the other."""
 
-    def __init__(self, client: Client, supervisor: Supervisor, clock: Clock = SYSTEM) -> None:
+    def __init__(
+        self,
+        client: Client,
+        supervisor: Supervisor,
+        clock: Clock = SYSTEM,
+        turns: contextlib.AbstractAsyncContextManager[object] | None = None,
+    ) -> None:
+        """``turns`` is held while an event is written: broadcasters that share it do not all write at once."""
         self.clock = clock
+        self._turns = turns or contextlib.nullcontext()
         self._events = client.of("", "v1", "events")
         self._supervisor = supervisor
         self._correlator = Correlator(clock)
@@ -115,7 +124,12 @@ class EventBroadcaster:
         return EventRecorder(self, component, host)
 
     def add(self, event: Object) -> None:
-        """Have an event written; dropped where too many wait. Writing begins with the first event."""
+        """Have an event written; dropped where too many wait. Writing begins with the first event.
+
+        What is too much about one object never gets into the queue, so that it does not keep out what is not.
+        """
+        if not self._correlator.accepts(event):
+            return
         if not self._started:
             self._started = True
             self._supervisor.run("event broadcaster", self._run)
@@ -132,9 +146,8 @@ class EventBroadcaster:
         while True:
             event = await self._queue.get()
             try:
-                correlated = self._correlator.correlate(event)
-                if correlated is not None:
-                    await self._write(correlated)
+                async with self._turns:
+                    await self._write(self._correlator.correlate(event))
             finally:
                 self._queue.task_done()
 

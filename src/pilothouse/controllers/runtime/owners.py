@@ -31,8 +31,11 @@ def controller_reference(owner: Object, kind: str, api_version: str) -> dict[str
 
 def controller_of(obj: Object) -> dict[str, Any] | None:
     """The reference to the owner that controls an object; None for an orphan."""
-    references = obj["metadata"].get("ownerReferences") or ()
-    return next((reference for reference in references if reference.get("controller")), None)
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            found: dict[str, Any] = reference
+            return found
+    return None
 
 
 def is_controlled_by(obj: Object, owner: Object) -> bool:

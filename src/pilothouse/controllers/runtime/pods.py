@@ -11,8 +11,11 @@ from pilothouse.machinery.times import Instant, parse_time
 
 def condition_of(obj: Object, type: str) -> dict[str, Any] | None:
     """A condition of the object's status by its type."""
-    conditions = (obj.get("status") or {}).get("conditions") or ()
-    return next((condition for condition in conditions if condition.get("type") == type), None)
+    for condition in (obj.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == type:
+            found: dict[str, Any] = condition
+            return found
+    return None
 
 
 def phase_of(pod: Object) -> str:

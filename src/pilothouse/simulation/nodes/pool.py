@@ -3,15 +3,17 @@
     node leases   renewed every ten seconds, spread over that time, so that a thousand nodes are no burst
     node status   written anew every five minutes, and when somebody else made the node look unwell
     pods          one work queue for all nodes; each pod is played by the kubelet of its node
+    events        a few at a time of all nodes together: that pods get ready comes first
 
 A node that a user deletes stays away until the server starts again; what runs on others is none of our business.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -40,6 +42,8 @@ _RENEW_SECONDS: Final = 10.0
 _STATUS_SECONDS: Final = 300.0
 _SLICES: Final = 10
 _KUBELET_PORT: Final = 10250
+_AT_ONCE: Final = 32
+_EVENTS_AT_ONCE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ class PoolSettings:
     name: str = "node"
     template: Template = field(default_factory=Template)
     rules: Sequence[Rule] = ()
-    workers: int = 16
+    workers: int = 64
     run_pods: bool = False
     """Whether pods may ask for their commands to be processes of this machine."""
 
@@ -86,6 +90,7 @@ class NodePool:
         self._pods = informers.of("", "v1", "pods")
         self._by_name = {name: self._client(name) for name in self._numbers}
         self.kubelets: dict[str, SimulatedKubelet] = {}
+        self._event_turns = asyncio.Semaphore(_EVENTS_AT_ONCE)
         self._slice = 0
         self._processes = LocalProcesses(supervisor, clock) if settings.run_pods else None
         self._since_status = dict.fromkeys(self._numbers, 0.0)
@@ -98,8 +103,7 @@ class NodePool:
 
     async def start(self) -> None:
         """Register the nodes and begin to play pods."""
-        for name in self._numbers:
-            await self._register(name)
+        await _for_each(self._numbers, self._register)
         self._nodes.add_handler(on_update=self._node_changed, name="simulated nodes")
         self._pods.add_handler(self._pod_seen, lambda old, new: self._pod_seen(new), self._pod_gone, name="kubelets")
         self._controller.start(self._supervisor)
@@ -141,12 +145,14 @@ class NodePool:
         """Renew the leases of some nodes; all have had their turn after as many rounds as there are slices."""
         names = list(self._numbers)[self._slice :: _SLICES]
         self._slice = (self._slice + 1) % _SLICES
-        for name in names:
-            node = self._nodes.lister.get("", name)
-            if node is not None:
-                await self._renew(name, node)
-                if self._clock.monotonic() - self._since_status[name] >= _STATUS_SECONDS:
-                    await self._write_status(name, node)
+        await _for_each(names, self._keep_one_alive)
+
+    async def _keep_one_alive(self, name: str) -> None:
+        node = self._nodes.lister.get("", name)
+        if node is not None:
+            await self._renew(name, node)
+            if self._clock.monotonic() - self._since_status[name] >= _STATUS_SECONDS:
+                await self._write_status(name, node)
 
     async def _renew(self, name: str, node: Object) -> None:
         leases = self._by_name[name].of("coordination.k8s.io", "v1", "leases")
@@ -211,7 +217,7 @@ class NodePool:
                 node_address(number),
                 PodAddresses(node["spec"].get("podCIDR") or "", number),
                 client,
-                EventBroadcaster(client, self._supervisor, self._clock).recorder("kubelet", name),
+                EventBroadcaster(client, self._supervisor, self._clock, self._event_turns).recorder("kubelet", name),
                 self._clock,
                 self._streams,
                 self._settings.rules,
@@ -220,3 +226,15 @@ class NodePool:
                 self._pod_seen,
             )
         return kubelet
+
+
+async def _for_each(names: Iterable[str], work: Callable[[str], Awaitable[None]]) -> None:
+    """Do the same for all, some at once. What fails for one is raised when all had their turn."""
+    left = list(names)
+    failures: list[BaseException] = []
+    while left:
+        batch, left = left[:_AT_ONCE], left[_AT_ONCE:]
+        results = await asyncio.gather(*map(work, batch), return_exceptions=True)
+        failures += [result for result in results if isinstance(result, BaseException)]
+    if failures:
+        raise failures[0]

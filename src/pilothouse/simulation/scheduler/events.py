@@ -1,16 +1,18 @@
 """What the scheduler tells of pods, as events of events.k8s.io/v1.
 
 The same thing said again within some minutes is one event with a series, as kube-scheduler's recorder has it. Recording
-never waits and never fails: events queue up, at most a thousand, and are written in the background in their order.
+never waits and never fails: events queue up, at most some thousands, and are written in the background: some at once,
+those of one pod in their order.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from typing import Any, Final
 
-from pilothouse.controllers.runtime.client import Client
+from pilothouse.controllers.runtime.client import Client, ResourceClient
 from pilothouse.controllers.runtime.clock import Clock
 from pilothouse.controllers.runtime.event_correlation import event_name
 from pilothouse.machinery import errors
@@ -20,7 +22,9 @@ from pilothouse.machinery.times import format_micro_time
 from pilothouse.simulation.scheduler.pod_info import PodInfo
 
 logger = logging.getLogger(__name__)
+_WRITERS: Final = 4
 _MOST_QUEUED: Final = 1000
+"""For each of the writers."""
 _SERIES_SECONDS: Final = 6 * 60.0
 _MOST_NOTE: Final = 1024
 
@@ -36,11 +40,11 @@ class SchedulingEvents:
     """Writes the events of one scheduler."""
 
     def __init__(self, client: Client, supervisor: Supervisor, clock: Clock, instance: str) -> None:
-        self._events = client.of("events.k8s.io", "v1", "events")
         self._clock, self._instance = clock, instance
-        self._queue: asyncio.Queue[tuple[tuple[str, ...], Object]] = asyncio.Queue(_MOST_QUEUED)
-        self._series: dict[tuple[str, ...], _Series] = {}
-        supervisor.run("scheduling events", self._run)
+        events = client.of("events.k8s.io", "v1", "events")
+        self._writers = [_Writer(events, clock) for _ in range(_WRITERS)]
+        for writer in self._writers:
+            supervisor.run("scheduling events", writer.run)
 
     def record(
         self, pod: PodInfo, type: str, reason: str, action: str, note: str, related: PodInfo | None = None
@@ -61,12 +65,24 @@ class SchedulingEvents:
         }
         if related is not None:
             event["related"] = _reference(related)
-        try:
-            self._queue.put_nowait(((pod.uid, type, reason, action, note), event))
-        except asyncio.QueueFull:
-            logger.error("too many queued events, dropped: %s %s", reason, note)
+        self._writers[hash(pod.uid) % _WRITERS].add((pod.uid, type, reason, action, note), event)
 
-    async def _run(self) -> None:
+
+class _Writer:
+    """Writes the events of some pods, one after the other."""
+
+    def __init__(self, events: ResourceClient, clock: Clock) -> None:
+        self._events, self._clock = events, clock
+        self._queue: asyncio.Queue[tuple[tuple[str, ...], Object]] = asyncio.Queue(_MOST_QUEUED)
+        self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
+
+    def add(self, key: tuple[str, ...], event: Object) -> None:
+        try:
+            self._queue.put_nowait((key, event))
+        except asyncio.QueueFull:
+            logger.error("too many queued events, dropped: %s %s", event["reason"], event["note"])
+
+    async def run(self) -> None:
         while True:
             key, event = await self._queue.get()
             try:
@@ -80,11 +96,12 @@ class SchedulingEvents:
 
     async def _write(self, key: tuple[str, ...], event: Object) -> None:
         now = self._clock.monotonic()
-        self._series = {each: known for each, known in self._series.items() if now - known.last < _SERIES_SECONDS}
+        self._forget_old(now)
         known = self._series.get(key)
         if known is None:
             self._series[key] = _Series(await self._events.create(event), now)
             return
+        self._series.move_to_end(key)
         known.count, known.last = known.count + 1, now
         series = {"count": known.count, "lastObservedTime": event["eventTime"]}
         metadata = known.event["metadata"]
@@ -92,6 +109,14 @@ class SchedulingEvents:
             await self._events.patch(metadata["namespace"], metadata["name"], {"series": series})
         except errors.NotFound:
             known.event = await self._events.create(event)
+
+    def _forget_old(self, now: float) -> None:
+        """Forget series that have ended. The one that was longest ago is always the first."""
+        while self._series:
+            oldest = next(iter(self._series))
+            if now - self._series[oldest].last < _SERIES_SECONDS:
+                return
+            del self._series[oldest]
 
 
 def _reference(pod: PodInfo) -> dict[str, Any]:

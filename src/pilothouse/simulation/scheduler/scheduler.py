@@ -41,7 +41,7 @@ from pilothouse.simulation.scheduler.volumes import ClaimError
 
 logger = logging.getLogger(__name__)
 DEFAULT_NAME: Final = "default-scheduler"
-_AT_ONCE: Final = 64
+_AT_ONCE: Final = 128
 _NOT_BOUND: Final = (errors.StatusError, BindingFailed, ClaimError, ReservationFailed, ClaimMissing)
 _NO_STATE: Final = "not found"
 """What kube-scheduler adds where a pod was refused before its filter on devices had noted anything of it."""

@@ -13,7 +13,7 @@ from typing import Final
 from pilothouse.machinery import labels
 from pilothouse.machinery.objects import Object
 from pilothouse.simulation.scheduler.pod_info import PodInfo
-from pilothouse.simulation.scheduler.requests import PODS, Amounts, HostPort, amounts
+from pilothouse.simulation.scheduler.requests import CPU, MEMORY, PODS, Amounts, HostPort, amounts
 
 _MOST_COUNTS: Final = 64
 
@@ -28,17 +28,13 @@ class NodeInfo:
         self.taints: list[Object] = []
         self.unschedulable = False
         self.allocatable: Amounts = {}
+        self.most_pods = self.all_cpu = self.all_memory = 0
+        """How many pods fit by number; what of CPU and memory there is for pods."""
         self.requested: Amounts = {}
         self.assumed_cpu = self.assumed_memory = 0
         self.pods: dict[str, PodInfo] = {}
-        self.with_affinity: dict[str, PodInfo] = {}
         self.ports: dict[HostPort, int] = {}
         self.images: dict[str, int] = {}
-
-    @property
-    def most_pods(self) -> int:
-        """How many pods fit by number."""
-        return self.allocatable.get(PODS, 0)
 
     def set_node(self, node: Object) -> None:
         """Take over the node's newest state."""
@@ -48,20 +44,19 @@ class NodeInfo:
         self.taints = spec.get("taints") or []
         self.unschedulable = bool(spec.get("unschedulable"))
         self.allocatable = amounts(status.get("allocatable"))
+        self.most_pods = self.allocatable.get(PODS, 0)
+        self.all_cpu, self.all_memory = self.allocatable.get(CPU, 0), self.allocatable.get(MEMORY, 0)
         images = status.get("images") or ()
         self.images = {name: image.get("sizeBytes", 0) for image in images for name in image.get("names") or ()}
 
     def add(self, pod: PodInfo) -> None:
         """One more pod."""
         self.pods[pod.uid] = pod
-        if pod.has_affinity:
-            self.with_affinity[pod.uid] = pod
         self._count(pod, 1)
 
     def remove(self, pod: PodInfo) -> None:
         """One pod less."""
         del self.pods[pod.uid]
-        self.with_affinity.pop(pod.uid, None)
         self._count(pod, -1)
 
     def _count(self, pod: PodInfo, sign: int) -> None:
@@ -99,6 +94,13 @@ class Snapshot:
         self._node_of: dict[str, str] = {}
         self._counts: OrderedDict[tuple[str, labels.Selector], MatchCounts] = OrderedDict()
         self._known: list[NodeInfo] | None = None
+        self._have_images: set[str] = set()
+        self._with_affinity: dict[str, tuple[PodInfo, NodeInfo]] = {}
+
+    @property
+    def has_images(self) -> bool:
+        """Whether any node has told which images it has."""
+        return bool(self._have_images)
 
     @property
     def nodes(self) -> list[NodeInfo]:
@@ -118,6 +120,10 @@ class Snapshot:
         if info.node is None:
             self._known = None
         info.set_node(node)
+        if info.images:
+            self._have_images.add(info.name)
+        else:
+            self._have_images.discard(info.name)
 
     def remove_node(self, name: str) -> None:
         """A node went; its pods may go later."""
@@ -125,12 +131,16 @@ class Snapshot:
         if info is not None:
             info.node = None
             self._known = None
+            self._have_images.discard(name)
             self._forget_empty(info)
 
     def add_pod(self, pod: PodInfo, node_name: str) -> None:
         """A pod is on a node, or assumed to be. What was known of it before is replaced."""
         self.remove_pod(pod.uid)
-        self._info(node_name).add(pod)
+        info = self._info(node_name)
+        info.add(pod)
+        if pod.has_affinity:
+            self._with_affinity[pod.uid] = (pod, info)
         self._node_of[pod.uid] = node_name
         for counts in self._counts.values():
             counts.count(pod, node_name, 1)
@@ -143,6 +153,7 @@ class Snapshot:
         info = self._nodes[node_name]
         pod = info.pods[uid]
         info.remove(pod)
+        self._with_affinity.pop(uid, None)
         for counts in self._counts.values():
             counts.count(pod, node_name, -1)
         self._forget_empty(info)
@@ -160,8 +171,8 @@ class Snapshot:
 
     def pods_with_affinity(self) -> Iterator[tuple[PodInfo, NodeInfo]]:
         """All pods that say anything of other pods."""
-        for info in self.nodes:
-            for pod in info.with_affinity.values():
+        for pod, info in self._with_affinity.values():
+            if info.node is not None:
                 yield pod, info
 
     def matching(self, namespace: str, selector: labels.Selector) -> Mapping[str, int]:

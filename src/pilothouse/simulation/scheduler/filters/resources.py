@@ -28,6 +28,16 @@ def node_resources_fit(pod: PodInfo, cluster: ClusterView) -> Judge | None:
     requests.sort(key=lambda each: (_FIRST.index(each[0]) if each[0] in _FIRST else len(_FIRST), each[0]))
 
     def judge(info: NodeInfo) -> Verdict | None:
+        if len(info.pods) < info.most_pods:
+            allocatable, requested = info.allocatable, info.requested
+            for name, amount in requests:
+                if amount > allocatable.get(name, 0) - requested.get(name, 0):
+                    break
+            else:
+                return None
+        return refuse(info)
+
+    def refuse(info: NodeInfo) -> Verdict:
         reasons: list[str] = []
         resolvable = True
         if len(info.pods) + 1 > info.most_pods:
@@ -37,6 +47,6 @@ def node_resources_fit(pod: PodInfo, cluster: ClusterView) -> Judge | None:
             if amount > allocatable - info.requested.get(name, 0):
                 reasons.append(f"Insufficient {name}")
                 resolvable = resolvable and amount <= allocatable
-        return Verdict(tuple(reasons), resolvable) if reasons else None
+        return Verdict(tuple(reasons), resolvable)
 
     return judge

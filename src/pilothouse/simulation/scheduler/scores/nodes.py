@@ -1,8 +1,12 @@
-"""Scores by taints, preferred node affinity, free resources, their balance, and images that are there already."""
+"""Scores by taints, preferred node affinity, free resources, their balance, and images that are there already.
+
+Nodes of a cluster are often alike and equally full: what follows from the same numbers is worked out once a pod.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 from pilothouse.controllers.runtime.node_selection import PREFER_NO_SCHEDULE, matching_term
@@ -22,6 +26,8 @@ def taint_toleration(pod: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInf
     tolerations = [
         each for each in pod.spec.get("tolerations") or () if each.get("effect") in (None, "", PREFER_NO_SCHEDULE)
     ]
+    if not any(info.taints for info in nodes):
+        return None
     counts = [
         sum(
             1
@@ -47,15 +53,13 @@ def least_allocated(pod: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo
     """The more CPU and memory would be left, the better."""
     cpu, memory = pod.assumed
 
-    def score(info: NodeInfo) -> int:
-        pairs = (
-            (info.assumed_cpu + cpu, info.allocatable.get(CPU, 0)),
-            (info.assumed_memory + memory, info.allocatable.get(MEMORY, 0)),
-        )
+    @cache
+    def score(used_cpu: int, all_cpu: int, used_memory: int, all_memory: int) -> int:
+        pairs = ((used_cpu + cpu, all_cpu), (used_memory + memory, all_memory))
         shares = [_free_share(requested, capacity) for requested, capacity in pairs if capacity]
         return sum(shares) // len(shares) if shares else 0
 
-    return [score(info) for info in nodes]
+    return [score(info.assumed_cpu, info.all_cpu, info.assumed_memory, info.all_memory) for info in nodes]
 
 
 def _free_share(requested: int, capacity: int) -> int:
@@ -68,29 +72,31 @@ def balanced_allocation(pod: PodInfo, cluster: ClusterView, nodes: Sequence[Node
         return None  # pods that ask for nothing change no balance
     cpu, memory = pod.requests.get(CPU, 0), pod.requests.get(MEMORY, 0)
 
-    def score(info: NodeInfo) -> int:
-        used_cpu, used_memory = info.requested.get(CPU, 0), info.requested.get(MEMORY, 0)
-        after = _balance(info, used_cpu + cpu, used_memory + memory)
-        before = _balance(info, used_cpu, used_memory)
+    @cache
+    def score(used_cpu: int, all_cpu: int, used_memory: int, all_memory: int) -> int:
+        after = _balance(used_cpu + cpu, all_cpu, used_memory + memory, all_memory)
+        before = _balance(used_cpu, all_cpu, used_memory, all_memory)
         return BEST // 2 + int((BEST // 2 + after - before) / 2)
 
-    return [score(info) for info in nodes]
+    return [
+        score(info.requested.get(CPU, 0), info.all_cpu, info.requested.get(MEMORY, 0), info.all_memory)
+        for info in nodes
+    ]
 
 
-def _balance(info: NodeInfo, cpu: int, memory: int) -> int:
-    pairs = ((cpu, info.allocatable.get(CPU, 0)), (memory, info.allocatable.get(MEMORY, 0)))
-    shares = [min(1.0, used / capacity) for used, capacity in pairs if capacity]
+def _balance(cpu: int, all_cpu: int, memory: int, all_memory: int) -> int:
+    shares = [min(1.0, used / capacity) for used, capacity in ((cpu, all_cpu), (memory, all_memory)) if capacity]
     deviation = abs(shares[0] - shares[1]) / 2 if len(shares) == 2 else 0.0
     return int((1 - deviation) * BEST)
 
 
 def image_locality(pod: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
     """The more of the pod's images are on the node already, the better; images on many nodes count more."""
+    if not cluster.snapshot.has_images:
+        return None
     containers = [*(pod.spec.get("initContainers") or ()), *pod.spec["containers"]]
     names = [_with_tag(each.get("image") or "") for each in containers]
     every = cluster.snapshot.nodes
-    if not any(info.images for info in every):
-        return None
     spread = {name: sum(1 for info in every if name in info.images) / len(every) for name in set(names)}
     most = _MOST_IMAGE * len(containers)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from pilothouse.controllers.runtime.node_selection import required_nodes
@@ -61,12 +61,15 @@ def pod_topology_spread(pod: PodInfo, cluster: ClusterView, nodes: Sequence[Node
     taking_part = [info for info, counts in zip(nodes, counted, strict=True) if counts]
     sums = [0.0] * len(nodes)
     for constraint in wanted:
+        key, more = constraint.topology_key, constraint.max_skew - 1
+        if not any(key in info.labels for info in taking_part):
+            continue
         counts, domains = _count(constraint, wanted if has_own else (), pod, cluster, taking_part)
         weight = math.log(domains + 2)
         for index, info in enumerate(nodes):
-            value = info.name if constraint.topology_key == HOSTNAME else info.labels.get(constraint.topology_key)
-            if counted[index] and constraint.topology_key in info.labels and value is not None:
-                sums[index] += counts.get(value, 0) * weight + (constraint.max_skew - 1)
+            if counted[index] and key in info.labels:
+                value = info.name if key == HOSTNAME else info.labels[key]
+                sums[index] += counts.get(value, 0) * weight + more
     return _normalized([math.floor(each + 0.5) for each in sums], counted)
 
 
@@ -83,11 +86,11 @@ def _count(
     pod: PodInfo,
     cluster: ClusterView,
     nodes: Sequence[NodeInfo],
-) -> tuple[dict[str, int], int]:
+) -> tuple[Mapping[str, int], int]:
     """Matching pods by domain (by node for host names), and how many domains the nodes are in."""
     matching = cluster.snapshot.matching(pod.namespace, constraint.selector)
     if constraint.topology_key == HOSTNAME:
-        return {info.name: matching.get(info.name, 0) for info in nodes}, len(nodes)
+        return matching, len(nodes)
     domains = {info.labels.get(constraint.topology_key, "") for info in nodes}
     affinity = required_nodes(pod.spec)
     counts: dict[str, int] = {}
@@ -99,7 +102,7 @@ def _count(
 
 
 def _normalized(sums: Sequence[int], counted: Sequence[bool]) -> list[int]:
-    present = [each for each, counts in zip(sums, counted, strict=True) if counts]
+    present = {each for each, counts in zip(sums, counted, strict=True) if counts}
     most, least = max(present, default=0), min(present, default=0)
     return [
         0 if not counts else BEST if most == 0 else BEST * (most + least - each) // most
