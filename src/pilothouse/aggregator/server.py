@@ -122,7 +122,7 @@ class Aggregator(GenericAPIServer):
 def _group_version_of(request: APIRequest) -> GroupVersion:
     info = request.info
     if info.is_resource:
-        return GroupVersion(info.group, info.version)
+        return info.group_version
     path = request.path.removeprefix(_DOCUMENTS)
     parts = path.split("/", 4)[1:] or [""]
     if parts[0] == "apis" and len(parts) >= 3:

@@ -92,7 +92,7 @@ class Union:
         if found is not None:
             if has_extra_space(request.headers.pop(b"authorization", b"")):
                 found = replace(found, warnings=(*found.warnings, EXTRA_SPACE_WARNING))
-            self._clear_proxy_headers(request.headers)
+            self._clear_proxy_headers(request)
         return found
 
     async def _ask_all(self, request: Request) -> Authenticated | None:
@@ -109,10 +109,15 @@ class Union:
             raise _join(refusals)
         return None
 
-    def _clear_proxy_headers(self, headers: dict[bytes, bytes]) -> None:
-        named, prefixes = self._headers, self._prefixes
-        for name in [name for name in headers if name in named or name.startswith(prefixes)]:
-            del headers[name]
+    def _clear_proxy_headers(self, request: Request) -> None:
+        findings = request.block.findings
+        if findings.get(self) is False:
+            return
+        headers, named, prefixes = request.headers, self._headers, self._prefixes
+        found = [name for name in request.block.values if name in named or name.startswith(prefixes)]
+        findings[self] = bool(found)
+        for name in found:
+            headers.pop(name, None)
 
 
 def _lower(standard: tuple[bytes, ...], more: Iterable[str]) -> tuple[bytes, ...]:

@@ -13,9 +13,11 @@ from typing import Final
 
 from pilothouse.endpoints.query import Query
 from pilothouse.machinery import fields, names
+from pilothouse.machinery.gvk import GroupVersion
 
 _VERBS: Final = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
+_NO_GROUP_VERSION: Final = GroupVersion("", "")
 
 
 class BadPath(ValueError):
@@ -23,11 +25,11 @@ class BadPath(ValueError):
 
 
 class RequestInfo:
-    """The reading of one request."""
+    """The reading of one request. It is kept with the request line, for all requests that say the same."""
 
     __slots__ = (
-        "group", "is_resource", "name", "namespace", "parts", "path", "prefix", "resource", "subresource", "verb",
-        "version",
+        "group", "group_version", "is_resource", "name", "namespace", "parts", "path", "prefix", "question", "resource",
+        "subresource", "verb", "version",
     )  # fmt: skip
 
     def __init__(self, path: str, verb: str) -> None:
@@ -42,6 +44,9 @@ class RequestInfo:
         self.subresource = ""
         self.name = ""
         self.parts: list[str] = []
+        self.group_version = _NO_GROUP_VERSION
+        self.question: object = None
+        """What the authorizer was last asked about it, which is the same as long as the same user asks."""
 
 
 def resolve(method: str, path: str, query: Query) -> RequestInfo:
@@ -59,6 +64,7 @@ def resolve(method: str, path: str, query: Query) -> RequestInfo:
         at = 2
     info.is_resource = True
     info.version = parts[at]
+    info.group_version = GroupVersion(info.group, info.version)
     parts = parts[at + 1 :]
     info.verb = _VERBS.get(method, "")
     if parts[0] in ("watch", "proxy"):

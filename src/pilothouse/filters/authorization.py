@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final, cast
 
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision, forbidden
 from pilothouse.authz.metrics import AuthorizationMetrics
 from pilothouse.endpoints.request import APIRequest, Refusal
 from pilothouse.filters.refusals import refusal, undecided
-from pilothouse.filters.types import Handler
+from pilothouse.filters.types import Handler, Serving, answered
 from pilothouse.machinery import errors
+from pilothouse.net.eager import step
 from pilothouse.net.messages import Response
 
 DECISION: Final = "authorization.k8s.io/decision"
 REASON: Final = "authorization.k8s.io/reason"
 _SELECTING: Final = frozenset({"list", "watch", "deletecollection"})
+Deciding = Coroutine[Any, Any, tuple[Decision, str]]
 
 
 def with_authorization(
@@ -38,17 +41,26 @@ def with_authorization(
             return Refusal(errors.internal_error(str(failure)), str(failure))
         return None if decision is Decision.ALLOW else Refusal(forbidden(question, reason), reason)
 
-    async def handle(request: APIRequest) -> Response:
-        attributes = attributes_of(request)
-        audit = request.audit
+    def handle(request: APIRequest) -> Serving:
+        attributes = kept_attributes(request)
         started = clock()
         try:
-            decision, reason = await authorize(attributes)
+            stepped = step(authorize(attributes))
         except AuthorizationFailed as failure:
-            results["error"].observe(clock() - started)
-            if audit is not None:
-                audit.annotate(REASON, "internal error")
-            return undecided(request, str(failure))
+            return answered(fail(request, started, failure))
+        if type(stepped) is not tuple:
+            return wait(request, attributes, started, cast(Deciding, stepped))
+        return go_on(request, attributes, started, *stepped[0])
+
+    async def wait(request: APIRequest, attributes: Attributes, started: float, deciding: Deciding) -> Response:
+        try:
+            decision, reason = await deciding
+        except AuthorizationFailed as failure:
+            return fail(request, started, failure)
+        return await go_on(request, attributes, started, decision, reason)
+
+    def go_on(request: APIRequest, attributes: Attributes, started: float, decision: Decision, reason: str) -> Serving:
+        audit = request.audit
         if decision is Decision.ALLOW:
             seconds = clock() - started
             allowed(seconds)
@@ -58,14 +70,32 @@ def with_authorization(
                 audit.annotate(REASON, reason)
             request.authorized_by = reason
             request.ask = ask
-            return await following(request)
+            return following(request)
         results["denied" if decision is Decision.DENY else "no-opinion"].observe(clock() - started)
         if audit is not None:
             audit.annotate(DECISION, "forbid")
             audit.annotate(REASON, reason)
-        return refusal(request, forbidden(attributes, reason))
+        return answered(refusal(request, forbidden(attributes, reason)))
+
+    def fail(request: APIRequest, started: float, failure: AuthorizationFailed) -> Response:
+        results["error"].observe(clock() - started)
+        if request.audit is not None:
+            request.audit.annotate(REASON, "internal error")
+        return undecided(request, str(failure))
 
     return handle
+
+
+def kept_attributes(request: APIRequest) -> Attributes:
+    """What the authorizer is asked about: as at the last time, where the same user asks for the same."""
+    info = request.info
+    kept = info.question
+    if type(kept) is Attributes and kept.user is request.user:
+        return kept
+    made = attributes_of(request)
+    if not request.query:
+        info.question = made
+    return made
 
 
 def attributes_of(request: APIRequest) -> Attributes:

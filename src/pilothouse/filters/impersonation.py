@@ -17,10 +17,11 @@ def with_impersonation(following: Handler, impersonation: Impersonation) -> Hand
     """Exchange ``request.user``; 400 for half an identity, 403 for one that may not be taken."""
 
     def handle(request: APIRequest) -> Serving:
-        for name in request.headers:
-            if name.startswith(_PREFIX):
-                return impersonate(request)
-        return following(request)
+        findings = request.block.findings
+        asks = findings.get(impersonation)
+        if asks is None:
+            asks = findings[impersonation] = any(name.startswith(_PREFIX) for name in request.headers)
+        return impersonate(request) if asks else following(request)
 
     async def impersonate(request: APIRequest) -> Response:
         try:

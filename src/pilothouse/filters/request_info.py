@@ -14,10 +14,14 @@ def with_request_info(following: Handler) -> Handler:
     """Set ``request.info``."""
 
     def handle(request: APIRequest) -> Serving:
+        kept = request.line.reading
+        if type(kept) is RequestInfo:
+            request.info = kept
+            return following(request)
         if len(request.query) >= LONG:
             return handle_long(request)
         try:
-            request.info = _resolve(request)
+            request.info = request.line.reading = _resolve(request)
         except BadPath as error:
             return answered(_refuse(request, error))
         return following(request)

@@ -1,4 +1,4 @@
-"""Random identifiers (version 4 UUIDs), for the uids of objects.
+"""Random identifiers (version 4 UUIDs), for the uids of objects and the ids of requests.
 
 Each of them is 122 bits of the operating system's randomness, which is asked for many at a time: a question costs more
 than all the rest.
@@ -10,6 +10,7 @@ import os
 from typing import Final
 
 _AT_ONCE: Final = 128
+_VARIANTS: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 _pool: list[str] = []
 
 
@@ -27,8 +28,7 @@ def _make(digits: str) -> list[str]:
 
 
 def _format(digits: str) -> str:
-    variant = "89ab"[int(digits[16], 16) & 3]
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANTS[digits[16]]}{digits[17:20]}-{digits[20:]}"
 
 
 def forget() -> None:

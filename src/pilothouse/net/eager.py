@@ -47,6 +47,18 @@ def start(
     return None
 
 
+def step(coro: Coroutine[Any, Any, T]) -> tuple[T] | Coroutine[Any, Any, T]:
+    """What `coro` returns, in a tuple, or a coroutine for the rest of it where it has to wait. Raises what it raises.
+
+    For a filter that is no coroutine itself: it goes on at once with what it asked for, and becomes one otherwise.
+    """
+    try:
+        awaited = coro.send(None)
+    except StopIteration as stop:
+        return (stop.value,)
+    return _finish(coro, awaited)
+
+
 async def ensure_task() -> None:
     """Return inside an asyncio Task: at once when already in one, else after one turn of the loop."""
     if asyncio.current_task() is None:

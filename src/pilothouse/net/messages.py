@@ -88,6 +88,7 @@ class Request:
         "_body",
         "_on_disconnect",
         "_repeated",
+        "block",
         "connection",
         "deadline",
         "disconnected",
@@ -95,6 +96,7 @@ class Request:
         "host",
         "http_minor",
         "keep_alive",
+        "line",
         "method",
         "path",
         "query",
@@ -112,6 +114,8 @@ class Request:
         body: RequestBody | None,
     ) -> None:
         self.connection = connection
+        self.line = line
+        self.block = headers
         self.method = line.method
         self.target = line.target
         self.path = line.path

@@ -32,9 +32,12 @@ class Refusal(Exception):
 
 
 class RequestLine:
-    """Method, target and version, with the target taken apart."""
+    """Method, target and version, with the target taken apart.
 
-    __slots__ = ("host", "method", "minor", "path", "query", "raw_path", "target")
+    Clients ask the same again and again, and lines are kept: what upper layers read from one may be left in `reading`.
+    """
+
+    __slots__ = ("host", "method", "minor", "path", "query", "raw_path", "reading", "target")
 
     def __init__(
         self, method: str, target: bytes, raw_path: str, path: str, query: str, minor: int, host: bytes | None
@@ -46,6 +49,7 @@ class RequestLine:
         self.query = query
         self.minor = minor
         self.host = host
+        self.reading: object = None
 
 
 _known_lines: dict[bytes, RequestLine] = {}
@@ -54,13 +58,17 @@ _MAX_KNOWN_LINES = 1024
 
 
 class HeaderBlock:
-    """The headers and what they say about framing and about the connection."""
+    """The headers and what they say about framing and about the connection.
+
+    A connection keeps its block while it stays the same: what upper layers find in one may be left in `findings`.
+    """
 
     __slots__ = (
         "chunked",
         "close",
         "content_length",
         "expect",
+        "findings",
         "host",
         "host_error",
         "keep_alive",
@@ -73,6 +81,7 @@ class HeaderBlock:
     def __init__(self, values: dict[bytes, bytes], repeated: dict[bytes, list[bytes]]) -> None:
         self.values = values
         self.repeated = repeated
+        self.findings: dict[object, bool] = {}
         self.content_length: int | None = None
         self.chunked = False
         self.transfer_encoding_error = False

@@ -79,7 +79,7 @@ class GenericAPIServer:
         """Serve the request or hand it on."""
         info = request.info
         if info.is_resource and (info.group or info.prefix == "api"):
-            installed = self.versions.get(GroupVersion(info.group, info.version))
+            installed = self.versions.get(info.group_version)
             if installed is not None:
                 return installed.dispatch(request)
         handler = self.routes.find(request.path) or self._find_trimmed(request.path)
@@ -88,7 +88,7 @@ class GenericAPIServer:
     def answering(self, request: APIRequest) -> str:
         """The name of the server of this chain that ``handle`` finds for a request; empty where none has it."""
         info = request.info
-        if info.is_resource and GroupVersion(info.group, info.version) in self.versions:
+        if info.is_resource and info.group_version in self.versions:
             return self.name
         if self.routes.find(request.path) is not None:
             return self.name
