@@ -14,6 +14,7 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.request_info import resolve
 from pilothouse.machinery.supervision import RestartPolicy, Supervisor
 from pilothouse.machinery.user import User
+from pilothouse.net.request_head import HeaderBlock, RequestLine
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.storage.cacher import Cacher
@@ -30,6 +31,8 @@ class Asked(APIRequest):
         self.method = method
         self.path, _, self.query = target.partition("?")
         self.headers = {name.lower().encode(): value.encode() for name, value in headers.items()}
+        self.line = RequestLine(method, target.encode(), self.path, self.path, self.query, 1, None)
+        self.block = HeaderBlock(self.headers, {})
         self.sent = body
         self.warnings = self.audit = self._query = self.removed_release = None
         self.is_private = False

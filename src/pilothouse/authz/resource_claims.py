@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from pilothouse.apis.resource.resource_claim.status_validation import allocated_devices, device_key
 from pilothouse.authz.attributes import Attributes as Question
 from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision, forbidden
 from pilothouse.authz.guarding import Guard
@@ -103,6 +102,8 @@ async def _first_refusal(authorizer: Authorizer, attributes: Attributes, verbs: 
 
 def _changed_drivers(status: Status, old: Status) -> set[str]:
     """The drivers of devices whose state is new, changed or gone; it goes with the device."""
+    from pilothouse.apis.resource.resource_claim.status_validation import allocated_devices, device_key
+
     lost = allocated_devices(old) - allocated_devices(status)
     known = {device_key(device): device for device in old.get("devices") or ()}
     changed: set[str] = set()

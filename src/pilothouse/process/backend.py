@@ -14,8 +14,6 @@ from pilothouse.net.dialing import Dialer
 from pilothouse.options.process_options import ProcessOptions
 from pilothouse.storage.backends.contract import Backend
 from pilothouse.storage.backends.sqlite import Retention, SQLiteBackend
-from pilothouse.storage.encryption.metrics import EncryptionMetrics
-from pilothouse.storage.encryption.reloading import Encryption
 from pilothouse.storage.stack import MakeEncryption, StorageStack
 
 STORE_FILE: Final = "store.db"
@@ -113,6 +111,10 @@ def _make_etcd(options: ProcessOptions, identity: str, supervisor: Supervisor, d
 
 def _encrypting(options: ProcessOptions, identity: str, supervisor: Supervisor) -> MakeEncryption | None:
     flags = options.etcd
+    if not flags.encryption_provider_config:
+        return None
+    from pilothouse.storage.encryption.metrics import EncryptionMetrics
+    from pilothouse.storage.encryption.reloading import Encryption
 
     def encrypt(backend: Backend, metrics: EncryptionMetrics) -> Encryption:
         reload = flags.encryption_provider_config_automatic_reload
@@ -126,4 +128,4 @@ def _encrypting(options: ProcessOptions, identity: str, supervisor: Supervisor) 
             supervisor=supervisor,
         )
 
-    return encrypt if flags.encryption_provider_config else None
+    return encrypt

@@ -10,6 +10,7 @@ Some resources may have a stack of their own, in another store (events, usually)
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pilothouse.machinery.closing import Closing
 from pilothouse.machinery.gvk import GroupResource
@@ -18,9 +19,11 @@ from pilothouse.machinery.supervision import Supervisor
 from pilothouse.storage.backends.contract import Backend
 from pilothouse.storage.cacher import Cacher, Watcher
 from pilothouse.storage.encryption.metrics import EncryptionMetrics
-from pilothouse.storage.encryption.reloading import Encryption
 
-MakeEncryption = Callable[[Backend, EncryptionMetrics], Encryption]
+if TYPE_CHECKING:
+    from pilothouse.storage.encryption.reloading import Encryption
+
+MakeEncryption = Callable[[Backend, EncryptionMetrics], "Encryption"]
 StoreError = Callable[[], str]
 IsStale = Callable[[str], Awaitable[bool]]
 

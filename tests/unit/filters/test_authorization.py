@@ -1,3 +1,4 @@
+import asyncio
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +15,7 @@ from pilothouse.filters.request_metrics import RequestMetrics
 from pilothouse.machinery.metrics import render
 from pilothouse.machinery.user import User
 from pilothouse.net.messages import Response
+from pilothouse.net.request_head import HeaderBlock
 
 
 class Noted:
@@ -56,6 +58,7 @@ def make(method="GET", target="/api/v1/namespaces/a/pods", headers=None):
         info=resolve(method, path, Query(query)),
         user=User("jane", groups=("devs",)),
         headers=headers,
+        block=HeaderBlock(headers, {}),
         header_values=lambda name: [headers[name]] if name in headers else [],
         audit=Noted(),
         authorized_by="",
@@ -183,3 +186,35 @@ async def test_all_chains_of_a_server_remember_the_same():
     for chain in (first, second):
         refused = await chain(make(headers={"Impersonate-User": "mary"}))
         assert b'cannot impersonate resource \\"users\\"' in refused.body
+
+
+async def test_a_kept_question_is_asked_for_its_own_user_alone():
+    class Asked:
+        def __init__(self):
+            self.users = []
+
+        async def authorize(self, attributes):
+            self.users.append(attributes.user.name)
+            return Decision.ALLOW if attributes.user.name == "jane" else Decision.DENY, ""
+
+    asked = Asked()
+    handle = with_authorization(served, asked)
+    first, again, other = make(), make(), make()
+    again.info = other.info = first.info
+    again.user = first.user
+    other.user = User("joe")
+    codes = [(await handle(request)).status for request in (first, again, other)]
+    assert (codes, asked.users) == ([200, 200, 403], ["jane", "jane", "joe"])
+
+
+async def test_an_authorizer_that_waits_is_waited_for():
+    class Slow:
+        async def authorize(self, attributes):
+            await asyncio.sleep(0)
+            if attributes.name == "broken":
+                raise AuthorizationFailed("no answer")
+            return (Decision.ALLOW if attributes.name == "open" else Decision.NO_OPINION), ""
+
+    handle = with_authorization(served, Slow())
+    answers = [await handle(make(target=f"/api/v1/namespaces/a/pods/{name}")) for name in ("open", "shut", "broken")]
+    assert [answer.status for answer in answers] == [200, 403, 500]

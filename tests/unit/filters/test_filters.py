@@ -180,6 +180,15 @@ def test_warnings_with_control_characters_are_not_sent() -> None:
 # Request info
 
 
+async def test_a_request_line_is_read_once(ask: Ask) -> None:
+    first, again = ask("GET", "/api/v1/pods"), ask("GET", "/api/v1/pods")
+    again.line = first.line
+    for request in (first, again):
+        await with_request_info(answering())(request)
+    assert again.info is first.info
+    assert again.info.resource == "pods"
+
+
 async def test_request_info(ask: Ask) -> None:
     seen: list[str] = []
 
