@@ -1,13 +1,14 @@
-"""Measures connections beside kube-apiserver: ``connections.py --kube-apiserver PATH --etcd PATH [--quick]``.
+"""Measures connections beside kube-apiserver: ``connections.py --kube-apiserver PATH --etcd PATH [--rounds N]``.
 
     HTTP/2        GETs with h2load on 1 and 16 connections of ten streams each, and HTTP/1.1 with wrk on 16
-    exec          a large ``cat`` through a stand-in kubelet, by kubectl
+    exec          a large ``cat`` through a stand-in kubelet, out of a container and into it, by kubectl
     port-forward  as many bytes through it, by kubectl
     streams       memory and processor time of a thousand idle exec streams
     watches       one event to a thousand watches on 10 HTTP/2 connections, and on 1,000 of HTTP/1.1
 
-Both servers run one after the other on the same kubelet. Beside rates it prints the processor time of the server, which
-does not depend on who else is busy. Needs h2load (nghttp2-client), wrk, and kubectl (``make clients``).
+Both servers run at the same time and are measured in turns, part by part and round by round, with the same kubelet.
+Beside rates it prints the processor time of the server, which depends less on who else is busy. Needs h2load
+(nghttp2-client), wrk, and kubectl (``make clients``).
 """
 
 from __future__ import annotations
@@ -68,15 +69,21 @@ async def main() -> int:
     parser.add_argument("--kube-apiserver")
     parser.add_argument("--etcd")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", choices=("http2", "exec", "forward", "idle", "watches"))
     options = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pilothouse-bench-")))
         tokens = folder / "tokens.csv"
         tokens.write_text(f'{TOKEN},admin,admin,"system:masters"\n')
-        await measure(stack.enter_context(own_server(folder, tokens)), options)
+        servers = [stack.enter_context(own_server(folder, tokens))]
         if options.kube_apiserver:
-            await measure(stack.enter_context(other_server(folder, tokens, options)), options)
+            servers.append(stack.enter_context(other_server(folder, tokens, options)))
+        for part in parts(options.quick) if options.only is None else [options.only]:
+            for _ in range(options.rounds):
+                for server in servers:
+                    print(server.name, flush=True)
+                    await parts(options.quick)[part](server)
     return 0
 
 
@@ -105,20 +112,16 @@ def kubectl_of(port: int) -> list[str]:
     return [KUBECTL, f"--server=https://127.0.0.1:{port}", "--insecure-skip-tls-verify", f"--token={TOKEN}"]
 
 
-async def measure(server: Server, options: argparse.Namespace) -> None:
-    """All there is to measure of one server."""
-    print(server.name, flush=True)
-    megabytes, count = (64, 20_000) if options.quick else (256, 60_000)
-    parts: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
-        "http2": lambda: measure_requests(server, count),
-        "exec": lambda: with_kubelet(server, lambda kubelet: measure_exec(server, kubelet, megabytes)),
-        "forward": lambda: with_kubelet(server, lambda kubelet: measure_forwarding(server, megabytes)),
-        "idle": lambda: with_kubelet(server, lambda kubelet: measure_idle(server, kubelet, 1000)),
-        "watches": lambda: measure_watches(server, 1000),
+def parts(quick: bool) -> dict[str, Callable[[Server], Coroutine[Any, Any, None]]]:
+    """What there is to measure."""
+    megabytes, count = (64, 20_000) if quick else (256, 60_000)
+    return {
+        "http2": lambda server: measure_requests(server, count),
+        "exec": lambda server: with_kubelet(server, lambda kubelet: measure_exec(server, kubelet, megabytes)),
+        "forward": lambda server: with_kubelet(server, lambda _: measure_forwarding(server, megabytes)),
+        "idle": lambda server: with_kubelet(server, lambda kubelet: measure_idle(server, kubelet, 1000)),
+        "watches": lambda server: measure_watches(server, 1000),
     }
-    for name, part in parts.items():
-        if options.only in (None, name):
-            await part()
 
 
 async def measure_requests(server: Server, count: int) -> None:
@@ -174,27 +177,45 @@ async def with_kubelet(server: Server, work: Callable[[StandInKubelet], Coroutin
 
 
 async def measure_exec(server: Server, kubelet: StandInKubelet, megabytes: int) -> None:
-    """So much output of a command, by WebSocket and by SPDY."""
+    """So much output of a command and so much input, by WebSocket and by SPDY."""
 
     async def write(process: Process) -> int:
+        piece = b"x" * 65536
         for _ in range(megabytes * 16):
-            await process.stdout(b"x" * 65536)
+            await process.stdout(piece)
         return 0
 
-    kubelet.command = write
-    for name, flag in (("exec, WebSocket", "true"), ("exec, SPDY", "false")):
+    async def read(process: Process) -> int:
+        missing = megabytes * MEGABYTE
+        while missing > 0 and (data := await process.stdin()):
+            missing -= len(data)
+        return 0 if not missing else 1
+
+    for name, flag in (("WebSocket", "true"), ("SPDY", "false")):
+        kubelet.command = write
+        await measure_command(server, f"exec, output, {name}", flag, megabytes)
+        kubelet.command = read
+        await measure_command(server, f"exec, input, {name}", flag, megabytes, "-i")
+
+
+async def measure_command(server: Server, name: str, websockets: str, megabytes: int, *flags: str) -> None:
+    """One run of a command in the pod."""
+    with tempfile.TemporaryFile() as given:
+        given.truncate(megabytes * MEGABYTE)
         before, started = server.processor_seconds, time.monotonic()
         running = await asyncio.create_subprocess_exec(
             *server.kubectl,
             "exec",
+            *flags,
             "bench",
             "--",
             "x",
+            stdin=given,
             stdout=subprocess.DEVNULL,
-            env={**os.environ, "KUBECTL_REMOTE_COMMAND_WEBSOCKETS": flag},
+            env={**os.environ, "KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets},
         )
         assert await running.wait() == 0
-        show(name, rates(server, before, started, megabytes), "MB/s", "ms of processor a MB")
+    show(name, rates(server, before, started, megabytes), "MB/s", "ms of processor a MB")
 
 
 def rates(server: Server, before: float, started: float, megabytes: int) -> tuple[float, float]:

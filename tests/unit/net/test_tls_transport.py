@@ -26,6 +26,7 @@ class Recording(asyncio.BufferedProtocol):
     def __init__(self) -> None:
         self.buffer = bytearray(65536)
         self.input = b""
+        self.pieces: list[int] = []
         self.told: list[str] = []
         self.error: Exception | None = None
         self.lost = asyncio.get_running_loop().create_future()
@@ -43,6 +44,7 @@ class Recording(asyncio.BufferedProtocol):
         if self.broken:
             raise RuntimeError("broken on purpose")
         self.input += self.buffer[:nbytes]
+        self.pieces.append(nbytes)
         self.changed.set()
 
     def eof_received(self) -> None:
@@ -99,6 +101,7 @@ async def connected(pki: tuple[ssl.SSLContext, ssl.SSLContext]) -> AsyncIterator
         raw = socket.create_connection(listening.getsockname())
         accepted, _ = listening.accept()
     raw.settimeout(WITHIN)
+    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     accepted.setblocking(False)
     done: asyncio.Future[Session | None] = loop.create_future()
     Handshake(loop, accepted, served, WITHIN, lambda _, session: done.set_result(session))
@@ -241,6 +244,39 @@ async def test_noise_in_a_session_ends_it(pki: Any) -> None:
             raw.setblocking(True)
             raw.sendall(b"\x17\x03\x03\x00\x20" + bytes(32))
             await protocol.until(lambda: protocol.told == ["lost"])
+        assert isinstance(protocol.error, ssl.SSLError)
+
+
+async def test_records_that_came_together_are_handed_over_together(pki: Any) -> None:
+    async with connected(pki) as (_, protocol, peer):
+        for _ in range(3):
+            peer.sock.sendall(bytes(10_000))  # on this thread: nothing is read in between
+        await protocol.until(lambda: len(protocol.input) == 30_000)
+        assert protocol.pieces == [30_000]
+        peer.sock.sendall(bytes(100_000))  # more than there is room for
+        await protocol.until(lambda: len(protocol.input) == 130_000)
+        assert max(protocol.pieces) <= len(protocol.buffer)
+
+
+async def test_a_goodbye_together_with_the_last_record(pki: Any) -> None:
+    async with connected(pki) as (_, protocol, peer):
+        peer.sock.sendall(b"one")
+        peer.sock.sendall(b"two")
+        peer.sock.setblocking(False)
+        with pytest.raises(ssl.SSLWantReadError):
+            peer.sock.unwrap()
+        await protocol.until(lambda: protocol.told == ["eof", "lost"])
+        assert protocol.input == b"onetwo"
+
+
+async def test_what_came_before_noise_is_handed_over(pki: Any) -> None:
+    async with connected(pki) as (_, protocol, peer):
+        peer.sock.sendall(b"good")
+        with socket.socket(fileno=peer.sock.detach()) as raw:
+            raw.setblocking(True)
+            raw.sendall(b"\x17\x03\x03\x00\x20" + bytes(32))
+            await protocol.until(lambda: protocol.told == ["lost"])
+        assert protocol.input == b"good"
         assert isinstance(protocol.error, ssl.SSLError)
 
 

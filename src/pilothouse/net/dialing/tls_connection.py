@@ -55,8 +55,8 @@ class ClientTlsTransport(TlsTransport):
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self._protocol = cast(Any, protocol)
 
-    def _deliver(self) -> int:
-        data = self._tls.read(_READ)
-        if data:
-            cast(asyncio.Protocol, self._protocol).data_received(data)
-        return len(data)
+    def _deliver(self) -> bool:
+        return self._fill(self._scratch, self._hand_over)
+
+    def _hand_over(self, count: int) -> None:
+        cast(asyncio.Protocol, self._protocol).data_received(self._scratch[:count].tobytes())
