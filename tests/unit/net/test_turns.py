@@ -61,3 +61,42 @@ async def test_a_write_that_fails_costs_the_others_nothing(caplog: pytest.LogCap
     with caplog.at_level(logging.CRITICAL):
         await asyncio.sleep(0)
     assert good.written == [b"event"]
+
+
+class SlowClient(Client):
+    """Each write takes ten seconds by its clock."""
+
+    def __init__(self):
+        super().__init__()
+        self.now = 0.0
+
+    def take(self, data):
+        self.now += 10.0
+        self.written.append(data)
+
+    def clock(self):
+        return self.now
+
+
+def slow_client():
+    client = SlowClient()
+    client.write = client.take
+    return client, WriteTurns(client.clock)
+
+
+async def test_after_a_long_round_others_have_as_much_of_the_loop(monkeypatch):
+    monkeypatch.setattr(turns, "_LONGEST_PAUSE", 1000.0)
+    client, everybody = slow_client()
+    everybody.add(client)
+    assert await served_by_turn([client], 1) == [1]
+    everybody.add(client)
+    assert await served_by_turn([client], 20) == [1] * 20
+
+
+async def test_the_pause_ends_and_has_a_limit(monkeypatch):
+    monkeypatch.setattr(turns, "_LONGEST_PAUSE", 0.005)
+    client, everybody = slow_client()
+    for number in (1, 2, 3):
+        everybody.add(client)
+        while len(client.written) < number:
+            await asyncio.sleep(0.001)
