@@ -70,11 +70,11 @@ class ResourceClaims:
     # Following
 
     def _pod_seen(self, pod: Object) -> None:
-        if not pod["spec"].get("resourceClaims"):
-            return
+        claims = pod["spec"].get("resourceClaims")
         if is_done(pod):
-            self._look_at_claims(pod)
-        else:
+            if claims or (pod.get("status") or {}).get("extendedResourceClaimStatus"):
+                self._look_at_claims(pod)
+        elif claims:
             self.controller.queue.add(Item("pod", *key_of(pod)))
 
     def _pod_gone(self, pod: Object) -> None:

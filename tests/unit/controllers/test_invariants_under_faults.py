@@ -6,6 +6,8 @@ import random
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
 from pilothouse.simulation.nodes.template import read_template
@@ -154,7 +156,8 @@ async def test_cron_jobs_never_overlap_where_that_is_forbidden(start_world: Star
     await world.until(is_tidy)
 
 
-async def test_no_device_is_given_twice_and_no_node_gets_too_much(start_world: StartWorld) -> None:
+@pytest.mark.parametrize("by_name", [False, True], ids=["claims", "extended resources"])
+async def test_no_device_is_given_twice_and_no_node_gets_too_much(start_world: StartWorld, by_name: bool) -> None:
     """The scheduler itself is killed and fails here, in the middle of what it writes."""
     devices = [{"name": f"gpu-{number}"} for number in range(2)]
     slices = {"kind": "ResourceSlice", "spec": {"driver": "gpu.example.com", "devices": devices}}
@@ -183,20 +186,20 @@ async def test_no_device_is_given_twice_and_no_node_gets_too_much(start_world: S
 
     ordeal.watch(each_device_once, "resource.k8s.io", "resourceclaims")
     ordeal.watch(no_node_overcommitted)
-    await world.of("resource.k8s.io", "deviceclasses").create({"metadata": {"name": "gpu"}, "spec": {}})
+    device_class = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}}
+    await world.of("resource.k8s.io", "deviceclasses").create(device_class)
     requests = [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]
     claim_template = {
         "metadata": {"name": "t", "namespace": "default"},
         "spec": {"spec": {"devices": {"requests": requests}}},
     }
     await world.of("resource.k8s.io", "resourceclaimtemplates").create(claim_template)
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    amounts = {"cpu": "1", **({"example.com/gpu": "1"} if by_name else {})}
+    container = {"name": "c", "image": "i", "resources": {"requests": amounts, "limits": amounts}}
     for number in range(6):
-        spec = {
-            "containers": [container],
-            "resourceClaims": [{"name": "c", "resourceClaimTemplateName": "t"}],
-            "terminationGracePeriodSeconds": 0,
-        }
+        spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
+        if not by_name:
+            spec["resourceClaims"] = [{"name": "c", "resourceClaimTemplateName": "t"}]
         await world.of("", "pods").create({"metadata": {"name": f"p{number}", "namespace": "default"}, "spec": spec})
     await ordeal.trouble(4)
 
@@ -205,6 +208,8 @@ async def test_no_device_is_given_twice_and_no_node_gets_too_much(start_world: S
         return running if len(running) == 4 else []
 
     running = await world.until(are_four_running)
+    told = [pod["status"].get("extendedResourceClaimStatus") for pod in await world.pods()]
+    assert sum(map(bool, told)) == (4 if by_name else 0)
     ordeal.faults.chance = CHANCE
     for name in running[:2]:
         await world.of("", "pods").delete("default", name)

@@ -18,7 +18,8 @@ from pilothouse.controllers.endpoints.members import (
 from pilothouse.controllers.endpoints.triggers import follow_services
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.controller import Controller
-from pilothouse.controllers.runtime.indexer import Key
+from pilothouse.controllers.runtime.indexer import BY_LABEL, Key
+from pilothouse.controllers.runtime.pacing import pause_for
 from pilothouse.controllers.runtime.pod_control import is_namespace_terminating
 from pilothouse.controllers.runtime.pods import is_ready
 from pilothouse.machinery import errors, labels
@@ -43,6 +44,7 @@ class EndpointsController:
         informers, client = context.informers, context.client(_NAME)
         self._services = informers.of("", "v1", "services")
         self._pods = informers.of("", "v1", "pods")
+        self._pods.add_index(BY_LABEL)
         self._endpoints = informers.of("", "v1", "endpoints")
         self._client = client.of("", "v1", "endpoints")
         self._events = context.recorder(_NAME, _NAME)
@@ -53,10 +55,16 @@ class EndpointsController:
             wait_for=[self._services, self._pods, self._endpoints],
             clock=context.clock,
         )
-        follow_services(self._services, self._pods, self.controller.queue.add, _NAME)
+        self._sizes: dict[Key, int] = {}
+        """How many pods each service had when it was last looked at."""
+        follow_services(self._services, self._pods, self._look_soon, _NAME)
+
+    def _look_soon(self, key: Key) -> None:
+        self.controller.queue.add_after(key, pause_for(self._sizes.get(key, 0)))
 
     async def _reconcile(self, key: Key) -> None:
         service = self._services.lister.get(*key)
+        self._sizes.pop(key, None)
         known = self._endpoints.lister.get(*key)
         if service is None:
             if known is not None and _MANAGED_BY in (known["metadata"].get("labels") or {}):
@@ -65,7 +73,9 @@ class EndpointsController:
         selector: dict[str, str] = service["spec"].get("selector") or {}
         if not selector or service["spec"].get("type") == "ExternalName":
             return
-        wanted = make_endpoints(service, self._pods.lister.list(key[0], labels.from_labels(selector)))
+        pods = self._pods.lister.list(key[0], labels.from_labels(selector))
+        self._sizes[key] = len(pods)
+        wanted = make_endpoints(service, pods)
         await self._write(known, wanted)
 
     async def _delete(self, key: Key) -> None:

@@ -20,8 +20,9 @@ from pilothouse.controllers.endpoints.triggers import follow_services
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.client import ResourceClient
 from pilothouse.controllers.runtime.controller import Controller
-from pilothouse.controllers.runtime.indexer import Key
+from pilothouse.controllers.runtime.indexer import BY_LABEL, Key
 from pilothouse.controllers.runtime.owners import controller_reference
+from pilothouse.controllers.runtime.pacing import pause_for
 from pilothouse.controllers.runtime.pod_control import is_namespace_terminating
 from pilothouse.controllers.runtime.pods import is_ready
 from pilothouse.machinery import errors, labels
@@ -54,6 +55,7 @@ class SliceController:
         informers = context.informers
         self._services = informers.of("", "v1", "services")
         self._pods = informers.of("", "v1", "pods")
+        self._pods.add_index(BY_LABEL)
         self._nodes = informers.of("", "v1", "nodes")
         self._slices = informers.of("discovery.k8s.io", "v1", "endpointslices")
         self._slices.add_index(BY_SERVICE, service_of)
@@ -66,7 +68,9 @@ class SliceController:
             wait_for=[self._services, self._pods, self._nodes, self._slices],
             clock=context.clock,
         )
-        follow_services(self._services, self._pods, self.controller.queue.add, _ACCOUNT)
+        self._sizes: dict[Key, int] = {}
+        """How many pods each service had when it was last looked at."""
+        follow_services(self._services, self._pods, self._look_soon, _ACCOUNT)
         self._slices.add_handler(self._slice_seen, self._slice_changed, self._slice_seen, name=_ACCOUNT)
 
     def _slice_changed(self, old: Object, new: Object) -> None:
@@ -79,10 +83,14 @@ class SliceController:
     def _slice_seen(self, obj: Object) -> None:
         own = obj["metadata"].get("labels") or {}
         if own.get(MANAGED_BY) == MANAGER and own.get(SERVICE_NAME):
-            self.controller.queue.add((obj["metadata"]["namespace"], own[SERVICE_NAME]))
+            self._look_soon((obj["metadata"]["namespace"], own[SERVICE_NAME]))
+
+    def _look_soon(self, key: Key) -> None:
+        self.controller.queue.add_after(key, pause_for(self._sizes.get(key, 0)))
 
     async def _reconcile(self, key: Key) -> None:
         service = self._services.lister.get(*key)
+        self._sizes.pop(key, None)
         if service is None or service["metadata"].get("deletionTimestamp"):
             return  # slices belong to their service and go with it
         selector: dict[str, str] = service["spec"].get("selector") or {}
@@ -94,6 +102,7 @@ class SliceController:
             if (each["metadata"].get("labels") or {}).get(MANAGED_BY) == MANAGER
         ]
         pods = self._pods.lister.list(key[0], labels.from_labels(selector))
+        self._sizes[key] = len(pods)
         wanted = self._wanted(service, pods)
         try:
             await write_plan(self._client, self._plan(service, wanted, known))

@@ -94,9 +94,19 @@ class GarbageCollector:
                 self._deleting.queue.add(dependent)
             self._deleting.queue.add(uid)
         if owners_changed:
-            if node.owners:
+            if not all(self._is_solid(owner.identity) for owner in node.owners):
                 self._deleting.queue.add(uid)
             self._wake_waiting((*owners_before, *node.owners))
+
+    def _is_solid(self, owner: Identity) -> bool:
+        """Whether an owner is known to be there and to stay; once that changes its dependents are looked at."""
+        known = self._graph.get(owner.uid)
+        return (
+            known is not None
+            and not known.is_virtual
+            and not known.waits_for_dependents
+            and self._is_at(known.identity, owner)
+        )
 
     def _gone(self, obj: Object) -> None:
         node = self._graph.get(obj["metadata"]["uid"])

@@ -20,6 +20,7 @@ from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.controllers.runtime.expectations import UIDExpectations
 from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, ORPHANS, Key, copy_of, key_of
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, controller_reference, recheck_owner
+from pilothouse.controllers.runtime.pacing import pause_for
 from pilothouse.controllers.runtime.pod_control import PodControl, is_namespace_terminating, pod_from_template
 from pilothouse.controllers.runtime.pods import (
     condition_of,
@@ -34,8 +35,6 @@ from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.times import Instant, format_time
 
-_MANY: Final = 50
-_PAUSE_FOR_EACH: Final = 0.0002
 _BURST: Final = 500
 _WANTED: Final = ("uid", "generation", "deletionTimestamp", "labels", "annotations", "ownerReferences", "finalizers")
 _COUNTS: Final = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas")
@@ -126,12 +125,8 @@ class ReplicaController:
         self._look_soon(key, "" if reference is None else reference["uid"])
 
     def _look_soon(self, key: Key, uid: str) -> None:
-        """Something happened to a pod. Many pods are looked at less often: each look is at all of them."""
-        count = self._pods.lister.count(BY_CONTROLLER_UID, uid)
-        if count < _MANY:
-            self._controller.queue.add(key)
-        else:
-            self._controller.queue.add_after(key, count * _PAUSE_FOR_EACH)
+        """Something happened to a pod."""
+        self._controller.queue.add_after(key, pause_for(self._pods.lister.count(BY_CONTROLLER_UID, uid)))
 
     def _owner_of(self, pod: Object) -> Key | None:
         reference = controller_of(pod)

@@ -29,6 +29,8 @@ BY_CONTROLLER_UID: Final = "by-controller-uid"
 PODS_BY_NODE: Final = "pods-by-node"
 ORPHANS: Final = "orphans"
 """Objects that nobody controls, by their namespace."""
+BY_LABEL: Final = "by-label"
+"""Objects by each of their labels; ``list`` with a selector then looks at those alone that have one of its labels."""
 
 
 def copy_of(obj: Object) -> Object:
@@ -66,11 +68,23 @@ def namespaces_of_orphans(obj: Object) -> Iterable[str]:
         yield obj["metadata"].get("namespace") or ""
 
 
+def labels_of(obj: Object) -> list[str]:
+    """The labels, each with the namespace."""
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace") or ""
+    return [_label(namespace, name, value) for name, value in (metadata.get("labels") or {}).items()]
+
+
+def _label(namespace: str, name: str, value: str) -> str:
+    return f"{namespace}/{name}={value}"
+
+
 WELL_KNOWN: Final[dict[str, IndexFunction]] = {
     BY_OWNER_UID: owner_uids,
     BY_CONTROLLER_UID: controller_uids,
     PODS_BY_NODE: node_names,
     ORPHANS: namespaces_of_orphans,
+    BY_LABEL: labels_of,
 }
 
 
@@ -94,7 +108,9 @@ class Lister:
 
     def list(self, namespace: str | None = None, selector: Selector | None = None) -> Objects:
         """All objects, or those of one namespace, or those that a label selector matches."""
-        if namespace is None:
+        if namespace is not None and selector is not None and BY_LABEL in self._indexes:
+            found = self._candidates(namespace, selector)
+        elif namespace is None:
             found = [obj for objects in self._namespaces.values() for obj in objects.values()]
         else:
             found = list(self._namespaces.get(namespace, {}).values())
@@ -102,6 +118,15 @@ class Lister:
             return found
         matches = selector.matches
         return [obj for obj in found if matches(obj["metadata"].get("labels") or {})]
+
+    def _candidates(self, namespace: str, selector: Selector) -> Objects:
+        """The objects among which the selector's are: those with the rarest of the labels that it demands."""
+        by_label = self._indexes[BY_LABEL]
+        exact = ((each.key, selector.exact_value(each.key)) for each in selector.requirements)
+        sets = [by_label.get(_label(namespace, name, value), {}) for name, value in exact if value is not None]
+        if sets:
+            return list(min(sets, key=len).values())
+        return list(self._namespaces.get(namespace, {}).values())
 
     def by_index(self, index: str, value: str) -> Objects:
         """The objects under a value of an index."""
@@ -131,7 +156,7 @@ class Indexer(Lister):
         self._functions[name] = function
         self._indexes[name] = {}
         for obj in self.list():
-            self._enter(name, function, obj)
+            self._enter(name, _values(name, function, obj), obj)
 
     def put(self, obj: Object) -> Object | None:
         """Take a new state of an object; the one before, if any."""
@@ -140,9 +165,10 @@ class Indexer(Lister):
         old = objects.get(name)
         objects[name] = obj
         for index, function in self._functions.items():
-            if old is not None:
-                self._leave(index, function, old)
-            self._enter(index, function, obj)
+            values = _values(index, function, obj)
+            if old is not None and (before := _values(index, function, old)) != values:
+                self._leave(index, before, old)
+            self._enter(index, values, obj)
         return old
 
     def remove(self, key: Key) -> Object | None:
@@ -155,22 +181,23 @@ class Indexer(Lister):
         if not objects:
             del self._namespaces[namespace]
         for index, function in self._functions.items():
-            self._leave(index, function, old)
+            self._leave(index, _values(index, function, old), old)
         return old
 
-    def _enter(self, index: str, function: IndexFunction, obj: Object) -> None:
-        values = self._indexes[index]
-        for value in _values(index, function, obj):
-            values.setdefault(value, {})[key_of(obj)] = obj
+    def _enter(self, index: str, values: list[str], obj: Object) -> None:
+        if values:
+            found, key = self._indexes[index], key_of(obj)
+            for value in values:
+                found.setdefault(value, {})[key] = obj
 
-    def _leave(self, index: str, function: IndexFunction, obj: Object) -> None:
-        values = self._indexes[index]
-        for value in _values(index, function, obj):
-            objects = values.get(value)
+    def _leave(self, index: str, values: list[str], obj: Object) -> None:
+        found = self._indexes[index]
+        for value in values:
+            objects = found.get(value)
             if objects is not None:
                 objects.pop(key_of(obj), None)
                 if not objects:
-                    del values[value]
+                    del found[value]
 
 
 def _values(index: str, function: IndexFunction, obj: Object) -> list[str]:

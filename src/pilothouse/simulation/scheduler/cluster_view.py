@@ -20,7 +20,10 @@ class DeviceView:
     """What there is to allocate, and what is allocated."""
 
     claim: Get
+    claims_of_owner: List
+    """The claims that an object with this uid controls."""
     device_class: Get
+    device_classes: List
     slices: List
     taint_rules: List
     ledger: DeviceLedger

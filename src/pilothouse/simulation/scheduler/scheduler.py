@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Collection
 from typing import Any, Final
 
 from pilothouse.controllers.runtime.client import Client
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
+from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID
 from pilothouse.controllers.runtime.informer import Informer
 from pilothouse.controllers.runtime.informers import InformerFactory
 from pilothouse.controllers.runtime.pods import condition_of, is_terminal
@@ -29,7 +31,7 @@ from pilothouse.simulation.scheduler.devices.claims import ClaimMissing, claims_
 from pilothouse.simulation.scheduler.devices.ledger import DeviceLedger
 from pilothouse.simulation.scheduler.devices.reservations import DeviceReservations, ReservationFailed
 from pilothouse.simulation.scheduler.events import SchedulingEvents
-from pilothouse.simulation.scheduler.filters.devices import NOT_HERE
+from pilothouse.simulation.scheduler.filters.devices import NOT_HERE, STALE
 from pilothouse.simulation.scheduler.filters.verdict import FilterFailed, Unschedulable
 from pilothouse.simulation.scheduler.nominations import Nominations
 from pilothouse.simulation.scheduler.placement import NoFit, NoNodes, Placement
@@ -42,6 +44,8 @@ from pilothouse.simulation.scheduler.volumes import ClaimError
 logger = logging.getLogger(__name__)
 DEFAULT_NAME: Final = "default-scheduler"
 _AT_ONCE: Final = 128
+_TURN_SECONDS: Final = 0.005
+"""For so long pods are placed before others get their turn on the event loop: in a busy process turns come rarely."""
 _NOT_BOUND: Final = (errors.StatusError, BindingFailed, ClaimError, ReservationFailed, ClaimMissing)
 _NO_STATE: Final = "not found"
 """What kube-scheduler adds where a pod was refused before its filter on devices had noted anything of it."""
@@ -204,6 +208,7 @@ class Scheduler:
         await self._pods.wait_synced()
         for informer in (self._resource_claims, *self._device_kinds):
             await informer.wait_synced()
+        began = time.monotonic()
         while True:
             pod = await self._queue.pop()
             await self._slots.acquire()
@@ -213,7 +218,9 @@ class Scheduler:
                 self._slots.release()
                 self._queue.put_aside(pod.key, failed=True)
                 raise
-            await asyncio.sleep(0)
+            if time.monotonic() - began > _TURN_SECONDS:
+                await asyncio.sleep(0)
+                began = time.monotonic()
 
     async def _schedule(self, pod: PodInfo) -> None:
         try:
@@ -248,6 +255,7 @@ class Scheduler:
             if not isinstance(error, errors.NotFound):
                 await self._refuse(pod, str(error), reason="SchedulerError")
         else:
+            self._reservations.done(pod)
             note = f"Successfully assigned {pod.namespace}/{pod.name} to {info.name}"
             self._events.record(pod, "Normal", "Scheduled", "Binding", note)
         finally:
@@ -278,10 +286,10 @@ class Scheduler:
     async def _free_idle_claim(self, pod: PodInfo, no_fit: NoFit) -> list[str]:
         """Rather than evict anybody, give back devices that nobody uses and that keep the pod from nodes."""
         nodes = [info for info in self._cluster.snapshot.nodes if no_fit.verdicts.get(info.name) == NOT_HERE]
-        if not nodes:
+        if not nodes and STALE not in no_fit.verdicts.values():
             return []
         try:
-            said = await self._reservations.deallocate_idle(pod, nodes)
+            said = await self._reservations.free_idle(pod, nodes)
         except (Unschedulable, errors.StatusError) as error:
             logger.info("claims of pod %s/%s: %s", *pod.key, error)
             return []
@@ -340,6 +348,8 @@ def _view(snapshot: Snapshot, informers: InformerFactory) -> ClusterView:
         lister = informers.of(group, version, resource).lister
         return lambda namespace: lister.list(namespace or None)
 
+    claims = informers.of("resource.k8s.io", "v1", "resourceclaims")
+    claims.add_index(BY_CONTROLLER_UID)
     return ClusterView(
         snapshot=snapshot,
         namespace=get("", "v1", "namespaces"),
@@ -357,7 +367,9 @@ def _view(snapshot: Snapshot, informers: InformerFactory) -> ClusterView:
         disruption_budgets=listed("policy", "v1", "poddisruptionbudgets"),
         devices=DeviceView(
             claim=get("resource.k8s.io", "v1", "resourceclaims"),
+            claims_of_owner=lambda uid: claims.lister.by_index(BY_CONTROLLER_UID, uid),
             device_class=get("resource.k8s.io", "v1", "deviceclasses"),
+            device_classes=listed("resource.k8s.io", "v1", "deviceclasses"),
             slices=listed("resource.k8s.io", "v1", "resourceslices"),
             taint_rules=listed("resource.k8s.io", "v1", "devicetaintrules"),
             ledger=DeviceLedger(),

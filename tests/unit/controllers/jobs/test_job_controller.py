@@ -153,7 +153,11 @@ async def test_fewer_in_parallel(world: World) -> None:
     await until(world, lambda status: status.get("ready") == 3)
     await world.of("batch", "jobs").patch("default", "j", {"spec": {"parallelism": 1}})
     await until(world, lambda status: (status.get("active"), status.get("terminating")) == (1, 0))
-    assert len(await world.pods()) == 1
+
+    async def is_one_left() -> bool:
+        return len(await world.pods()) == 1
+
+    await world.until(is_one_left)
 
 
 async def test_another_controller_manages_it(world: World) -> None:

@@ -49,7 +49,13 @@ class Cluster:
             disruption_budgets=listed("budget"),
             devices=DeviceView(
                 claim=get("resourceclaim"),
+                claims_of_owner=lambda uid: [
+                    claim
+                    for claim in self.objects.get("resourceclaim", {}).values()
+                    if any(each["uid"] == uid for each in claim["metadata"].get("ownerReferences") or ())
+                ],
                 device_class=get("deviceclass"),
+                device_classes=listed("deviceclass"),
                 slices=listed("slice"),
                 taint_rules=listed("taintrule"),
                 ledger=self.ledger,

@@ -10,6 +10,7 @@ from pilothouse.controllers.runtime.owners import is_controlled_by
 from pilothouse.machinery.objects import Object
 from pilothouse.simulation.scheduler.cluster_view import ClusterView, DeviceView
 from pilothouse.simulation.scheduler.devices.allocator import Allocator, Choice
+from pilothouse.simulation.scheduler.devices.extended import ExtendedPlan, extended_names
 from pilothouse.simulation.scheduler.devices.pools import Inventory
 from pilothouse.simulation.scheduler.filters.verdict import Unschedulable
 from pilothouse.simulation.scheduler.pod_info import PodInfo
@@ -33,8 +34,8 @@ class BindingRefused(Exception):
 
 
 def uses_devices(pod: PodInfo) -> bool:
-    """Whether the pod has resource claims at all."""
-    return bool(pod.spec.get("resourceClaims"))
+    """Whether the pod has resource claims at all, or may get one for its extended resources."""
+    return bool(pod.spec.get("resourceClaims") or extended_names(pod))
 
 
 def claims_of(pod: PodInfo, devices: DeviceView) -> list[Object]:
@@ -79,28 +80,47 @@ def is_reserved_for(claim: Object, pod: PodInfo) -> bool:
 class DevicePlan:
     """What the claims of a pod have, and a search for what the others could get, as the cluster is now."""
 
-    def __init__(self, claims: list[Object], cluster: ClusterView) -> None:
-        self.claims = claims
+    def __init__(self, claims: list[Object], extended: ExtendedPlan, cluster: ClusterView) -> None:
+        self.claims, self.extended = claims, extended
         self.unallocated = [claim for claim in claims if allocation_in(claim) is None]
-        self._allocator: Allocator | None = None
-        if self.unallocated:
-            devices = cluster.devices
-            inventory = Inventory(tainted_slices(devices.slices(""), devices.taint_rules("")))
-            self._allocator = Allocator(
-                self.unallocated, lambda name: devices.device_class("", name), inventory, devices.ledger
-            )
+        self._devices = cluster.devices
+        self._inventory: Inventory | None = None
+        self._allocators: dict[int, Allocator] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the pod has nothing to do with devices after all."""
+        return not self.claims and not self.extended
+
+    def wanted(self, info: NodeInfo) -> list[Object]:
+        """The claims that need devices if the pod is to come to the node."""
+        made = self.extended.claim_on(info)
+        return self.unallocated if made is None else [*self.unallocated, made.claim]
 
     def unavailable(self, info: NodeInfo) -> list[Object]:
         """Claims whose devices cannot be used on the node, or never got ready for it."""
         return [claim for claim in self.claims if not _is_available(claim, info)]
 
     def choose(self, info: NodeInfo) -> list[Choice] | None:
-        """What the unallocated claims would get on the node, None where they cannot all be met."""
-        return [] if self._allocator is None else self._allocator.choose(info)
+        """What each claim that is ``wanted`` would get on the node, None where they cannot all be met."""
+        wanted = self.wanted(info)
+        return self._allocator(wanted).choose(info) if wanted else []
+
+    def _allocator(self, wanted: list[Object]) -> Allocator:
+        """One allocator for all nodes on which the same is wanted: there are few ways in which nodes differ."""
+        key = id(wanted[-1])
+        if key not in self._allocators:
+            devices = self._devices
+            if self._inventory is None:
+                self._inventory = Inventory(tainted_slices(devices.slices(""), devices.taint_rules("")))
+            self._allocators[key] = Allocator(
+                wanted, lambda name: devices.device_class("", name), self._inventory, devices.ledger
+            )
+        return self._allocators[key]
 
 
 def plan_for(pod: PodInfo, cluster: ClusterView) -> DevicePlan:
-    """The plan of a pod with claims. Raises Unschedulable where no node can help."""
+    """The plan of a pod. Raises Unschedulable where no node can help."""
     try:
         claims = claims_of(pod, cluster.devices)
     except ClaimMissing as error:
@@ -108,7 +128,7 @@ def plan_for(pod: PodInfo, cluster: ClusterView) -> DevicePlan:
     for claim in claims:
         if allocation_in(claim) is None:
             _check_classes(claim, cluster.devices)
-    return DevicePlan(claims, cluster)
+    return DevicePlan(claims, ExtendedPlan(pod, cluster.devices), cluster)
 
 
 def _check_classes(claim: Object, devices: DeviceView) -> None:

@@ -1,7 +1,8 @@
 """Bringing devices and pods together: choose when a node is chosen, write before the pod is bound, let go on failure.
 
 reserve     devices of the unallocated claims are chosen for the node, and count as taken from now on
-write       each claim gets its finalizer, its allocation, and the pod among its consumers
+write       each claim gets its finalizer, its allocation, and the pod among its consumers; for extended resources one
+            is made first, and the status of the pod says what its containers have of it
 release     nothing of it was to be: the devices are free again, the pod no consumer
 """
 
@@ -28,6 +29,7 @@ from pilothouse.simulation.scheduler.devices.claims import (
     plan_for,
     uses_devices,
 )
+from pilothouse.simulation.scheduler.devices.extended import NOT_STORED, ExtendedClaim, to_store
 from pilothouse.simulation.scheduler.devices.results import allocation_of
 from pilothouse.simulation.scheduler.pod_info import PodInfo
 from pilothouse.simulation.scheduler.snapshot import NodeInfo
@@ -48,10 +50,13 @@ class DeviceReservations:
 
     def __init__(self, client: Client, cluster: ClusterView, clock: Clock) -> None:
         self._claims = client.of("resource.k8s.io", "v1", "resourceclaims")
+        self._pods = client.of("", "v1", "pods")
         self._cluster, self._clock = cluster, clock
         self._ledger = cluster.devices.ledger
         self._pending: dict[str, dict[str, Object]] = {}
         """By pod what its claims are to get, by claim."""
+        self._extended: dict[str, ExtendedClaim] = {}
+        """By pod the claim for its extended resources, as planned, then as stored."""
 
     def reserve(self, pod: PodInfo, info: NodeInfo) -> None:
         """Choose devices on the node that has been chosen; the filter has found that this can be done."""
@@ -61,8 +66,11 @@ class DeviceReservations:
         choices = plan.choose(info)
         if choices is None:
             raise ReservationFailed("cannot allocate all claims")
+        extended = plan.extended.claim_on(info)
+        if extended is not None:
+            self._extended[pod.uid] = extended
         decided = self._pending[pod.uid] = {}
-        for claim, choice in zip(plan.unallocated, choices, strict=True):
+        for claim, choice in zip(plan.wanted(info), choices, strict=True):
             uid = claim["metadata"]["uid"]
             decided[uid] = allocation_of(claim, choice, info.name)
             self._ledger.decide(uid, decided[uid])
@@ -78,11 +86,41 @@ class DeviceReservations:
                 self._ledger.see(await self._write_claim(claim, decided.get(uid), pod))
             if uid in decided:
                 self._ledger.settle(uid)
+        await self._write_extended(pod, decided)
         self._pending.pop(pod.uid, None)
+
+    async def _write_extended(self, pod: PodInfo, decided: dict[str, Object]) -> None:
+        planned = self._extended.get(pod.uid)
+        if planned is None:
+            return
+        uid = planned.claim["metadata"]["uid"]
+        created = await self._claims.create(to_store(planned.claim))
+        self._extended[pod.uid] = planned._replace(claim=created)
+        written = await self._write_claim(created, decided[uid], pod)
+        self._extended[pod.uid] = planned._replace(claim=written)
+        self._ledger.see(written)
+        self._ledger.settle(uid)
+        told = {"requestMappings": planned.mappings, "resourceClaimName": written["metadata"]["name"]}
+        change = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": told}}
+        await self._pods.patch(pod.namespace, pod.name, change, "strategic", subresource="status")
+
+    def done(self, pod: PodInfo) -> None:
+        """The pod is bound."""
+        self._extended.pop(pod.uid, None)
+
+    def _claims_of(self, pod: PodInfo) -> list[Object]:
+        """The claims of the pod as they were last written, with the one for its extended resources."""
+        claims = claims_of(pod, self._cluster.devices)
+        extended = self._extended.get(pod.uid)
+        if extended is None:
+            return claims
+        metadata = extended.claim["metadata"]
+        seen = self._cluster.devices.claim(metadata["namespace"], metadata["name"])
+        return [*claims, self._ledger.newest(seen or extended.claim)]
 
     def awaits_drivers(self, pod: PodInfo) -> bool:
         """Whether drivers have a say before the pod is bound."""
-        return uses_devices(pod) and any(map(has_binding_conditions, claims_of(pod, self._cluster.devices)))
+        return uses_devices(pod) and any(map(has_binding_conditions, self._claims_of(pod)))
 
     async def wait_ready(self, pod: PodInfo) -> None:
         """Wait until drivers have made the devices ready. Raises ReservationFailed."""
@@ -96,7 +134,7 @@ class DeviceReservations:
 
     def _is_ready(self, pod: PodInfo) -> bool:
         try:
-            return all(map(is_ready, claims_of(pod, self._cluster.devices)))
+            return all(map(is_ready, self._claims_of(pod)))
         except (BindingRefused, ClaimMissing) as error:
             raise ReservationFailed(str(error)) from None
 
@@ -133,6 +171,10 @@ class DeviceReservations:
         if not uses_devices(pod):
             return False
         freed = [self._ledger.settle(uid) for uid in self._pending.pop(pod.uid, {})]
+        extended = self._extended.pop(pod.uid, None)
+        if extended is not None and extended.claim["metadata"]["name"] != NOT_STORED:
+            await self._delete(extended.claim)
+            freed.append(True)
         try:
             claims = claims_of(pod, self._cluster.devices)
         except ClaimMissing:
@@ -154,7 +196,17 @@ class DeviceReservations:
             return  # the claim controller takes the pod out when it is gone, and the next attempt finds itself in
         self._ledger.see(written)
 
-    async def deallocate_idle(self, pod: PodInfo, nodes: list[NodeInfo]) -> str:
+    async def _delete(self, claim: Object) -> None:
+        """Delete a claim that was made for a pod, with its finalizer."""
+        namespace, name = claim["metadata"]["namespace"], claim["metadata"]["name"]
+        change = {"metadata": {"uid": claim["metadata"]["uid"], "$deleteFromPrimitiveList/finalizers": [_FINALIZER]}}
+        try:
+            await self._claims.patch(namespace, name, change, "strategic")
+            await self._claims.delete(namespace, name, uid=claim["metadata"]["uid"])
+        except errors.StatusError:
+            return  # the next attempt finds it and deletes it then
+
+    async def free_idle(self, pod: PodInfo, nodes: list[NodeInfo]) -> str:
         """Free a claim that keeps the pod from nodes and that nobody uses; what to say of it, nothing if none is."""
         plan = plan_for(pod, self._cluster)
         for claim in (claim for info in nodes for claim in plan.unavailable(info)):
@@ -165,4 +217,7 @@ class DeviceReservations:
                     freed["status"].pop(field, None)
                 self._ledger.see(await self._claims.update_status(freed))
                 return "deallocation of ResourceClaim completed"
+        if plan.extended.stale is not None:
+            await self._delete(plan.extended.stale)
+            return "deletion of ResourceClaim completed"
         return ""

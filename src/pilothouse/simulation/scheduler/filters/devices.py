@@ -13,17 +13,23 @@ from pilothouse.simulation.scheduler.pod_info import PodInfo
 from pilothouse.simulation.scheduler.snapshot import NodeInfo
 
 NOT_HERE: Final = Verdict(("resourceclaim not available on the node",), resolvable=False)
+STALE: Final = Verdict(("cannot schedule extended resource claim",), resolvable=False)
 _NONE_LEFT: Final = Verdict(("cannot allocate all claims",), resolvable=False)
 
 
 def dynamic_resources(pod: PodInfo, cluster: ClusterView) -> Judge | None:
-    """Allocated claims must be usable on the node, the others must find their devices there."""
+    """Allocated claims must be usable on the node; others, and extended resources, must find their devices there."""
     if not uses_devices(pod):
         return None
     try:
         plan = plan_for(pod, cluster)
     except AllocationFailed as error:
         raise FilterFailed("DynamicResources", str(error)) from None
+
+    if plan.is_empty:
+        return None
+    if plan.extended.stale is not None:
+        return lambda info: STALE
 
     def judge(info: NodeInfo) -> Verdict | None:
         unavailable = plan.unavailable(info)

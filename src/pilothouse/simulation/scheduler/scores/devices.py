@@ -32,7 +32,7 @@ def _has_alternatives(claim: Object) -> bool:
 
 def _points(plan: DevicePlan, info: NodeInfo) -> int:
     choices = plan.choose(info) or []
-    return sum(_points_of(claim, choice) for claim, choice in zip(plan.unallocated, choices, strict=False))
+    return sum(_points_of(claim, choice) for claim, choice in zip(plan.wanted(info), choices, strict=False))
 
 
 def _points_of(claim: Object, choice: Choice) -> int:
