@@ -157,3 +157,28 @@ def test_families_of_kube_apiserver_have_its_types_labels_and_buckets(server: In
         if kind == "histogram":
             bounds = {float(bound) for each in series for bound in re.findall(r'le="([^"]+)"', each)}
             assert bounds == {float(bound) for bound in buckets.split(",")}, name
+
+
+def test_flags_of_the_page(tmp_path: Path) -> None:
+    """Labels from a file, families of the release before, and one that is left out."""
+    allowed = tmp_path / "allowed.yaml"
+    allowed.write_text('"apiserver_request_total,resource": "pods"\n')
+    flags = ("--show-hidden-metrics-for-version=1.36", "--disabled-metrics=apiserver_response_sizes")
+    with InProcessServer(f"--allow-metric-labels-manifest={allowed}", *flags) as server:
+        for path in ("/api/v1/pods", "/api/v1/configmaps", "/api/v1/secrets", "/apis/apps/v1/deployments"):
+            assert server.call("GET", path).status == 200
+        page = server.call("GET", "/metrics").body.decode()
+    requests = [line for line in page.splitlines() if line.startswith("apiserver_request_total{")]
+    assert {name for line in requests for name in re.findall(r'\bresource="([^"]*)"', line)} == {"pods", "unexpected"}
+    assert 'apiserver_storage_objects{resource="deployments.apps"} 0\n' in page
+    assert 'apiserver_cache_list_total{group="",resource="secrets",index=""} ' in page
+    assert "apiserver_response_sizes" not in page
+    assert "\ndisabled_metrics_total 1\n" in page
+
+
+def test_a_file_of_labels_that_cannot_be_used_is_not_minded(tmp_path: Path) -> None:
+    nested = tmp_path / "allowed.yaml"
+    nested.write_text("allowListMapping:\n  a,b: c\n")
+    for path in (tmp_path / "missing.yaml", nested):
+        with InProcessServer(f"--allow-metric-labels-manifest={path}") as server:
+            assert server.call("GET", "/metrics").status == 200

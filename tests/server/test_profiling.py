@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import logging
+import socket
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +48,42 @@ def test_verbosity(server: InProcessServer) -> None:
 def test_switched_off() -> None:
     with InProcessServer("--profiling=false") as server:
         assert server.call("GET", "/debug/pprof/heap").status == 404
+
+
+async def test_what_holds_the_loop() -> None:
+    """A hold is made by hand, in the loop of the server."""
+
+    def hold() -> None:
+        deadline = time.thread_time() + 0.3
+        while time.thread_time() < deadline:
+            pass
+
+    async with InProcessServer("--contention-profiling") as server:
+
+        async def profile() -> bytes:
+            return gzip.decompress((await asyncio.to_thread(server.call, "GET", "/debug/pprof/block")).body)
+
+        while b"test_what_holds_the_loop.<locals>.hold" not in await profile():
+            hold()
+        assert b"contentions" in await profile()
+
+
+def ask_socket(path: Path, request: bytes) -> bytes:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(str(path))
+        sock.sendall(request)
+        return b"".join(iter(lambda: sock.recv(65536), b""))
+
+
+def test_a_socket_without_login(tmp_path: Path) -> None:
+    path = tmp_path / "debug.sock"
+    path.touch()
+    with InProcessServer(f"--debug-socket-path={path}", "--profiling=false") as server:
+        assert server.call("GET", "/debug/pprof/heap").status == 404
+        assert path.stat().st_mode & 0o777 == 0o600
+        head = b"HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        assert b"thread " in ask_socket(path, b"GET /debug/pprof/goroutine " + head + b"\r\n")
+        told = ask_socket(path, b"PUT /debug/flags/v " + head + b"Content-Length: 1\r\n\r\n4")
+        assert told.endswith(b"successfully set klog.logging.verbosity to 4")
+        assert ask_socket(path, b"GET /api " + head + b"\r\n").startswith(b"HTTP/1.1 404 ")
+    assert not path.exists()

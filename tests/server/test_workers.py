@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import signal
@@ -285,3 +286,24 @@ def test_on_etcd_every_process_follows_by_itself_and_none_outlives_the_first(lau
         server.process.wait()
         wait_for(lambda: not Path(f"/proc/{worker}").exists())
         assert "the first process of this server has gone" in server.log.read_text()
+
+
+def test_debugging_pages_are_about_all_processes(server):
+    pids = [server.process.pid, *children_of(server.process.pid)]
+    with lines_to_each(server) as lines:
+        for line in lines:
+            for page in ("goroutine", "heap"):
+                status, text = line.call("GET", f"/debug/pprof/{page}")
+                assert status == 200
+                assert all(f"process {pid}:\n".encode() in text for pid in pids)
+            _, rows = line.call("GET", "/debug/api_priority_and_fairness/dump_queues")
+            assert rows.count(b"\nworkload-low,") == 2 * 128
+            _, levels = line.call("GET", "/debug/api_priority_and_fairness/dump_priority_levels")
+            assert levels.count(b"\nworkload-low,") == 1
+        _, profile = lines[0].call("GET", "/debug/pprof/profile?seconds=1")
+        assert all(f"process {pid}".encode() in gzip.decompress(profile) for pid in pids)
+        assert lines[0].call("PUT", "/debug/flags/v", 3)[0] == 200
+        for number, line in enumerate(lines):
+            line.call("GET", f"/api/v1/namespaces/here-{number}")
+        wait_for(lambda: all(f"here-{number}" in server.log.read_text() for number in range(2)))
+        assert lines[0].call("PUT", "/debug/flags/v", 0)[0] == 200

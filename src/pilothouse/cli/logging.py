@@ -3,6 +3,8 @@
     I1116 04:41:07.123456    4711 serving.py:42] Serving on 0.0.0.0:6443
     {"ts":1794804067123.456,"caller":"serving.py:42","msg":"Serving on 0.0.0.0:6443","v":0}
 
+With ``--log-text-split-stream`` or its like for JSON, only what is wrong goes there, and the rest to standard output.
+
 The letter is the severity: D, I, W, E or F. What ``-v`` adds is said in ``machinery/verbosity.py``. What follows the
 word "bearer" is masked, in tracebacks too. That is a safety net, not a licence: a token in any other form is not
 recognised, so code must not log one.
@@ -14,11 +16,13 @@ import logging
 import re
 import sys
 import time
+from contextlib import nullcontext
 from typing import TextIO
 
 import orjson
 
 from pilothouse.machinery.verbosity import REQUESTS, ModuleLevels, level_of, set_verbosity
+from pilothouse.options.logs import LogOptions
 
 _LETTERS = {logging.DEBUG: "D", logging.INFO: "I", logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
 _VERBOSITIES = {logging.DEBUG: 4, REQUESTS: 3}
@@ -59,19 +63,49 @@ def _mask(text: str) -> str:
     return _TOKEN.sub(r"\1<masked>", text)
 
 
-def set_up_logging(
-    verbosity: int,
-    stream: TextIO | None = None,
-    *,
-    form: str = "text",
-    modules: tuple[tuple[str, int], ...] = (),
-) -> None:
+class BufferedHandler(logging.StreamHandler[TextIO]):
+    """Writes once so many characters have come together, and whenever it is flushed."""
+
+    def __init__(self, stream: TextIO, size: int) -> None:
+        super().__init__(stream)
+        self._size, self._kept, self._length = size, list[str](), 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = self.format(record) + self.terminator
+        self._kept.append(line)
+        self._length += len(line)
+        if self._length >= self._size:
+            self.flush()
+
+    def flush(self) -> None:
+        with self.lock or nullcontext():
+            kept, self._kept, self._length = self._kept, [], 0
+            try:
+                self.stream.write("".join(kept))
+            except (OSError, ValueError):
+                self._kept = []
+        super().flush()
+
+
+def set_up_logging(flags: LogOptions, stream: TextIO | None = None) -> None:
     """Send the log of the whole process to the stream, standard error by default; may be called again."""
-    handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonFormatter() if form == "json" else KlogFormatter())
     root = logging.getLogger()
-    root.handlers[:] = [handler]
+    root.handlers[:] = _handlers(flags, stream or sys.stderr)
     root.setLevel(logging.WARNING)
-    set_verbosity(max((verbosity, *(level for _, level in modules)), key=lambda each: -level_of(each)))
-    if modules:
-        handler.addFilter(ModuleLevels(verbosity, modules))
+    for handler in root.handlers:
+        handler.setFormatter(JsonFormatter() if flags.format == "json" else KlogFormatter())
+        if flags.vmodule:
+            handler.addFilter(ModuleLevels(flags.verbosity, flags.vmodule))
+    levels = (flags.verbosity, *(level for _, level in flags.vmodule))
+    set_verbosity(max(levels, key=lambda each: -level_of(each)))
+
+
+def _handlers(flags: LogOptions, stream: TextIO) -> list[logging.Handler]:
+    """One for all, or one for errors and one for the rest, which goes to standard output."""
+    if not flags.splits_streams:
+        return [logging.StreamHandler(stream)]
+    errors, rest = logging.StreamHandler(stream), BufferedHandler(sys.stdout, flags.info_buffer_bytes)
+    severe = logging.ERROR if flags.format == "json" else logging.WARNING
+    errors.setLevel(severe)
+    rest.addFilter(lambda record: record.levelno < severe)
+    return [errors, rest]

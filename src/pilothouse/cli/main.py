@@ -91,8 +91,7 @@ def serve(words: list[str], program: str) -> int:
     options = parse(words, program)
     if _answered(options, program):
         return 0
-    logs = options.logs
-    set_up_logging(logs.verbosity, form=logs.format, modules=logs.vmodule)
+    set_up_logging(options.logs)
     _enliven(options, program)
     errors = validate(complete(options))
     if errors:

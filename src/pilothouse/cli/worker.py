@@ -18,8 +18,7 @@ def main() -> int:
     except (EOFError, pickle.UnpicklingError):
         print("this program is started by a server with --workers, and by nobody else", file=sys.stderr)
         return 1
-    logs = options.logs
-    set_up_logging(logs.verbosity, form=logs.format, modules=logs.vmodule)
+    set_up_logging(options.logs)
     from pilothouse.process.workers.membership import serve_member  # the whole server, once it is known to be wanted
 
     return serve_member(options, count, [int(each) for each in sys.argv[1:]])

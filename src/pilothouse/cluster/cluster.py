@@ -43,12 +43,14 @@ from pilothouse.registry.service_routing import ServiceResolver
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.storage_metrics import StorageMetrics, resources_by_key
 from pilothouse.server.build_metrics import BuildMetrics
-from pilothouse.server.debug_flags import install_debug_flags
+from pilothouse.server.debug_flags import install_debug_flags, take_verbosity
+from pilothouse.server.debug_socket import DebugSocket
 from pilothouse.server.debugging_pages import install_debugging_pages
 from pilothouse.server.log_files import install_log_files
 from pilothouse.server.openapi_routes import install_openapi
 from pilothouse.server.openid_routes import install_openid
-from pilothouse.server.profiling_pages import install_profiling_pages
+from pilothouse.server.profiling_pages import ProfilingPages
+from pilothouse.server.routes import PathMux
 from pilothouse.server.standard_routes import install_standard_routes
 
 if TYPE_CHECKING:
@@ -124,7 +126,7 @@ class Cluster:
             is_stale=shared.storage.is_stale,
             media=options.etcd.media_type(options.given),
             cacher_for=shared.storage.cacher_for,
-            delete_workers=options.etcd.delete_collection_workers,
+            deleting=options.etcd.deleting(),
             reads_newest=options.etcd.reads_newest(),
             reservations={
                 _SERVICES: lambda storage: options.control_plane.allocate_in(storage, shared.storage.backend, families)
@@ -248,14 +250,24 @@ class Cluster:
         for audience in (documents, self._definitions, self.informers):
             self.servers.custom.tell(audience)
         install_debugging_pages(front, options.shown, self.storage.gates)
-        install_flow_control_dumps(front, self.flow_control)
-        if options.features.profiling:
-            install_profiling_pages(front)
-            install_debug_flags(front)
+        install_flow_control_dumps(front, self.flow_control, self._shared.workers)
+        self._debug_socket = self._install_profiling(front.routes)
         if options.control_plane.enable_logs_handler:
             install_log_files(front)
         install_openid(front, self.deciders.issuing, options.authentication.service_account_jwks_uri, self._address)
         front.checks.install(front.routes)
+
+    def _install_profiling(self, routes: PathMux) -> DebugSocket | None:
+        """On the port with ``--profiling``, and on a socket that is made where one is asked for."""
+        flags, workers = self.options.features, self._shared.workers
+        pages = ProfilingPages(self._shared.stalls, workers.gather)
+        set_verbosity = workers.gather("verbosity", take_verbosity)
+        unprotected = PathMux()
+        for each in (routes, unprotected) if flags.profiling else (unprotected,):
+            pages.install(each)
+            install_debug_flags(each, set_verbosity)
+        wanted = flags.debug_socket_path and workers.acts
+        return DebugSocket(flags.debug_socket_path, unprotected) if wanted else None
 
     def filter_config(self) -> ChainConfig:
         """What the filters of this cluster are made of."""
@@ -291,6 +303,9 @@ class Cluster:
     async def start(self) -> None:
         """Get ready to decide about requests; what was started before a failure waits for ``close``."""
         self._closing.add("background work", self.supervisor.close)
+        if self._debug_socket is not None:
+            self._closing.add("the debug socket", self._debug_socket.close)
+            await self._debug_socket.start()
         if self._simulation is not None:
             self._closing.add("simulated kubelets", self._simulation.close)
         self._closing.add("connections to nodes and pods", self._client.close)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
+from pilothouse.cluster.workers import Workers
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import PLAIN_TEXT
 from pilothouse.flowcontrol.controller import FlowController
-from pilothouse.flowcontrol.dumps import dump_levels, dump_queues, dump_requests
+from pilothouse.flowcontrol.dumps import dump_levels, dump_queues, dump_requests, level_rows, queue_rows, request_rows
 from pilothouse.flowcontrol.max_in_flight import MaxInFlight
 from pilothouse.flowcontrol.sizes import ResourceSizes
 from pilothouse.net.messages import Response
 from pilothouse.options import ServerOptions
 from pilothouse.server.generic import GenericAPIServer
-from pilothouse.server.routes import RouteHandler
 from pilothouse.storage.cacher import Cacher
 
 _PREFIX: Final = "/debug/api_priority_and_fairness/"
@@ -39,23 +38,33 @@ def _part(limit: int, workers: int) -> int:
     return -(-limit // workers)
 
 
-def install_flow_control_dumps(server: GenericAPIServer, controller: FlowController | MaxInFlight) -> None:
-    """Show the state of priority and fairness, where it is on."""
+def install_flow_control_dumps(
+    server: GenericAPIServer, controller: FlowController | MaxInFlight, workers: Workers
+) -> None:
+    """Show the state of priority and fairness in all processes, where it is on."""
     if isinstance(controller, MaxInFlight):
         return
-    pages: dict[str, Callable[[APIRequest], str]] = {
-        "dump_priority_levels": lambda request: dump_levels(controller),
-        "dump_queues": lambda request: dump_queues(controller),
-        "dump_requests": lambda request: dump_requests(
-            controller, details=bool(request.options.text("includeRequestDetails"))
-        ),
-    }
-    for name, text in pages.items():
-        server.routes.add(_PREFIX + name, _page(text), hidden=True)
+
+    async def rows(name: str, *details: bool) -> Any:
+        if name == "levels":
+            return level_rows(controller)
+        return queue_rows(controller) if name == "queues" else request_rows(controller, details=any(details))
+
+    gathered = workers.gather("flow control", rows)
+
+    async def levels(request: APIRequest) -> Response:
+        return _page(dump_levels(await gathered("levels")))
+
+    async def queues(request: APIRequest) -> Response:
+        return _page(dump_queues(await gathered("queues")))
+
+    async def requests(request: APIRequest) -> Response:
+        details = bool(request.options.text("includeRequestDetails"))
+        return _page(dump_requests(await gathered("requests", details), details=details))
+
+    for name, page in (("dump_priority_levels", levels), ("dump_queues", queues), ("dump_requests", requests)):
+        server.routes.add(_PREFIX + name, page, hidden=True)
 
 
-def _page(text: Callable[[APIRequest], str]) -> RouteHandler:
-    async def serve(request: APIRequest) -> Response:
-        return Response(200, text(request).encode(), PLAIN_TEXT)
-
-    return serve
+def _page(text: str) -> Response:
+    return Response(200, text.encode(), PLAIN_TEXT)

@@ -13,7 +13,8 @@ from pilothouse.filters.request_metrics import RequestMetrics
 from pilothouse.filters.retry_after import Draining
 from pilothouse.filters.tracing import Tracer
 from pilothouse.machinery.log_flushing import LogFlushing
-from pilothouse.machinery.metrics import Registry
+from pilothouse.machinery.metric_registry import Registry
+from pilothouse.machinery.stall_meter import StallMeter
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.net.dialing.egress import Egress
 from pilothouse.server.lifecycle import Lifecycle
@@ -47,5 +48,7 @@ class SharedParts:
     """Tells a collector of requests, where one is given."""
     clock: Clock
     """The time of controllers, the scheduler and simulated nodes."""
+    stalls: StallMeter
+    """Knows what held the event loop."""
     workers: Workers = ALONE
     """The processes that serve together with this one."""

@@ -14,6 +14,8 @@ Answer = Callable[..., Awaitable[Any]]
 Gather = Callable[..., Awaitable[list[Any]]]
 """Asks all processes; takes what each is told, and gives what those say that answer."""
 Page = Callable[[], Awaitable[bytes]]
+ANSWER_SECONDS: Final = 5.0
+"""How long the answer of another process is waited for, where it is at hand."""
 Errors = Callable[[], Mapping[str, str]]
 
 
@@ -43,8 +45,11 @@ class Workers(Protocol):
     def ask(self, name: str, *words: Any) -> Awaitable[Any]:
         """Ask the process that acts. Raises OSError when it does not answer."""
 
-    def gather(self, name: str, answer: Answer) -> Gather:
-        """Answer questions of this name here, and give what asks all processes."""
+    def gather(self, name: str, answer: Answer, seconds: float = ANSWER_SECONDS) -> Gather:
+        """Answer questions of this name here, and give what asks all processes.
+
+        Who has not answered after so many seconds is left out.
+        """
 
     def join(self, name: str, page: Page, joining: Callable[[], Mapping[str, str]]) -> Page:
         """A page of metrics of this process as one of all. ``joining`` says of gauges which are not to be summed."""
@@ -69,7 +74,7 @@ class LoneWorker:
     async def ask(self, name: str, *words: Any) -> Any:
         raise OSError(f"there is nobody to ask about {name}")
 
-    def gather(self, name: str, answer: Answer) -> Gather:
+    def gather(self, name: str, answer: Answer, seconds: float = ANSWER_SECONDS) -> Gather:
         async def gathered(*words: Any) -> list[Any]:
             return [await answer(*words)]
 

@@ -1,9 +1,15 @@
-"""The state of flow control as text, for people: a line a level, a queue, or a request."""
+"""The state of flow control as text, for people: a line a level, a queue, or a request.
+
+What one process knows are rows; the text is made of those of all processes of a server. Each has levels and queues of
+its own, so the numbers of a level are added up, while queues stand beside each other.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from operator import add
 from typing import TYPE_CHECKING, Final
 
 from pilothouse.flowcontrol.tickets import Queue, Ticket
@@ -29,21 +35,39 @@ _DETAIL_COLUMNS: Final = ("UserName", "Verb", "APIPath", "Namespace", "Name", "A
 _LEAST_WIDTH: Final = 8
 
 
-def dump_levels(controller: FlowController) -> str:
-    """A line a priority level, by name."""
-    rows = []
-    for name, level in sorted(controller.levels.items()):
+LevelRow = tuple[str, int, bool, bool, tuple[int, ...]]
+"""Name, active queues, whether it is idle, whether it is quiescing, numbers of requests."""
+Row = tuple[str, ...]
+
+
+def level_rows(controller: FlowController) -> list[LevelRow]:
+    """The priority levels of one process."""
+    rows: list[LevelRow] = []
+    for name, level in controller.levels.items():
         queues, totals = level.queues, level.queues.totals
         active = sum(1 for queue in queues.queues if queue.waiting)
-        flags = (_boolean(queues.is_idle), _boolean(level.quiescing))
         numbers = (queues.waiting, queues.executing, totals.dispatched, totals.rejected, 0, totals.cancelled)
-        rows.append((name, str(active), *flags, *map(str, numbers)))
+        rows.append((name, active, queues.is_idle, level.quiescing, numbers))
+    return rows
+
+
+def dump_levels(processes: Sequence[Sequence[LevelRow]]) -> str:
+    """A line a priority level, by name: idle if it is so everywhere."""
+    levels: dict[str, LevelRow] = {}
+    for name, active, idle, quiescing, numbers in chain.from_iterable(processes):
+        _, actives, idles, quiescings, sums = levels.get(name, (name, 0, True, False, (0,) * len(numbers)))
+        added = tuple(map(add, sums, numbers))
+        levels[name] = (name, actives + active, idles and idle, quiescings or quiescing, added)
+    rows = [
+        (name, str(active), _boolean(idle), _boolean(quiescing), *map(str, numbers))
+        for name, active, idle, quiescing, numbers in sorted(levels.values())
+    ]
     return _table(_LEVEL_COLUMNS, rows)
 
 
-def dump_queues(controller: FlowController) -> str:
-    """A line a queue."""
-    rows = []
+def queue_rows(controller: FlowController) -> list[Row]:
+    """The queues of one process."""
+    rows: list[Row] = []
     for name, level in controller.levels.items():
         for queue in level.queues.queues:
             initial = sum(ticket.work.initial_seats for ticket in queue.waiting)
@@ -51,18 +75,28 @@ def dump_queues(controller: FlowController) -> str:
             counts = (queue.index, len(queue.waiting), len(queue.executing), queue.seats)
             sums = (str(initial), str(most), _units(queue.units))
             rows.append((name, *map(str, counts), _units(queue.next_dispatch), *sums))
-    return _table(_QUEUE_COLUMNS, rows)
+    return rows
 
 
-def dump_requests(controller: FlowController, *, details: bool) -> str:
-    """A line a request that waits or executes."""
-    columns = (*_REQUEST_COLUMNS, *_DETAIL_COLUMNS) if details else _REQUEST_COLUMNS
-    rows = []
+def dump_queues(processes: Sequence[Sequence[Row]]) -> str:
+    """A line a queue."""
+    return _table(_QUEUE_COLUMNS, list(chain.from_iterable(processes)))
+
+
+def request_rows(controller: FlowController, *, details: bool) -> list[Row]:
+    """The requests that wait or execute in one process."""
+    rows: list[Row] = []
     for level in controller.levels.values():
         for queue_index, index, ticket in _tickets(level.queues.queues, level.queues.queueless):
             row = (level.name, *_request_row(queue_index, index, ticket))
             rows.append((*row, *_details(ticket)) if details else row)
-    return _table(columns, rows)
+    return rows
+
+
+def dump_requests(processes: Sequence[Sequence[Row]], *, details: bool) -> str:
+    """A line a request that waits or executes."""
+    columns = (*_REQUEST_COLUMNS, *_DETAIL_COLUMNS) if details else _REQUEST_COLUMNS
+    return _table(columns, list(chain.from_iterable(processes)))
 
 
 def _tickets(queues: Iterable[Queue], queueless: Iterable[Ticket]) -> Iterable[tuple[int, int, Ticket]]:

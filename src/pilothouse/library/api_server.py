@@ -54,7 +54,7 @@ class APIServer:
         if options.global_flags.help:
             self._print_usage()
             return 0
-        set_up_logging(options.logs.verbosity, form=options.logs.format, modules=options.logs.vmodule)
+        set_up_logging(options.logs)
         problems = options.errors()
         for problem in problems:
             print(f"Error: {problem}", file=sys.stderr)

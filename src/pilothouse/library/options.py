@@ -145,9 +145,7 @@ class PagesOptions(FlagGroup):
 
     section: ClassVar[str] = "features"
 
-    contention_profiling: bool = flag(
-        "contention-profiling", BOOL, False, "Accepted for the sake of manifests: there is nothing to contend for."
-    )
+    contention_profiling: bool = flag("contention-profiling", BOOL, False, "Profile what holds the event loop, too.")
     profiling: bool = flag("profiling", BOOL, True, "Serve profiling under /debug/pprof/.")
     enable_priority_and_fairness: bool = flag(
         "enable-priority-and-fairness",

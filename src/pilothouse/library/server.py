@@ -34,7 +34,7 @@ from pilothouse.server.build_metrics import BuildMetrics
 from pilothouse.server.discovery import ChainDiscovery
 from pilothouse.server.generic import GenericAPIServer
 from pilothouse.server.openapi_routes import install_documents
-from pilothouse.server.profiling_pages import install_profiling_pages
+from pilothouse.server.profiling_pages import ProfilingPages
 from pilothouse.server.standard_routes import install_standard_routes
 from pilothouse.storage.cacher import Cacher
 
@@ -74,7 +74,7 @@ class LibraryServer:
             gates=options.generic.enabled_gates(),
             is_stale=shared.storage.is_stale,
             media=options.etcd.media_type(options.given),
-            delete_workers=options.etcd.delete_collection_workers,
+            deleting=options.etcd.deleting(),
         )
         # Plug-ins read what they decide about: so the kinds are there, without admission, before the plug-ins are.
         bare = self._define(declared.groups)
@@ -145,7 +145,7 @@ class LibraryServer:
         metrics.register(BuildMetrics(self.storage.gates))
         install_standard_routes(server, metrics)
         if self._options.features.profiling:
-            install_profiling_pages(server)
+            ProfilingPages(self._shared.stalls, self._shared.workers.gather).install(server.routes)
         server.checks.install(server.routes)
         return server
 

@@ -26,15 +26,20 @@ def ways_of_joining(instruments: Iterable[Instrument]) -> dict[str, str]:
     return {name: way for name, way in ways if way != "sum"}
 
 
+def combine(way: str, one: float, other: float) -> float:
+    """The value of two series that are shown as one."""
+    return _WAYS[way](one, other)
+
+
 def join_pages(pages: Sequence[bytes], ways: Mapping[str, str]) -> bytes:
     """One page, families in the order of their names; a series that only some have is as they have it."""
     joined: dict[str, _Family] = {}
     for page in pages:
         for name, (head, series) in _families(page.decode()).items():
             _, sums = joined.setdefault(name, (head, {}))
-            combine = _WAYS[ways.get(name, "sum")]
+            way = ways.get(name, "sum")
             for labels, value in series.items():
-                sums[labels] = combine(sums[labels], value) if labels in sums else value
+                sums[labels] = combine(way, sums[labels], value) if labels in sums else value
     lines: list[str] = []
     for name in sorted(joined):
         head, series = joined[name]

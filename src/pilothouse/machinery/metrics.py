@@ -12,9 +12,8 @@ the memory of the process, do not depend on what clients can think of.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import ClassVar, Final, Literal, Protocol
+from typing import ClassVar, Final, Literal, Protocol, runtime_checkable
 
 Joining = Literal["sum", "most", "least"]
 OTHER: Final = "other"
@@ -46,6 +45,17 @@ class Instrument(Protocol):
 
     def lines(self) -> Iterable[str]:
         """The family's lines; none while it has nothing to show."""
+        ...
+
+
+@runtime_checkable
+class Aside(Protocol):
+    """An instrument that may have to be asked in a thread, before it shows its state."""
+
+    aside: bool
+
+    def read(self) -> None:
+        """Ask now what is to be shown."""
         ...
 
 
@@ -103,7 +113,7 @@ class _Values(Described):
         return True
 
 
-_CROWDED: Final = Value()
+CROWDED: Final = Value()
 """How often labels were not told apart, in this process."""
 
 
@@ -299,50 +309,10 @@ class Instrumented(Protocol):
         ...
 
 
-class Registry:
-    """All instruments of a process; whoever makes a part registers it. Those that are ``disabled`` are not shown."""
-
-    def __init__(self, disabled: Iterable[str] = ()) -> None:
-        self._disabled = frozenset(disabled)
-        self._left_out = Counter("disabled_metrics_total", "[BETA] Families that flags leave out.")
-        registered = CollectedGauge(
-            "registered_metrics_total",
-            "[BETA] Families that there are, by how stable they are.",
-            ("stability_level", "deprecated_version"),
-            self._by_stability,
-            "counter",
-            joined="most",
-        )
-        categorized = CollectedGauge(
-            "cardinality_enforcement_unexpected_categorizations_total",
-            "[ALPHA] Series that were not told apart, because their family has too many or their labels are too long.",
-            (),
-            lambda: [((), _CROWDED.value)],
-            "counter",
-        )
-        self._instruments: list[Instrument] = [self._left_out, registered, categorized]
-
-    def register(self, *parts: Instrumented) -> None:
-        """Show the instruments of these from now on."""
-        for part in parts:
-            for each in part.instruments():
-                if each.name in self._disabled:
-                    self._left_out.labelled().value += 1
-                else:
-                    self._instruments.append(each)
-
-    def _by_stability(self) -> Iterable[tuple[tuple[str, ...], float]]:
-        levels = Tally(each.stability for each in self._instruments)
-        return [((level, ""), number) for level, number in levels.items()]
-
-    def __iter__(self) -> Iterator[Instrument]:
-        return iter(self._instruments)
-
-
 def read_aside(instruments: Iterable[Instrument]) -> None:
     """Ask all that reads files; to be called in a thread before a page is made."""
     for each in instruments:
-        if isinstance(each, CollectedGauge) and each.aside:
+        if isinstance(each, Aside) and each.aside:
             each.read()
 
 
@@ -378,10 +348,10 @@ def _bounded(name: str, labels: tuple[str, ...], values: tuple[str, ...], room: 
     if len(labels) != len(values):
         raise ValueError(f"{name} has {len(labels)} labels, not {len(values)}")
     if not room:
-        _CROWDED.value += 1
+        CROWDED.value += 1
         return (OTHER,) * len(labels)
     if max(map(len, values)) > MAX_LABEL:
-        _CROWDED.value += 1
+        CROWDED.value += 1
         return tuple(value if len(value) <= MAX_LABEL else OTHER for value in values)
     return values
 

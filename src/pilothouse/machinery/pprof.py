@@ -1,7 +1,7 @@
-"""Profiles in the format that ``go tool pprof`` and speedscope open: a gzipped protobuf message, made by sampling.
+"""Profiles in the format that ``go tool pprof`` and speedscope open: a gzipped protobuf message.
 
-A thread looks a hundred times a second at where all other threads are. What it finds costs them nothing but the moments
-in which it holds the interpreter.
+Processor time is sampled: a thread looks a hundred times a second at where all other threads are. What it finds costs
+them nothing but the moments in which it holds the interpreter.
 """
 
 from __future__ import annotations
@@ -19,21 +19,33 @@ _MOST_FRAMES: Final = 128
 Place = tuple[str, str, int, int]
 """File, function, the line it begins at, the line it is at."""
 Stack = tuple[Place, ...]
+"""Innermost frame first."""
+Samples = dict[Stack, tuple[int, int]]
+"""How often each stack was seen, and the nanoseconds it stands for."""
+PROCESSOR: Final = ("samples", "cpu")
+CONTENTION: Final = ("contentions", "delay")
 
 
 def sample(seconds: float) -> dict[Stack, int]:
-    """How often each stack was seen, innermost frame first. Blocks: for a thread of its own."""
+    """How often each stack was seen. Blocks: for a thread of its own."""
     own, seen = threading.get_ident(), Counter[Stack]()
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         for ident, frame in sys._current_frames().items():
             if ident != own:
-                seen[_stack(frame)] += 1
+                seen[stack_of(frame)] += 1
         time.sleep(1 / HERTZ)
     return seen
 
 
-def _stack(frame: FrameType | None) -> Stack:
+def sample_values(seen: dict[Stack, int]) -> Samples:
+    """What was sampled, with the time it stands for."""
+    period = 1_000_000_000 // HERTZ
+    return {stack: (count, count * period) for stack, count in seen.items()}
+
+
+def stack_of(frame: FrameType | None) -> Stack:
+    """The functions on the way to a frame."""
     places: list[Place] = []
     while frame is not None and len(places) < _MOST_FRAMES:
         code = frame.f_code
@@ -42,9 +54,9 @@ def _stack(frame: FrameType | None) -> Stack:
     return tuple(places)
 
 
-def encode(seen: dict[Stack, int], seconds: float) -> bytes:
-    """The profile of some samples: how many, and the nanoseconds they stand for."""
-    return gzip.compress(_Profile().message(seen, seconds), 1)
+def encode(samples: Samples, values: tuple[str, str], seconds: float) -> bytes:
+    """The profile of some samples; ``values`` are the names of the number and of the time."""
+    return gzip.compress(_Profile().message(samples, values, seconds), 1)
 
 
 class _Profile:
@@ -55,13 +67,14 @@ class _Profile:
         self._functions: dict[tuple[str, str, int], int] = {}
         self._places: dict[Place, int] = {}
 
-    def message(self, seen: dict[Stack, int], seconds: float) -> bytes:
+    def message(self, seen: Samples, values: tuple[str, str], seconds: float) -> bytes:
         period = 1_000_000_000 // HERTZ
-        types = [_field(1, self._type("samples", "count")), _field(1, self._type("cpu", "nanoseconds"))]
-        samples = [_field(2, self._sample(stack, count, period)) for stack, count in seen.items()]
+        number, amount = values
+        types = [_field(1, self._type(number, "count")), _field(1, self._type(amount, "nanoseconds"))]
+        samples = [_field(2, self._sample(stack, pair)) for stack, pair in seen.items()]
         places = [_field(4, self._location(number, place)) for place, number in self._places.items()]
         functions = [_field(5, self._function(number, known)) for known, number in self._functions.items()]
-        period_type = _field(11, self._type("cpu", "nanoseconds"))
+        period_type = _field(11, self._type(amount, "nanoseconds"))
         strings = [_field(6, text.encode("utf-8", "replace")) for text in self._strings]
         times = _number(9, time.time_ns()) + _number(10, int(seconds * 1e9))
         return b"".join((*types, *samples, *places, *functions, *strings, times, period_type, _number(12, period)))
@@ -72,9 +85,9 @@ class _Profile:
     def _type(self, kind: str, unit: str) -> bytes:
         return _number(1, self._string(kind)) + _number(2, self._string(unit))
 
-    def _sample(self, stack: Stack, count: int, period: int) -> bytes:
+    def _sample(self, stack: Stack, values: tuple[int, int]) -> bytes:
         numbers = [self._places.setdefault(place, len(self._places) + 1) for place in stack]
-        return _packed(1, numbers) + _packed(2, [count, count * period])
+        return _packed(1, numbers) + _packed(2, list(values))
 
     def _location(self, number: int, place: Place) -> bytes:
         file, name, first, line = place

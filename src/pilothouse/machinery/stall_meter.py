@@ -18,9 +18,10 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from pilothouse.machinery.metrics import Gauge, Histogram, Instrument, doubling_buckets
+from pilothouse.machinery.pprof import Samples, Stack, stack_of
 
 logger = logging.getLogger(__name__)
 
@@ -30,12 +31,26 @@ _LOOK_SECONDS: Final = 0.025
 _LOGGED_FROM: Final = 0.1
 _LOGGED_EVERY: Final = 10.0
 _FRAMES: Final = 12
+_MOST_STACKS: Final = 2_000
+
+
+class _Frames(NamedTuple):
+    """Where a thread was: for people, and for a profile."""
+
+    text: str
+    stack: Stack
 
 
 class StallMeter:
-    """The meter of the loop that ``start`` was called on."""
+    """The meter of the loop that ``start`` was called on.
 
-    def __init__(self) -> None:
+    With ``keeps_stacks`` (``--contention-profiling``) every hold is remembered by where the loop was, for a profile.
+    """
+
+    def __init__(self, *, keeps_stacks: bool = False) -> None:
+        self._keeps_stacks, self._made = keeps_stacks, time.monotonic()
+        self.stacks: Samples = {}
+        """How often the loop was held where, and for how long in all."""
         self.longest = 0.0
         """Seconds of the longest hold."""
         self.stack = ""
@@ -55,6 +70,11 @@ class StallMeter:
     def instruments(self) -> list[Instrument]:
         """What to show to those who scrape."""
         return [self._holds, self._most]
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been there."""
+        return time.monotonic() - self._made
 
     def start(self) -> None:
         """Watch the running loop, whose thread this is."""
@@ -89,7 +109,7 @@ class StallMeter:
 
     def _time(self, loop: asyncio.AbstractEventLoop, ident: int, clock: Callable[[], float]) -> None:
         """Measure the turn that the loop is in."""
-        alive, ended, stack = threading.Event(), [0.0], ""
+        alive, ended, frames = threading.Event(), [0.0], _Frames("", ())
         started = clock()
 
         def answer() -> None:
@@ -99,13 +119,17 @@ class StallMeter:
         loop.call_soon_threadsafe(answer)
         while not alive.wait(_LOOK_SECONDS) and not self._end.is_set():
             if clock() - started > LIMIT_SECONDS:
-                stack = stack or _stack_of(ident)
+                frames = frames if frames.text else _frames_of(ident)
         held = ended[0] - started
         if held > LIMIT_SECONDS:
-            self._note(held, stack)
+            self._note(held, frames)
 
-    def _note(self, held: float, stack: str) -> None:
+    def _note(self, held: float, frames: _Frames) -> None:
+        stack = frames.text
         self._holds.labelled().observe(held)
+        if self._keeps_stacks and (frames.stack in self.stacks or len(self.stacks) < _MOST_STACKS):
+            count, nanoseconds = self.stacks.get(frames.stack, (0, 0))
+            self.stacks[frames.stack] = count + 1, nanoseconds + round(held * 1e9)
         if held > self.longest:
             self.longest, self.stack = held, stack
             self._most.labelled().value = max(held, self._most.labelled().value)
@@ -124,6 +148,8 @@ def _processor_clock(ident: int) -> Callable[[], float]:
     return lambda: time.clock_gettime(identifier)
 
 
-def _stack_of(ident: int) -> str:
+def _frames_of(ident: int) -> _Frames:
     frame = sys._current_frames().get(ident)
-    return "" if frame is None else "".join(traceback.format_stack(frame, limit=None)[-_FRAMES:])
+    if frame is None:
+        return _Frames("", ())
+    return _Frames("".join(traceback.format_stack(frame, limit=None)[-_FRAMES:]), stack_of(frame))

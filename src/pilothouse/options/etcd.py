@@ -13,6 +13,7 @@ from pilothouse.options.go_numbers import ValueRefused, parse_decimal
 from pilothouse.options.kinds import BOOL, DURATION, INT, STRING, STRINGS
 
 if TYPE_CHECKING:
+    from pilothouse.registry.rest.deletion import Deleting
     from pilothouse.registry.store.stored_form import MediaType
     from pilothouse.storage.backends.etcd import EtcdSettings, Transport
 
@@ -37,7 +38,8 @@ class EtcdOptions(FlagGroup):
         "enable-garbage-collector",
         BOOL,
         True,
-        "Keep owner references for the garbage collector; must agree with the controller manager's flag.",
+        "Keep deleted objects until the garbage collector has dealt with their dependents, where that is asked for; "
+        "must agree with the controller manager's flag.",
     )
     encryption_provider_config: str = flag(
         "encryption-provider-config",
@@ -104,6 +106,7 @@ class EtcdOptions(FlagGroup):
         100,
         "No effect.",
         hidden=True,
+        moot="kube-apiserver does not read it",
         deprecated="Watch caches are sized automatically. This flag is no-op and it will be removed "
         "in a future version.",
     )
@@ -118,6 +121,12 @@ class EtcdOptions(FlagGroup):
     def uses_etcd(self) -> bool:
         """Whether objects are kept in etcd, and not in the embedded store."""
         return bool(self.etcd_servers) or self.storage_backend == "etcd3"
+
+    def deleting(self) -> Deleting:
+        """How objects are deleted."""
+        from pilothouse.registry.rest.deletion import Deleting
+
+        return Deleting(self.delete_collection_workers, self.enable_garbage_collector)
 
     def reads_newest(self) -> Callable[[GroupResource], bool]:
         """Tells of which resources the watch cache is off: all reads of them are as new as the store."""

@@ -14,9 +14,11 @@ class FeatureOptions(FlagGroup):
 
     section = "features"
 
-    contention_profiling: bool = flag("contention-profiling", BOOL, False, "Profile blocking too, with --profiling.")
+    contention_profiling: bool = flag(
+        "contention-profiling", BOOL, False, "Profile what holds the event loop, too: /debug/pprof/block."
+    )
     debug_socket_path: str = flag(
-        "debug-socket-path", STRING, "", "Unix socket to serve profiling on, without authentication."
+        "debug-socket-path", STRING, "", "Unix socket to serve profiling and /debug/flags on, without authentication."
     )
     enable_priority_and_fairness: bool = flag(
         "enable-priority-and-fairness", BOOL, True, "Queue and dispatch requests by priority and fairness."

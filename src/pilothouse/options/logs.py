@@ -49,6 +49,19 @@ class LogOptions(FlagGroup):
             errors.append(forbidden(Path("vmodule"), "Only supported for text log format"))
         return [str(error) for error in errors]
 
+    @property
+    def splits_streams(self) -> bool:
+        """Whether errors go to one stream and the rest to another."""
+        return self.json_split_stream if self.format == "json" else self.text_split_stream
+
+    @property
+    def info_buffer_bytes(self) -> int:
+        """How much of the rest may be kept back until the next flush."""
+        size = self.json_info_buffer_size if self.format == "json" else self.text_info_buffer_size
+        from pilothouse.machinery.quantity import parse
+
+        return max(0, parse(size).value())
+
     def alpha_errors(self) -> list[str]:
         """The options that need the gate LoggingAlphaOptions, which is off."""
         errors = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Set
 from dataclasses import dataclass
@@ -9,9 +10,13 @@ from dataclasses import dataclass
 from pilothouse import KUBERNETES_VERSION
 from pilothouse.machinery.field_errors import FieldError, Path, invalid
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.metric_registry import Registry
+from pilothouse.machinery.shown_metrics import read_allowed
+from pilothouse.machinery.yaml_codec import YamlError, load
 from pilothouse.options.declaring import FlagGroup, flag
 from pilothouse.options.kinds import STRING, STRING_TO_STRING, STRINGS
 
+logger = logging.getLogger(__name__)
 _NAME = "[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = "[a-zA-Z_][a-zA-Z0-9_]*"
 _METRIC_NAME = re.compile(_NAME)
@@ -72,3 +77,27 @@ class MetricsOptions(FlagGroup):
                 )
             )
         return [str(error) for error in errors]
+
+    def build(self) -> Registry:
+        """What keeps all families, and shows them as these flags say."""
+        return Registry(self.disabled, read_allowed(self._allowed()), shows_hidden=bool(self.show_hidden_for_version))
+
+    def _allowed(self) -> dict[str, str]:
+        """The flag, else the file. As in kube-apiserver, a file that cannot be used is logged and not minded."""
+        if self.allow_labels or not self.allow_labels_manifest:
+            return self.allow_labels
+        try:
+            with open(self.allow_labels_manifest, "rb") as file:
+                found = load(file.read())
+        except (OSError, YamlError) as error:
+            logger.error("--allow-metric-labels-manifest: %s", error)
+            return {}
+        if not isinstance(found, dict) or not all(_is_allowance(key, value) for key, value in found.items()):
+            form = "metric,label: value,value"
+            logger.error("--allow-metric-labels-manifest: %s has other lines than %s", self.allow_labels_manifest, form)
+            return {}
+        return found
+
+
+def _is_allowance(key: object, value: object) -> bool:
+    return isinstance(key, str) and isinstance(value, str) and _LABEL_KEY.fullmatch(key) is not None

@@ -15,6 +15,13 @@ from pilothouse.options.secure_serving import SecureServingOptions
 from pilothouse.options.traces import TracingOptions
 
 
+class ProfilingOptions(Protocol):
+    """What is measured about the process itself."""
+
+    @property
+    def contention_profiling(self) -> bool: ...
+
+
 class ProcessOptions(Protocol):
     """What a process is made by."""
 
@@ -36,6 +43,8 @@ class ProcessOptions(Protocol):
     def metrics(self) -> MetricsOptions: ...
     @property
     def traces(self) -> TracingOptions: ...
+    @property
+    def features(self) -> ProfilingOptions: ...
     def greeting(self) -> str:
         """What to tell the user once the server is ready."""
         ...

@@ -27,7 +27,6 @@ from pilothouse.filters.retry_after import Draining
 from pilothouse.filters.types import Handler
 from pilothouse.machinery.closing import Closing
 from pilothouse.machinery.log_flushing import LogFlushing
-from pilothouse.machinery.metrics import Registry
 from pilothouse.machinery.process_metrics import ProcessMetrics
 from pilothouse.machinery.stall_meter import StallMeter
 from pilothouse.machinery.supervision import Supervisor
@@ -96,8 +95,8 @@ class HostingProcess(Generic[T]):
             self._outgoing, audit_metrics, self.supervisor.child("audit"), shared=companions.workers.count > 1
         )
         self._log_flushing = LogFlushing(self.supervisor.child("log"), options.logs.flush_frequency)
-        self._metrics = Registry(options.metrics.disabled)
-        self.stalls = StallMeter()
+        self._metrics = options.metrics.build()
+        self.stalls = StallMeter(keeps_stacks=options.features.contention_profiling)
         self._metrics.register(request_metrics, durations, self.stalls, audit_metrics, self.storage, expression_metrics)
         self._metrics.register(self.supervisor.metrics, ProcessMetrics())
         self._metrics.register(runtime_metrics, rest_client, watch_metrics)
@@ -118,6 +117,7 @@ class HostingProcess(Generic[T]):
             draining=self._draining,
             tracer=self._traces,
             clock=clock,
+            stalls=self.stalls,
             workers=companions.workers,
         )
         self.cluster = make_tenant(self.shared)

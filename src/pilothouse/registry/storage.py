@@ -11,6 +11,7 @@ from pilothouse.apis.resources import Resource, hub_row, table
 from pilothouse.apis.strategies import has_own_rules, strategy_for
 from pilothouse.apis.strategy import Strategy
 from pilothouse.machinery.gvk import GroupResource, GroupVersion
+from pilothouse.registry.rest.deletion import DEFAULT_DELETING, Deleting
 from pilothouse.registry.store.codec import ObjectCodec
 from pilothouse.registry.store.store import IsStale, Reservations, Store
 from pilothouse.registry.store.stored_form import BuiltInForm, MediaType
@@ -34,7 +35,7 @@ class StorageFactory:
         reservations: Mapping[GroupResource, MakeReservations] | None = None,
         media: MediaType = MediaType.OWN_JSON,
         cacher_for: Callable[[GroupResource], Cacher] | None = None,
-        delete_workers: int = 1,
+        deleting: Deleting = DEFAULT_DELETING,
         reads_newest: Callable[[GroupResource], bool] = lambda resource: False,
     ) -> None:
         """``cacher_for`` names the cacher of a resource where some are kept in another store than the rest.
@@ -42,8 +43,7 @@ class StorageFactory:
         ``reads_newest`` tells of which resources nobody is to see an older state, whatever they ask for.
         """
         self.reads_newest = reads_newest
-        self.delete_workers = delete_workers
-        """How many objects of a collection are deleted at once."""
+        self.deleting = deleting
         self.media = media
         """What new values are written as."""
         self._cacher, self._cacher_for = cacher, cacher_for
@@ -134,7 +134,7 @@ class StorageFactory:
             ttl_seconds=self._event_ttl if resource.name == "events" else None,
             gates=self.gates,
             is_stale=self.is_stale,
-            delete_workers=self.delete_workers,
+            deleting=self.deleting,
             reads_newest=self.reads_newest(resource.group_resource),
             reservations=None if reserve is None else reserve(self),
         )

@@ -19,6 +19,7 @@ from pilothouse.machinery.metrics import (
     Observations,
     counted_durations,
 )
+from pilothouse.machinery.shown_metrics import Deprecated
 from pilothouse.storage.cacher import Cacher, ResourceCache
 from pilothouse.storage.cacher.store_calls import CALL_BUCKETS
 from pilothouse.storage.cacher.tally import LOAD_BUCKETS, WAIT_BUCKETS, ListTally
@@ -57,6 +58,7 @@ class StorageMetrics:
         """What several processes of one server know alike, so that it is not summed."""
         if self._count_seconds > 0:
             yield self._counted("apiserver_resource_objects", "[ALPHA] Objects by resource.", len)
+            yield Deprecated(self._stored_objects(), "1.34.0")
             yield self._counted(
                 "apiserver_resource_size_estimate_bytes",
                 "[ALPHA] Bytes of all objects, from a sample.",
@@ -88,6 +90,16 @@ class StorageMetrics:
             return counted
 
         return CollectedGauge(name, words, _LABELS, collect, joined="most")
+
+    def _stored_objects(self) -> Instrument:
+        """The numbers of objects under the name and the label they had before."""
+
+        def collect() -> Numbers:
+            for (group, resource), found in self._loaded():
+                yield (f"{resource}.{group}" if group else resource,), len(found)
+
+        words = "[STABLE] Objects by resource; apiserver_resource_objects has taken its place."
+        return CollectedGauge("apiserver_storage_objects", words, ("resource",), collect, joined="most")
 
     def _counters(self) -> Iterator[Instrument]:
         for name, words, read in (
@@ -148,6 +160,14 @@ class StorageMetrics:
             labels = (*_LABELS, "storage", *(("index",) if extra else ()))
             collect = self._list_numbers(read, ("",) if extra else ())
             yield CollectedGauge(f"apiserver_storage_{name}", words, labels, collect, "counter")
+        for name, words, extra, read in (
+            ("list_total", "[ALPHA] Lists answered from memory.", True, _count_lists),
+            ("list_fetched_objects_total", "[ALPHA] Objects read from memory for lists.", True, _count_seen),
+            ("list_returned_objects_total", "[ALPHA] Objects in lists from memory.", False, _count_returned),
+        ):
+            labels = (*_LABELS, *(("index",) if extra else ()))
+            collect = self._cached_list_numbers(read, ("",) if extra else ())
+            yield Deprecated(CollectedGauge(f"apiserver_cache_{name}", words, labels, collect, "counter"), "1.37.0")
 
     def _durations(self) -> Iterator[Instrument]:
         requests = CollectedHistogram(
@@ -221,6 +241,14 @@ class StorageMetrics:
                 for storage, counted in (("etcd", tally.stored_lists), ("watchcache", tally.cached_lists)):
                     if counted.lists:
                         yield (*name, storage, *extra), read(counted)
+
+        return collect
+
+    def _cached_list_numbers(self, read: Callable[[ListTally], int], extra: tuple[str, ...]) -> Callable[[], Numbers]:
+        def collect() -> Numbers:
+            for name, found in self._loaded():
+                if found.tally.cached_lists.lists:
+                    yield (*name, *extra), read(found.tally.cached_lists)
 
         return collect
 

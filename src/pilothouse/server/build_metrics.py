@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pilothouse import KUBERNETES_VERSION
 from pilothouse.apis.gates import known_gates
-from pilothouse.machinery.metrics import CollectedGauge, Counter, Instrument
+from pilothouse.machinery.metrics import CollectedGauge, Instrument
 from pilothouse.server.standard_routes import version_info
 
 _STAGES = {"ga": "", "alpha": "ALPHA", "beta": "BETA", "deprecated": "DEPRECATED"}
@@ -41,7 +41,6 @@ class BuildMetrics:
             CollectedGauge(
                 "kubernetes_feature_enabled", "[BETA] Feature gates.", ("name", "stage"), self._features, joined="most"
             ),
-            Counter("hidden_metrics_total", "[BETA] Families that are hidden."),
         ]
 
     def _features(self) -> Iterable[tuple[tuple[str, ...], float]]:

@@ -1,15 +1,16 @@
-"""``/debug/flags/v``: how much is logged, changed while the server runs."""
+"""``/debug/flags/v``: how much is logged, changed while the server runs, in all of its processes."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import NO_SNIFFING
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.verbosity import set_verbosity
 from pilothouse.net.messages import Response
-from pilothouse.server.generic import GenericAPIServer
+from pilothouse.server.routes import PathMux
 
 _INDEX: Final = b"""<html>
 <head>
@@ -30,18 +31,27 @@ full flags configurable<br>
 _MOST: Final = 2**31 - 1
 
 
-def install_debug_flags(server: GenericAPIServer) -> None:
-    """Add the pages."""
-    server.routes.add("/debug/flags", _index, hidden=True)
-    server.routes.add_prefix("/debug/flags/", _index, hidden=True)
-    server.routes.add("/debug/flags/v", _set_verbosity, hidden=True)
+async def take_verbosity(verbosity: int) -> None:
+    """Log so much from now on, in this process."""
+    set_verbosity(verbosity)
+
+
+def install_debug_flags(routes: PathMux, set_everywhere: Callable[[int], Awaitable[Any]]) -> None:
+    """Add the pages. ``set_everywhere`` has every process take a verbosity."""
+
+    async def set_v(request: APIRequest) -> Response:
+        return await _set_verbosity(request, set_everywhere)
+
+    routes.add("/debug/flags", _index, hidden=True)
+    routes.add_prefix("/debug/flags/", _index, hidden=True)
+    routes.add("/debug/flags/v", set_v, hidden=True)
 
 
 async def _index(request: APIRequest) -> Response:
     return Response(200, _INDEX, b"text/html; charset=utf-8")
 
 
-async def _set_verbosity(request: APIRequest) -> Response:
+async def _set_verbosity(request: APIRequest, set_everywhere: Callable[[int], Awaitable[Any]]) -> Response:
     if request.method != "PUT":
         return _text(406, "unsupported http method")
     given = (await request.body(64)).decode("utf-8", "replace")
@@ -49,7 +59,7 @@ async def _set_verbosity(request: APIRequest) -> Response:
         return _text(400, f"strconv.ParseUint: parsing {quote(given)}: invalid syntax")
     if int(given) > _MOST:
         return _text(400, f"strconv.ParseUint: parsing {quote(given)}: value out of range")
-    set_verbosity(int(given))
+    await set_everywhere(int(given))
     return _text(200, f"successfully set klog.logging.verbosity to {given}")
 
 

@@ -1,11 +1,13 @@
 import io
 import logging
 import re
+import sys
 
 import orjson
 import pytest
 
 from pilothouse.cli.logging import set_up_logging
+from pilothouse.options.logs import LogOptions
 
 
 @pytest.fixture
@@ -16,7 +18,7 @@ def log():
 
     def start(verbosity=0, **more):
         stream = io.StringIO()
-        set_up_logging(verbosity, stream, **more)
+        set_up_logging(LogOptions(verbosity=verbosity, **more), stream)
         return stream
 
     yield start
@@ -78,7 +80,7 @@ def test_setting_up_again_does_not_double_the_lines(log):
 
 
 def test_json_has_a_line_a_message(log):
-    stream = log(4, form="json")
+    stream = log(4, format="json")
     logger = logging.getLogger("pilothouse.test")
     logger.info("a\nb from %s", "x")
     logger.debug("details, Bearer abcdefgh")
@@ -99,8 +101,39 @@ def test_json_has_a_line_a_message(log):
     ("pattern", "shown"), [("test_logging", True), ("test_*", True), ("other", False), ("*/cli/*", True)]
 )
 def test_single_modules_say_more(log, pattern, shown):
-    stream = log(0, modules=((pattern, 4),))
+    stream = log(0, vmodule=((pattern, 4),))
     logging.getLogger("pilothouse.test").debug("details")
     logging.getLogger("pilothouse.test").info("always")
     assert ("details" in stream.getvalue()) == shown
     assert "always" in stream.getvalue()
+
+
+@pytest.mark.parametrize(("form", "warned"), [("text", "errors"), ("json", "rest")])
+def test_errors_have_a_stream_of_their_own(log, monkeypatch, form, warned):
+    rest = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", rest)
+    errors = log(4, format=form, text_split_stream=True, json_split_stream=True)
+    logger = logging.getLogger("pilothouse.test")
+    logger.debug("details")
+    logger.info("news")
+    logger.warning("careful")
+    logger.error("broken")
+    shown = {"errors": errors.getvalue(), "rest": rest.getvalue()}
+    assert "broken" in shown["errors"]
+    assert "details" in shown["rest"]
+    assert "news" in shown["rest"]
+    assert [stream for stream, text in shown.items() if "careful" in text] == [warned]
+
+
+def test_what_is_no_error_is_buffered(log, monkeypatch):
+    rest = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", rest)
+    log(text_split_stream=True, text_info_buffer_size="1Ki")
+    logger = logging.getLogger("pilothouse.test")
+    logger.info("first")
+    assert rest.getvalue() == ""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+    assert rest.getvalue().endswith("] first\n")
+    logger.info("x" * 1024)
+    assert rest.getvalue().count("\n") == 2

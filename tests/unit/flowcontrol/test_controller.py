@@ -12,7 +12,7 @@ from pilothouse.apis.gates import default_gates
 from pilothouse.controlplane.bootstrap.static_objects import static_objects
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.flowcontrol.controller import FlowController
-from pilothouse.flowcontrol.dumps import dump_levels, dump_queues, dump_requests
+from pilothouse.flowcontrol.dumps import dump_levels, dump_queues, dump_requests, level_rows, queue_rows, request_rows
 from pilothouse.machinery.metrics import render
 from pilothouse.machinery.user import User
 
@@ -109,7 +109,7 @@ async def test_a_level_that_is_gone_stays_until_it_is_idle(ask: Ask, controller:
     assert ticket is not None
     controller.configure((), ())
     assert controller.levels["global-default"].quiescing
-    assert " true," in dump_levels(controller)
+    assert " true," in dump_levels([level_rows(controller)])
     ticket.release()
     controller.adjust()
     assert "global-default" not in controller.levels
@@ -135,16 +135,16 @@ async def test_what_is_shown(ask: Ask, controller: FlowController) -> None:
     request.user = ANN
     ticket = controller.start(controller.classify(ANN, request.info), request)
     assert ticket is not None
-    lines = dump_levels(controller).splitlines()
+    lines = dump_levels([level_rows(controller)]).splitlines()
     assert lines[0].startswith("PriorityLevelName, ActiveQueues, IsIdle, IsQuiescing, WaitingRequests, ")
     assert [line.partition(",")[0] for line in lines[1:]] == sorted(controller.levels)
     assert lines[3] == (
         "global-default,    0,            false,  false,       0,               1,                 1,                  "
         "0,                0,                0"
     )
-    queues = dump_queues(controller).splitlines()
+    queues = dump_queues([queue_rows(controller)]).splitlines()
     assert "0.00300000ss,  0,               0,           0.00000000ss" in "".join(queues)
-    (shown,) = dump_requests(controller, details=True).splitlines()[1:]
+    (shown,) = dump_requests([request_rows(controller, details=True)], details=True).splitlines()[1:]
     cells = [cell.strip() for cell in shown.split(",")]
     assert cells[:2] == ["global-default", "global-default"]
     assert cells[3:5] == ["-1", "ann"]

@@ -216,7 +216,7 @@ class ServedDefinition:
             rendering,
             self.served_since,
             self._storage.is_stale,
-            self._storage.delete_workers,
+            self._storage.deleting,
             reads_newest=self._storage.reads_newest(resource.group_resource),
         )
         return self._make_scope(resource, version, "", strategy, store, rendering)

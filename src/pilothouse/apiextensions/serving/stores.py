@@ -23,6 +23,7 @@ from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
+from pilothouse.registry.rest.deletion import DEFAULT_DELETING, Deleting
 from pilothouse.registry.store.store import Change, IsStale, Store, ValidatingAdmission
 from pilothouse.storage.cacher import Entry, ResourceCache
 
@@ -41,7 +42,7 @@ class CustomStore(Store):
         rendering: Rendering,
         served_since: int,
         is_stale: IsStale | None = None,
-        delete_workers: int = 1,
+        deleting: Deleting = DEFAULT_DELETING,
         *,
         reads_newest: bool = False,
     ) -> None:
@@ -54,7 +55,7 @@ class CustomStore(Store):
             oldest_watch=served_since,
             is_stale=is_stale,
             converts=versions.converter is not None,
-            delete_workers=delete_workers,
+            deleting=deleting,
             reads_newest=reads_newest,
         )
         self._root = root

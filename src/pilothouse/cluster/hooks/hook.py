@@ -18,7 +18,7 @@ from pilothouse.controlplane.bootstrap.address_leases import AddressLeases
 from pilothouse.flowcontrol.controller import FlowController
 from pilothouse.flowcontrol.max_in_flight import MaxInFlight
 from pilothouse.machinery.gvk import GroupVersion
-from pilothouse.machinery.metrics import Registry
+from pilothouse.machinery.metric_registry import Registry
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.openapi.registry import OpenApi
 from pilothouse.options import ServerOptions

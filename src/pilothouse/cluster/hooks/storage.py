@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Iterator
 
 from pilothouse.cluster.hooks.hook import HookContext, PostStartHook
 from pilothouse.machinery.supervision import Supervisor
+
+logger = logging.getLogger(__name__)
 
 
 def object_counts(context: HookContext) -> Iterator[PostStartHook]:
@@ -24,9 +28,14 @@ def object_counts(context: HookContext) -> Iterator[PostStartHook]:
 
 
 def readiness(context: HookContext) -> Iterator[PostStartHook]:
-    """Done when the store has answered; caches load when they are first used."""
+    """Done when the store has answered, or has had its time to do so; caches load when they are first used."""
+    seconds = context.options.generic.storage_initialization_timeout
 
     async def start(supervisor: Supervisor) -> None:
-        await context.stack.backend.current_revision()
+        try:
+            async with asyncio.timeout(seconds):
+                await context.stack.backend.current_revision()
+        except TimeoutError:
+            logger.warning("the store has not answered within --storage-initialization-timeout: it is not waited for")
 
     yield PostStartHook("storage-readiness", "an answer of the store", start, context.stack.readiness_error)

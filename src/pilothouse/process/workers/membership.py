@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pilothouse.cluster.workers import Answer, Errors, Gather, Page
+from pilothouse.cluster.workers import ANSWER_SECONDS, Answer, Errors, Gather, Page
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.types import Handler
 from pilothouse.machinery.supervision import Supervisor
@@ -104,7 +104,7 @@ class Membership:
         assert self._control is not None
         return self._control.ask(name, *words)
 
-    def gather(self, name: str, answer: Answer) -> Gather:
+    def gather(self, name: str, answer: Answer, seconds: float = ANSWER_SECONDS) -> Gather:
         async def gathered(*words: Any) -> list[Any]:
             found: list[Any] = await self.ask(f"all {name}", *words)
             return found

@@ -17,7 +17,7 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from pilothouse.cluster.workers import Answer, Errors, Gather, Page
+from pilothouse.cluster.workers import ANSWER_SECONDS, Answer, Errors, Gather, Page
 from pilothouse.filters.types import Handler
 from pilothouse.machinery.joined_metrics import join_pages
 from pilothouse.machinery.supervision import Supervisor
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 _ERRORS_SECONDS: Final = 1.0
-_ANSWER_SECONDS: Final = 5.0
 _READY_SECONDS: Final = 60.0
 _LAST_SECONDS: Final = 15.0
 
@@ -75,10 +74,11 @@ class WorkerPool:
     def ask(self, name: str, *words: Any) -> Awaitable[Any]:
         return self._answers[name](*words)
 
-    def gather(self, name: str, answer: Answer) -> Gather:
+    def gather(self, name: str, answer: Answer, seconds: float = ANSWER_SECONDS) -> Gather:
         async def gathered(*words: Any) -> list[Any]:
             ready = [each for each in self._crew if each.is_ready]
-            own, *others = await asyncio.gather(answer(*words), *(self._asked(each, name, words) for each in ready))
+            asked = (self._asked(each, name, words, seconds) for each in ready)
+            own, *others = await asyncio.gather(answer(*words), *asked)
             return [own, *(other for other in others if other is not None)]
 
         self.offer(f"all {name}", gathered)
@@ -93,9 +93,9 @@ class WorkerPool:
         self.offer(f"joined {name}", joined)
         return joined
 
-    async def _asked(self, worker: Worker, name: str, words: tuple[Any, ...]) -> Any:
+    async def _asked(self, worker: Worker, name: str, words: tuple[Any, ...], seconds: float) -> Any:
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
+            async with asyncio.timeout(seconds):
                 return await worker.ask(f"here {name}", *words)
         except (OSError, TimeoutError) as error:
             logger.warning("worker %d does not answer about %s: %s", worker.number, name, error or "too late")

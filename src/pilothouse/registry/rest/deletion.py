@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from pilothouse.apis.metadata import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 from pilothouse.apis.resources import Resource
@@ -28,6 +28,19 @@ _OWN_WORDS = {
     GroupResource("apiextensions.k8s.io", "customresourcedefinitions"): "precondition failed",
 }
 IGNORING = Path("ignoreStoreReadErrorWithClusterBreakingPotential")
+
+
+@dataclass(frozen=True, slots=True)
+class Deleting:
+    """How a server deletes, by its flags."""
+
+    workers: int = 1
+    """How many objects of a collection are deleted at once."""
+    collects_garbage: bool = True
+    """Whether a garbage collector is there, for which deleted objects are kept until it has dealt with dependents."""
+
+
+DEFAULT_DELETING: Final = Deleting()
 
 
 @dataclass(slots=True)
@@ -131,7 +144,15 @@ def _check_in_own_words(
             raise errors.conflict(where, metadata["name"], why)
 
 
-def plan_deletion(resource: Resource, strategy: Strategy, ctx: Context, stored: Object, options: DeleteOptions) -> Plan:
+def plan_deletion(
+    resource: Resource,
+    strategy: Strategy,
+    ctx: Context,
+    stored: Object,
+    options: DeleteOptions,
+    *,
+    collects_garbage: bool = True,
+) -> Plan:
     """Decide. ``stored`` is not changed; a marked object is a copy with new metadata."""
     check_preconditions(resource, stored["metadata"], options)
     obj = {**stored, "metadata": dict(stored["metadata"])}
@@ -148,7 +169,7 @@ def plan_deletion(resource: Resource, strategy: Strategy, ctx: Context, stored: 
     graceful, pending, grace = _graceful(strategy, ctx, obj, grace)
     if pending:
         return Plan(Outcome.PENDING, stored)
-    finalizers = cascading_finalizers(strategy, metadata, options)
+    finalizers = cascading_finalizers(strategy, metadata, options) if collects_garbage else _own_finalizers(metadata)
     _set_finalizers(metadata, finalizers)
     if graceful:
         return Plan(Outcome.MARKED, obj, then_remove=not finalizers and not grace)
@@ -177,6 +198,11 @@ def _stated_finalizers(metadata: dict[str, Any], options: DeleteOptions) -> list
         return list(present)
     wanted = {"Orphan": [ORPHAN_DEPENDENTS], "Foreground": [DELETE_DEPENDENTS]}
     return others + wanted.get(options.propagation_policy, [])
+
+
+def _own_finalizers(metadata: dict[str, Any]) -> list[str]:
+    """Those that there are: where no garbage is collected, nobody would take away what was added."""
+    return list(metadata.get("finalizers") or ())
 
 
 def _graceful(strategy: Strategy, ctx: Context, obj: Object, grace: int | None) -> tuple[bool, bool, int | None]:

@@ -43,7 +43,9 @@ async def delete(
         if store.converts:
             await store.prepare((entry,))
         stored = store.decode(entry)
-        plan = plan_deletion(store.resource, store.strategy, ctx, stored, options)
+        plan = plan_deletion(
+            store.resource, store.strategy, ctx, stored, options, collects_garbage=store.deleting.collects_garbage
+        )
         if plan.outcome is Outcome.PENDING:
             return entry, False
         if validate is not None:
@@ -97,13 +99,13 @@ async def delete_all(
                 if error.code != 404:
                     raise
 
-    if store.delete_workers <= 1:
+    if store.deleting.workers <= 1:
         await work()
         return
     await ensure_task()
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(store.delete_workers):
+            for _ in range(store.deleting.workers):
                 group.create_task(work())
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None

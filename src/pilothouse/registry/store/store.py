@@ -28,6 +28,7 @@ from pilothouse.machinery.spans import Span
 from pilothouse.machinery.workers import LONG, attempted, weighed
 from pilothouse.registry.rest.before_create import before_create, ensure_namespace
 from pilothouse.registry.rest.before_update import before_update
+from pilothouse.registry.rest.deletion import DEFAULT_DELETING, Deleting
 from pilothouse.registry.store.codec import ObjectCodec, with_version
 from pilothouse.registry.store.versions import names_version, parse_version, too_large_version
 from pilothouse.storage.backends.contract import Conflict, FutureRevision, KeyExists
@@ -91,13 +92,12 @@ class Store:
         is_stale: IsStale | None = None,
         reservations: Reservations | None = None,
         converts: bool = False,
-        delete_workers: int = 1,
+        deleting: Deleting = DEFAULT_DELETING,
         reads_newest: bool = False,
     ) -> None:
         self.reads_newest = reads_newest
         """Whether every read is as new as the store, also of those who would take older ones."""
-        self.delete_workers = delete_workers
-        """How many objects of a collection are deleted at once."""
+        self.deleting = deleting
         self.resource = resource
         self.strategy = strategy
         self.cache = cache

@@ -53,6 +53,17 @@ def marks(made: Plan) -> tuple[Any, ...]:
     return metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds"), metadata.get("finalizers")
 
 
+def test_where_no_garbage_is_collected_nothing_is_kept_for_it() -> None:
+    """--enable-garbage-collector=false: finalizers stay as they are, whatever the client says."""
+    for own in ([], ["foregroundDeletion", "mine"]):
+        stored = {"metadata": {"name": "a", "uid": "u", **({"finalizers": own} if own else {})}}
+        options = DeleteOptions(propagation_policy="Orphan")
+        context = Context(now=NOW)
+        made = plan_deletion(CORE["configmaps"], Strategy(), context, stored, options, collects_garbage=False)
+        assert made.outcome is (Outcome.MARKED if own else Outcome.GONE)
+        assert made.object["metadata"].get("finalizers", []) == own
+
+
 def test_nothing_holds_it() -> None:
     assert plan(Strategy()).outcome is Outcome.GONE
 
