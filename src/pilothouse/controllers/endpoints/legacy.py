@@ -19,7 +19,7 @@ from pilothouse.controllers.endpoints.triggers import follow_services
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.controllers.runtime.indexer import BY_LABEL, Key
-from pilothouse.controllers.runtime.pacing import pause_for
+from pilothouse.controllers.runtime.pacing import Pacer
 from pilothouse.controllers.runtime.pod_control import is_namespace_terminating
 from pilothouse.controllers.runtime.pods import is_ready
 from pilothouse.machinery import errors, labels
@@ -55,12 +55,13 @@ class EndpointsController:
             wait_for=[self._services, self._pods, self._endpoints],
             clock=context.clock,
         )
+        self._pacer = Pacer(self.controller.queue, context.clock)
         self._sizes: dict[Key, int] = {}
         """How many pods each service had when it was last looked at."""
         follow_services(self._services, self._pods, self._look_soon, _NAME)
 
     def _look_soon(self, key: Key) -> None:
-        self.controller.queue.add_after(key, pause_for(self._sizes.get(key, 0)))
+        self._pacer.add(key, self._sizes.get(key, 0))
 
     async def _reconcile(self, key: Key) -> None:
         service = self._services.lister.get(*key)

@@ -22,7 +22,7 @@ from pilothouse.controllers.runtime.client import ResourceClient
 from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.controllers.runtime.indexer import BY_LABEL, Key
 from pilothouse.controllers.runtime.owners import controller_reference
-from pilothouse.controllers.runtime.pacing import pause_for
+from pilothouse.controllers.runtime.pacing import Pacer
 from pilothouse.controllers.runtime.pod_control import is_namespace_terminating
 from pilothouse.controllers.runtime.pods import is_ready
 from pilothouse.machinery import errors, labels
@@ -68,6 +68,7 @@ class SliceController:
             wait_for=[self._services, self._pods, self._nodes, self._slices],
             clock=context.clock,
         )
+        self._pacer = Pacer(self.controller.queue, context.clock)
         self._sizes: dict[Key, int] = {}
         """How many pods each service had when it was last looked at."""
         follow_services(self._services, self._pods, self._look_soon, _ACCOUNT)
@@ -86,7 +87,7 @@ class SliceController:
             self._look_soon((obj["metadata"]["namespace"], own[SERVICE_NAME]))
 
     def _look_soon(self, key: Key) -> None:
-        self.controller.queue.add_after(key, pause_for(self._sizes.get(key, 0)))
+        self._pacer.add(key, self._sizes.get(key, 0))
 
     async def _reconcile(self, key: Key) -> None:
         service = self._services.lister.get(*key)

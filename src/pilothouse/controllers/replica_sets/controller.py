@@ -20,7 +20,7 @@ from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.controllers.runtime.expectations import UIDExpectations
 from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, ORPHANS, Key, copy_of, key_of
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, controller_reference, recheck_owner
-from pilothouse.controllers.runtime.pacing import pause_for
+from pilothouse.controllers.runtime.pacing import Pacer
 from pilothouse.controllers.runtime.pod_control import PodControl, is_namespace_terminating, pod_from_template
 from pilothouse.controllers.runtime.pods import (
     condition_of,
@@ -58,6 +58,7 @@ class ReplicaController:
         self._controller: Controller[Key] = Controller(
             kind.controller, self._reconcile, workers=5, wait_for=[self._owners, self._pods], clock=context.clock
         )
+        self._pacer = Pacer(self._controller.queue, context.clock)
         add = self._controller.queue.add
         self._owners.add_handler(
             lambda obj: add(key_of(obj)),
@@ -126,7 +127,7 @@ class ReplicaController:
 
     def _look_soon(self, key: Key, uid: str) -> None:
         """Something happened to a pod."""
-        self._controller.queue.add_after(key, pause_for(self._pods.lister.count(BY_CONTROLLER_UID, uid)))
+        self._pacer.add(key, self._pods.lister.count(BY_CONTROLLER_UID, uid))
 
     def _owner_of(self, pod: Object) -> Key | None:
         reference = controller_of(pod)

@@ -1,16 +1,42 @@
-"""How soon to look again at what has many parts: each look is at all of them, so many changes share one.
+"""When to look again at what has many parts: each look is at all of them, so many changes share one.
 
-A look at a thousand pods takes some milliseconds; five of them a second are a few hundredths of a processor.
+    pacer = Pacer(controller.queue, clock)
+    pacer.add(key, parts)           at once where there are few parts
+
+Looks of one controller take turns: of a thousand parts there are five a second where nothing else changes, and fewer
+where much does, so that they never take more than a few hundredths of a processor.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
 
+from pilothouse.controllers.runtime.clock import Clock
+from pilothouse.controllers.runtime.work_queue import WorkQueue
+
+K = TypeVar("K", bound=Hashable)
 _MANY: Final = 50
 _SECONDS_FOR_EACH: Final = 0.0002
 
 
-def pause_for(parts: int) -> float:
-    """Seconds to wait for more changes after one; none where there are few parts."""
-    return parts * _SECONDS_FOR_EACH if parts >= _MANY else 0.0
+class Pacer(Generic[K]):
+    """Adds keys to a queue, those with many parts later."""
+
+    def __init__(self, queue: WorkQueue[K], clock: Clock) -> None:
+        self._queue, self._clock = queue, clock
+        self._free_from = 0.0
+        self._planned: dict[K, float] = {}
+
+    def add(self, key: K, parts: int) -> None:
+        """Something of the key has changed: have it looked at, once for all changes until then."""
+        if parts < _MANY:
+            self._queue.add(key)
+            return
+        now = self._clock.monotonic()
+        if self._planned.get(key, 0.0) > now:
+            return
+        at = self._free_from = max(self._free_from, now) + parts * _SECONDS_FOR_EACH
+        self._planned = {each: then for each, then in self._planned.items() if then > now}
+        self._planned[key] = at
+        self._queue.add_after(key, at - now)
