@@ -126,6 +126,7 @@ class TlsTransport(asyncio.Transport):
         "_buffer",
         "_buffered",
         "_closing",
+        "_end",
         "_fd",
         "_input_ended",
         "_loop",
@@ -156,6 +157,9 @@ class TlsTransport(asyncio.Transport):
         self._buffered = 0
         self._protocol_paused = False
         self._input_ended = False
+        self._end: ssl.SSLError | bool = (
+            False  # what came right behind input that was handed over: a goodbye, or trouble
+        )
         self._closing = False  # no more input for the protocol, no more output from it
         self._lost = False
         self._timer: asyncio.TimerHandle | None = None
@@ -217,7 +221,7 @@ class TlsTransport(asyncio.Transport):
 
     def _decrypt(self) -> None:
         incoming = self._session.incoming
-        while self._reading and not self._closing and (incoming.pending or self._tls.pending()):
+        while self._reading and not self._closing and (incoming.pending or self._tls.pending() or self._end):
             try:
                 has_more = self._deliver()
             except ssl.SSLWantReadError:
@@ -244,24 +248,29 @@ class TlsTransport(asyncio.Transport):
         One after the other they would be encrypted and sent one by one where they are passed on, and a system call for
         each record costs as much as its encryption.
         """
+        if self._end:
+            return self._face_end()
         read, incoming = self._tls.read, self._session.incoming
         count: int = read(_READ, view)
-        if not count:
-            return False
         filled, room = count, len(view) - _RECORD
-        while incoming.pending and filled <= room:
+        while count and incoming.pending and filled <= room:
             try:
                 count = read(_READ, view[filled:])
             except ssl.SSLWantReadError:
                 break
-            except ssl.SSLError:
-                hand_over(filled)  # what came before the trouble
-                raise
-            if not count:
+            except ssl.SSLError as error:
+                self._end = error
                 break
             filled += count
-        hand_over(filled)
-        return count > 0
+            self._end = not count  # not told before the protocol has had, and wants no pause after, what came before
+        if filled:
+            hand_over(filled)
+        return filled > 0
+
+    def _face_end(self) -> bool:
+        if isinstance(self._end, ssl.SSLError):
+            raise self._end
+        return False
 
     def _end_input(self) -> None:
         self._input_ended = True

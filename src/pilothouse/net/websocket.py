@@ -88,22 +88,24 @@ def frame_text(payload: bytes) -> bytes:
     return _frame(Opcode.TEXT, payload)
 
 
-def frame_binary(payload: bytes, prefix: bytes = b"") -> bytes:
-    """One binary message, which begins with a prefix."""
-    return _frame(Opcode.BINARY, payload, prefix)
+def frame_binary(*pieces: bytes) -> bytes:
+    """One binary message made of pieces."""
+    return _frame(Opcode.BINARY, *pieces)
 
 
 TEXT: Final = Framing("websocket text", frame_text)
 
 
-def _frame(opcode: int, payload: bytes, prefix: bytes = b"") -> bytes:
+def _frame(opcode: int, *pieces: bytes) -> bytes:
     # By hand: wsproto makes text messages from str only, and events are bytes that many clients share.
-    size = len(prefix) + len(payload)
+    size = sum(map(len, pieces))
     if size < 126:
-        return b"%c%c%b%b" % (_FINAL | opcode, size, prefix, payload)
-    if size < 1 << 16:
-        return b"%c\x7e%b%b%b" % (_FINAL | opcode, size.to_bytes(2, "big"), prefix, payload)
-    return b"%c\x7f%b%b%b" % (_FINAL | opcode, size.to_bytes(8, "big"), prefix, payload)
+        head = bytes((_FINAL | opcode, size))
+    elif size < 1 << 16:
+        head = b"%c\x7e%b" % (_FINAL | opcode, size.to_bytes(2, "big"))
+    else:
+        head = b"%c\x7f%b" % (_FINAL | opcode, size.to_bytes(8, "big"))
+    return b"".join((head, *pieces))
 
 
 class WebSocket(Upgraded):

@@ -55,9 +55,9 @@ class MessageSocket(WebSocket):
                 self.transport.resume_reading()
         return piece
 
-    async def send(self, payload: bytes, prefix: bytes = b"") -> None:
-        """One binary message, at the pace of the client. Raises ClientDisconnected."""
-        self.write_frames(frame_binary(payload, prefix))
+    async def send(self, *pieces: bytes) -> None:
+        """One binary message made of pieces, at the pace of the client. Raises ClientDisconnected."""
+        self.write_frames(frame_binary(*pieces))
         await self.drain()
 
     def _skip(self, message: TextMessage | BytesMessage) -> None:

@@ -8,7 +8,7 @@ import ssl
 import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import uvloop
@@ -33,9 +33,10 @@ class Recording(asyncio.BufferedProtocol):
         self.changed = asyncio.Event()
         self.busy = False
         self.broken = False
+        self.pauses = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)
 
     def get_buffer(self, sizehint: int) -> bytearray:
         return self.buffer
@@ -45,6 +46,8 @@ class Recording(asyncio.BufferedProtocol):
             raise RuntimeError("broken on purpose")
         self.input += self.buffer[:nbytes]
         self.pieces.append(nbytes)
+        if self.pauses:
+            self.transport.pause_reading()
         self.changed.set()
 
     def eof_received(self) -> None:
@@ -267,6 +270,22 @@ async def test_a_goodbye_together_with_the_last_record(pki: Any) -> None:
             peer.sock.unwrap()
         await protocol.until(lambda: protocol.told == ["eof", "lost"])
         assert protocol.input == b"onetwo"
+
+
+async def test_a_goodbye_waits_until_reading_goes_on(pki: Any) -> None:
+    async with connected(pki) as (transport, protocol, peer):
+        protocol.pauses = True
+        peer.sock.sendall(b"one")
+        peer.sock.sendall(b"two")
+        peer.sock.setblocking(False)
+        with pytest.raises(ssl.SSLWantReadError):
+            peer.sock.unwrap()
+        await protocol.until(lambda: protocol.input == b"onetwo")
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert protocol.told == []
+        transport.resume_reading()
+        await protocol.until(lambda: protocol.told == ["eof", "lost"])
 
 
 async def test_what_came_before_noise_is_handed_over(pki: Any) -> None:

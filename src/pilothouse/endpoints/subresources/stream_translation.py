@@ -105,7 +105,7 @@ class _Translator:
             status = _internal(str(error) or "Timeout occurred")
         exited = status.get("reason") == _EXIT
         self._metrics.count_translated(200 if exited else status.get("code", 200))
-        await socket.send(bytes((ERROR,)) + orjson.dumps(status))
+        await socket.send(bytes((ERROR,)), orjson.dumps(status))
 
     async def _run(self, socket: MessageSocket) -> None:
         session, protocol = await self._connect()
@@ -190,12 +190,12 @@ async def _ping(session: SpdySession) -> None:
 async def _copy_output(stream: SpdyStream, channel: int, socket: MessageSocket, pace: Pace | None) -> None:
     prefix = bytes((channel,))
     with suppress(StreamReset):
-        while piece := await stream.read_available():
+        while pieces := await stream.read_available():
             if pace is None:
-                await socket.send(piece, prefix)
+                await socket.send(prefix, *pieces)
             else:
-                async for part in pace.spread(piece):
-                    await socket.send(part, prefix)
+                async for part in pace.spread(b"".join(pieces)):
+                    await socket.send(prefix, part)
 
 
 async def _await_end(stdin: SpdyStream) -> None:

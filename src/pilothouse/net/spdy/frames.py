@@ -10,6 +10,7 @@ read and written in order.
 
 from __future__ import annotations
 
+import struct
 import zlib
 from typing import Final, NamedTuple
 
@@ -23,6 +24,7 @@ MAX_CONTROL: Final = 1 << 18
 MAX_HEADER_BLOCK: Final = 1 << 20
 MAX_DATA: Final = 1 << 15
 _MAX_HEADERS: Final = 1000
+_HEAD: Final = struct.Struct(">II")
 _CONTROL_BIT: Final = 1 << 31
 _STREAM_MASK: Final = (1 << 31) - 1
 _KNOWN: Final = frozenset({SYN_STREAM, SYN_REPLY, RST_STREAM, SETTINGS, PING, GOAWAY, HEADERS, WINDOW_UPDATE})
@@ -58,7 +60,8 @@ class FrameReader:
     """Takes frames out of a stream of bytes."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self._buffer = bytearray()  # the beginning of a frame, without its data
+        self._needed = 0  # how long it must be to be understood
         self._inflate = zlib.decompressobj(zdict=DICTIONARY)
         self._stream = 0  # of the data frame that is arriving
         self._left = 0
@@ -66,36 +69,41 @@ class FrameReader:
 
     def feed(self, data: bytes) -> list[Data | Control]:
         """The frames, or pieces of data frames, that are complete now. Raises SpdyError."""
-        buffer = self._buffer
-        buffer += data
+        if self._buffer:
+            self._buffer += data
+            if len(self._buffer) < self._needed:
+                return []
+            data = bytes(self._buffer)
+            self._buffer.clear()
         frames: list[Data | Control] = []
-        at = 0
-        while True:
+        at, size = 0, len(data)
+        while at < size:
             if self._left:
-                piece = bytes(buffer[at : at + self._left])
-                if not piece:
-                    break
+                piece = data[at : at + self._left]
                 at += len(piece)
                 self._left -= len(piece)
                 frames.append(Data(self._stream, piece, self._fin and not self._left))
                 continue
-            if len(buffer) - at < 8:
+            if size - at < _HEAD.size:
+                self._keep(data[at:], _HEAD.size)
                 break
-            first = int.from_bytes(buffer[at : at + 4], "big")
-            second = int.from_bytes(buffer[at + 4 : at + 8], "big")
+            first, second = _HEAD.unpack_from(data, at)
             flags, length = second >> 24, second & 0xFFFFFF
             if not first & _CONTROL_BIT:
-                at += 8
+                at += _HEAD.size
                 self._begin_data(first, flags, length, frames)
                 continue
-            kind = _check_control(first, length)
-            if len(buffer) - at - 8 < length:
+            kind, end = _check_control(first, length), at + _HEAD.size + length
+            if size < end:
+                self._keep(data[at:], end - at)
                 break
-            payload = bytes(buffer[at + 8 : at + 8 + length])
-            at += 8 + length
-            frames.append(self._control(kind, flags, payload))
-        del buffer[:at]
+            frames.append(self._control(kind, flags, data[at + _HEAD.size : end]))
+            at = end
         return frames
+
+    def _keep(self, data: bytes, needed: int) -> None:
+        self._buffer += data
+        self._needed = needed
 
     def _begin_data(self, stream: int, flags: int, length: int, frames: list[Data | Control]) -> None:
         if not stream:

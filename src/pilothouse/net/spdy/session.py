@@ -73,15 +73,13 @@ class SpdyStream:
         self._session.note_read(self)
         return piece
 
-    async def read_available(self) -> bytes:
-        """All that has come, in one piece; nothing at the end. Raises StreamReset."""
+    async def read_available(self) -> list[bytes]:
+        """All pieces that have come; none at the end. Raises StreamReset."""
         await self._wait()
-        pieces = self._pieces
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        pieces.clear()
+        pieces, self._pieces = list(self._pieces), deque()
         self._size = 0
         self._session.note_read(self)
-        return data
+        return pieces
 
     async def _wait(self) -> None:
         """Until there is something to read, or never will be."""

@@ -246,7 +246,7 @@ class SocketCommand:
             if self._base64:
                 socket.write_frames(frame_text(b"%d%b" % (channel, base64.b64encode(data))))
             else:
-                socket.write_frames(frame_binary(bytes((channel,)) + data))
+                socket.write_frames(frame_binary(bytes((channel,)), data))
             await socket.drain()
 
         return write
