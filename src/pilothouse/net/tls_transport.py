@@ -252,6 +252,9 @@ class TlsTransport(asyncio.Transport):
             return self._face_end()
         read, incoming = self._tls.read, self._session.incoming
         count: int = read(_READ, view)
+        if count and not incoming.pending:  # a short message, as most are
+            hand_over(count)
+            return True
         filled, room = count, len(view) - _RECORD
         while count and incoming.pending and filled <= room:
             try:
