@@ -34,10 +34,10 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tools"))
 
 import differential  # noqa: E402 (after the path is known)
+from differential_answers import TOKEN  # noqa: E402
 from launching import free_port, running_server  # noqa: E402
 from pilothouse.testing.kubelet import Process, StandInKubelet  # noqa: E402
 
-TOKEN = differential.TOKEN
 NAMESPACE = "/api/v1/namespaces/default"
 KUBECTL = str(HERE.parent / ".tools" / "kubectl")
 MEGABYTE = 1 << 20

@@ -8,7 +8,7 @@ import orjson
 
 from pilothouse.controllers.own_objects import OWN_MANAGER, server_context
 from pilothouse.endpoints.installer import make_field_manager
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.objects import Object
 from pilothouse.registry.store.store import Store
 
@@ -28,7 +28,7 @@ class StatusWriter:
         ctx = server_context("", "update", "status")
 
         async def changed(old: Object | None) -> Object:
-            wanted: Object = orjson.loads(orjson.dumps(old))
+            wanted: Object = large_json.loads(orjson.dumps(old))
             change(wanted)
             return self._fields.update(old, wanted, OWN_MANAGER, ctx.now)
 

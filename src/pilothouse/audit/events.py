@@ -17,6 +17,7 @@ import orjson
 from pilothouse.audit.policy import LEVEL_NAMES, REQUEST, REQUEST_RESPONSE, RESPONSE_COMPLETE, Verdict
 from pilothouse.audit.sources import source_addresses
 from pilothouse.endpoints.request import APIRequest
+from pilothouse.machinery import large_json
 from pilothouse.machinery.times import format_duration
 from pilothouse.machinery.user import User
 
@@ -140,7 +141,7 @@ class Event:
         """The patch that the request carries, as sent."""
         if self._level >= REQUEST:
             try:
-                self._request_object = orjson.dumps(orjson.loads(patch))
+                self._request_object = orjson.dumps(large_json.loads(patch))
             except orjson.JSONDecodeError:
                 # Apply patches may be YAML.
                 self._request_object = orjson.dumps(patch.decode("utf-8", "replace"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from pilothouse.cel.conversions import parse_timestamp
 from pilothouse.cel.escaping import RESERVED, escape
@@ -46,6 +46,13 @@ _UNITS = (
 )  # fmt: skip
 Schema = Mapping[str, Any]
 Convert = Callable[[Any], Any]
+_GO_TYPES: Final[dict[type, str]] = {
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+    int: "int64",
+    float: "float64",
+    bool: "bool",
+}
 
 
 class Declared:
@@ -214,9 +221,9 @@ def _declare_string(schema: Schema) -> Declared:
     form, limit = schema.get("format"), schema.get("maxLength")
     if form in _FORMATS:
         kind, least, most, convert = _FORMATS[form]
-        return Declared(kind, least, most, convert)
+        return Declared(kind, least, most, _of_strings(convert))
     if form == "byte":
-        return Declared(BYTES, 2, MAX_REQUEST_BYTES - 2 if limit is None else max(limit, 0), _to_bytes)
+        return Declared(BYTES, 2, MAX_REQUEST_BYTES - 2 if limit is None else max(limit, 0), _of_strings(_to_bytes))
     if limit is not None:
         return Declared(STRING, 2, max(limit, 0) * 4)
     choices = schema.get("enum")
@@ -230,9 +237,23 @@ def _to_double(value: Any) -> Any:
     return float(value) if value.__class__ is int else value
 
 
+def _to_integer(value: Any) -> Any:
+    """Whole floats are integers to a schema, but not to expressions."""
+    return Invalid("invalid data, expected int, got float64") if value.__class__ is float else value
+
+
+def _of_strings(convert: Convert) -> Convert:
+    """Schemas let lists pass for strings that have a format; expressions do not."""
+
+    def apply(value: Any) -> Any:
+        if value.__class__ is str:
+            return convert(value)
+        return Invalid(f"invalid data, expected string, got {_GO_TYPES[value.__class__]}")
+
+    return apply
+
+
 def _to_bytes(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
     try:
         return base64.b64decode(canonical_base64(value.translate(_URL_ALPHABET)))
     except DecodeError as error:
@@ -282,7 +303,7 @@ _FORMATS: dict[Any, tuple[Type, int, int, Convert]] = {
 _SCALARS: dict[Any, Callable[[], Declared]] = {
     "boolean": lambda: Declared(BOOL, 4),
     "number": lambda: Declared(DOUBLE, 1, 0, _to_double),
-    "integer": lambda: Declared(INT, 1),
+    "integer": lambda: Declared(INT, 1, 0, _to_integer),
 }
 
 
@@ -322,10 +343,10 @@ def _object_converter(converters: list[tuple[str, Convert]]) -> Convert:
         copied: dict[str, Any] | None = None
         for key, convert in converters:
             item = value.get(key)
-            if item is not None:
+            if item is not None and (made := convert(item)) is not item:
                 if copied is None:
                     copied = dict(value)
-                copied[key] = convert(item)
+                copied[key] = made
         return value if copied is None else copied
 
     return apply

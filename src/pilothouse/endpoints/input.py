@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -22,7 +23,7 @@ from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.schemes import find_kind, unknown_kind
 from pilothouse.endpoints.write_options import WriteOptions, read_write_options
-from pilothouse.machinery import errors, go_json
+from pilothouse.machinery import errors, go_json, large_json
 from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
@@ -141,7 +142,8 @@ def content_format(request: APIRequest, formats: tuple[str, ...]) -> str:
     start, _, parameters = header.partition(b";")
     media_type = start.strip().lower().decode("latin-1")
     if media_type not in formats or (parameters and _PARAMETERS.fullmatch(parameters) is None):
-        raise errors.unsupported_media_type(formats, media_type)
+        # Custom resources name protobuf among what they take, and yet do not take it.
+        raise errors.unsupported_media_type(formats if media_type == PROTOBUF else ALL_FORMATS, media_type)
     return media_type
 
 
@@ -232,7 +234,7 @@ async def _parse(data: bytes, format: str, expected: Expected) -> tuple[Any, str
 async def parse_json(data: bytes, refuse: Callable[[str], errors.StatusError]) -> Any:
     """A JSON value; ``refuse`` makes the Status for what is none. Raises ``BeyondFloats``."""
     try:
-        return orjson.loads(data)
+        return large_json.loads(data)
     except orjson.JSONDecodeError:
         pass
     try:
@@ -256,19 +258,12 @@ def _decode(
 
 def interpret(value: Any, expected: Expected, data: bytes) -> GroupVersionKind:
     """The kind the body says it is, the expected one where it says nothing."""
-    if not isinstance(value, dict):
-        if value is None:
-            return expected.gvk
-        why = f"json: cannot unmarshal {json_type(value)} into Go value of type {TYPE_META}"
-        raise unrecognized(expected, f"couldn't get version/kind; json parse error: {why}", data)
-    kind, version = value.get("kind"), value.get("apiVersion")
-    if value.keys() - _USUAL:
-        kind, version = _in_any_case(value, "kind"), _in_any_case(value, "apiVersion")
-    for name, given in (("apiVersion", version), ("kind", kind)):
-        if given is not None and not isinstance(given, str):
-            why = f"json: cannot unmarshal {json_type(given)} into Go struct field .{name} of type string"
-            raise unrecognized(expected, f"couldn't get version/kind; json parse error: {why}", data)
-    kind, version = kind or "", version or ""
+    if value is None:
+        return expected.gvk
+    try:
+        kind, version = read_type_meta(value)
+    except ValueError as error:
+        raise unrecognized(expected, str(error), data) from None
     try:
         gv = parse_group_version(version)
     except ValueError as error:
@@ -277,6 +272,21 @@ def interpret(value: Any, expected: Expected, data: bytes) -> GroupVersionKind:
     if not gv.version and gv.group in ("", own.group):
         gv = own.group_version
     return GroupVersionKind(gv.group, gv.version, kind or own.kind)
+
+
+def read_type_meta(value: Any) -> tuple[str, str]:
+    """Kind and apiVersion that a body gives, empty where it gives none. Raises ``ValueError`` in Go's words."""
+    if not isinstance(value, dict):
+        why = f"json: cannot unmarshal {json_type(value)} into Go value of type {TYPE_META}"
+        raise ValueError(f"couldn't get version/kind; json parse error: {why}")
+    kind, version = value.get("kind"), value.get("apiVersion")
+    if not value.keys() <= _USUAL:
+        kind, version = _in_any_case(value, "kind"), _in_any_case(value, "apiVersion")
+    for name, given in (("apiVersion", version), ("kind", kind)):
+        if given is not None and not isinstance(given, str):
+            why = f"json: cannot unmarshal {json_type(given)} into Go struct field .{name} of type string"
+            raise ValueError(f"couldn't get version/kind; json parse error: {why}")
+    return kind or "", version or ""
 
 
 def _in_any_case(value: dict[str, Any], name: str) -> Any:
@@ -365,10 +375,14 @@ def _from_protobuf(data: bytes, expected: Expected) -> dict[str, Any]:
 
     try:
         envelope = protobuf.decode(data)
-        gv = parse_group_version(envelope.api_version)
     except ValueError as error:
         raise unrecognized(expected, str(error), data) from None
-    gvk = GroupVersionKind(gv.group, gv.version, envelope.kind) if envelope.kind else expected.gvk
+    own, gv = expected.gvk, None
+    with suppress(ValueError):  # what is no version is none
+        gv = parse_group_version(envelope.api_version)
+    if gv is None or (not gv.group and not gv.version):
+        gv = own.group_version
+    gvk = GroupVersionKind(gv.group, gv.version, envelope.kind or own.kind)
     if gvk != expected.gvk and gvk not in expected.also:
         raise mismatch(gvk, expected)
     try:

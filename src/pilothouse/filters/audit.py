@@ -27,7 +27,7 @@ from pilothouse.filters.refusals import undecided
 from pilothouse.filters.timeout import is_long_running
 from pilothouse.filters.types import Handler
 from pilothouse.filters.upgrades import until_lost
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.user import User
@@ -171,7 +171,7 @@ def _read(response: Response) -> Any:
         data = gzip.decompress(data)
     if response.content_type.startswith(b"application/json"):
         try:
-            return orjson.loads(data)
+            return large_json.loads(data)
         except orjson.JSONDecodeError:
             return None
     if response.content_type.startswith(b"application/yaml"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 import orjson
 
+from pilothouse.machinery import large_json
 from pilothouse.machinery.go_quote import quote
 
 _SPACE: Final = " \t\r\n"
@@ -21,8 +23,8 @@ _STRING: Final = r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
 _PLAIN: Final = rf"(?:{_STRING}|-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+|true|false|null)"
 _FLAT: Final = rf"(?:{_PLAIN}|\{{{_S}(?:{_STRING}{_S}:{_S}{_PLAIN}{_S}(?:,{_S}(?=\")|(?=\}})))*+\}})"
 _WHITE: Final = re.compile(_S)
-_ITEMS: Final = re.compile(rf"(?:{_FLAT}{_S},{_S}){{0,5000}}+")
-_PAIRS: Final = re.compile(rf"(?:{_STRING}{_S}:{_S}{_FLAT}{_S},{_S}){{0,5000}}+")
+_ITEMS: Final = re.compile(rf"(?:{_FLAT}{_S},{_S}){{0,1500}}+")
+_PAIRS: Final = re.compile(rf"(?:{_STRING}{_S}:{_S}{_FLAT}{_S},{_S}){{0,1500}}+")
 """Runs of flawless items and pairs, skipped in one step: a large body must not be walked character by character.
 
 Not all in one step, though: other threads have to wait for the end of each."""
@@ -34,6 +36,7 @@ _STRAY: Final = re.compile("[\udc80-\udcff]")
 _HIGH, _LOW = r"u[dD][89abAB][0-9a-fA-F]{2}", r"u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPED: Final = re.compile(rf"\\(?:{_HIGH}\\{_LOW}|({_HIGH}|{_LOW})|.)")
 _SPACED_COLON: Final = re.compile(rb'"[ \t\r\n]++:')
+_BLANK_COLON: Final = re.compile(rb"[ \t\r\n]:")
 
 
 def json_type(value: Any) -> str:
@@ -67,12 +70,19 @@ def mend(data: bytes) -> bytes:
 
     Raises ``JSONSyntaxError`` for what is no JSON to Go either.
     """
-    text = data.decode("utf-8", "surrogateescape")
+    text = _decode(data)
     _Scanner(text).scan()
     if _STRAY.search(text) is not None:
         pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
         text = "".join(_STRAY.sub("\ufffd", piece) for piece in pieces)
-    return _ESCAPED.sub(_whole_escape, text).encode()
+    return (_ESCAPED.sub(_whole_escape, text) if "\\" in text else text).encode()
+
+
+def _decode(data: bytes) -> str:
+    """The text, with surrogates for bytes that are none; in pieces, because each such byte is slow."""
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    pieces = [decoder.decode(data[at : at + _PIECE]) for at in range(0, len(data), _PIECE)]
+    return "".join((*pieces, decoder.decode(b"", final=True)))
 
 
 def _whole_escape(found: re.Match[str]) -> str:
@@ -208,9 +218,9 @@ class _Scanner:
         self._skip(_NUMERALS)
 
     def _skip(self, run: re.Pattern[str]) -> None:
-        match = run.match(self.text, self.at)
-        if match is not None:
-            self.at = match.end()
+        end = -1
+        while end != self.at:
+            end, self.at = self.at, run.match(self.text, self.at, self.at + _PIECE).end()  # type: ignore[union-attr]
 
     def _skip_space(self) -> None:
         if self.text[self.at : self.at + 1] in _SPACE:
@@ -277,7 +287,7 @@ def written_number(data: bytes, value: float) -> str | None:
         return int(text) if len(text) < _LONG_INTEGER else note(text)
 
     try:
-        json.loads(data, parse_float=note, parse_int=note_long)
+        large_json.loads_with(data, parse_float=note, parse_int=note_long)
     except (ValueError, RecursionError):
         return None
     return found[0] if found else None
@@ -326,11 +336,11 @@ def read_mended(data: bytes) -> Any:
         return value
 
     try:
-        return orjson.loads(text)
+        return large_json.loads(text)
     except orjson.JSONDecodeError:
         pass
     try:
-        value = json.loads(text, parse_float=note)
+        value = large_json.loads_with(text, parse_float=note)
     except (RecursionError, ValueError):
         raise JSONSyntaxError("exceeded max depth") from None
     if not beyond:
@@ -389,12 +399,27 @@ def may_repeat_fields(data: bytes, value: Any) -> bool:
     A key ends with a quote and a colon. Unless blanks part the two or a quote is written as a number, the text has as
     many of these as the value written anew, and more if fields were lost.
     """
-    if b"\\u0022" in data or _SPACED_COLON.search(data) is not None:
+    if b"\\u0022" in data or _has_spaced_colon(data):
         return True
     try:
-        return data.count(b'":') != orjson.dumps(value).count(b'":')
+        return _count_keys(data) != _count_keys(orjson.dumps(value))
     except orjson.JSONEncodeError:
         return True
+
+
+def _places(data: bytes) -> range:
+    return range(0, len(data), _PIECE)
+
+
+def _has_spaced_colon(data: bytes) -> bool:
+    if len(data) > _PIECE and not any(_BLANK_COLON.search(data, at, at + _PIECE + 1) for at in _places(data)):
+        return False
+    return _SPACED_COLON.search(data) is not None
+
+
+def _count_keys(data: bytes) -> int:
+    """How often a quote and a colon stand together."""
+    return sum(data.count(b'":', at, at + _PIECE + 1) for at in _places(data))
 
 
 def duplicate_fields(data: bytes) -> list[str]:
@@ -417,7 +442,7 @@ def duplicate_fields(data: bytes) -> list[str]:
                 yield from walk(item, f"{path}[{position}]")
 
     try:
-        parsed = json.loads(data, object_pairs_hook=Pairs)
+        parsed = large_json.loads_with(data, Pairs)
         return list(dict.fromkeys(walk(parsed, "")))
     except RecursionError:
         return []

@@ -11,6 +11,7 @@ import orjson
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.apis.apiextensions.schema.embedded import coerce_metadata
 from pilothouse.endpoints.input import Expected, StrictErrors, interpret, other_version, unrecognized
+from pilothouse.machinery import large_json
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.schema.decoding import DecodeError
@@ -44,7 +45,7 @@ class CustomBody(Expected):
         self, value: Any, *, owned: bool = False, applied: bool = False
     ) -> tuple[dict[str, Any], StrictErrors | None]:
         try:
-            obj: dict[str, Any] = value if owned else orjson.loads(orjson.dumps(value))
+            obj: dict[str, Any] = value if owned else large_json.loads(orjson.dumps(value))
             return self._decode(obj, keep_nulls=applied)
         except (RecursionError, orjson.JSONEncodeError):
             raise DecodeError(message="exceeded max depth") from None

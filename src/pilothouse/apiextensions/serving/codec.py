@@ -9,6 +9,7 @@ from __future__ import annotations
 import orjson
 
 from pilothouse.apiextensions.serving.conversion import Versions
+from pilothouse.machinery import large_json
 from pilothouse.machinery.go_json import with_whole_numbers
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.raw import Texts
@@ -35,13 +36,13 @@ class CustomCodec(ObjectCodec):
     def encode(self, obj: Object, *raw: Texts) -> bytes:
         versions = self._versions
         if obj["apiVersion"] != versions.storage_version:
-            copy: Object = orjson.loads(orjson.dumps(obj))
+            copy: Object = large_json.loads(orjson.dumps(obj))
             obj = versions.relabel(copy, versions.storage)
         data = super().encode(obj)
         return super().encode(with_whole_numbers(obj)) if b".0" in data or b"e+" in data else data
 
     def entry(self, key: str, value: bytes, revision: int) -> Entry:
-        obj = orjson.loads(value)
+        obj = large_json.loads(value)
         known = self._versions.version_of(obj)
         if known:
             self._versions.normalize(obj)
@@ -52,7 +53,7 @@ class CustomCodec(ObjectCodec):
     def entry_of(self, key: str, obj: Object, data: bytes, revision: int) -> Entry:
         versions = self._versions
         if obj.get("apiVersion") != versions.storage_version and versions.schemas[versions.storage].has_defaults:
-            stored: Object = orjson.loads(data)
+            stored: Object = large_json.loads(data)
             if versions.version_of(stored) == versions.storage:
                 versions.schemas[versions.storage].default(stored)
                 data = super().encode(stored)

@@ -15,7 +15,7 @@ import orjson
 from pilothouse.apiextensions.serving.additions import Conversion
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.apis.apiextensions.schema.embedded import lenient_metadata
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.gvk import GroupResource, GroupVersion, GroupVersionKind
@@ -147,7 +147,7 @@ class Rendering:
         ]
 
     def _load(self, entry: Entry) -> Object:
-        obj: Object = orjson.loads(entry.data)
+        obj: Object = large_json.loads(entry.data)
         if not self._versions.version_of(obj):
             why = f"request to convert CR from an invalid group/version: {obj.get('apiVersion', '')}"
             raise ConversionFailed(why)

@@ -34,7 +34,7 @@ from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.installer import VERBS
 from pilothouse.endpoints.negotiation import NO_PROTOBUF
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
-from pilothouse.machinery import jsonpath
+from pilothouse.machinery import jsonpath, large_json
 from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.machinery.go_quote import quote, show
 from pilothouse.machinery.gvk import GroupResource, GroupVersion, GroupVersionKind
@@ -317,13 +317,14 @@ class ServedDefinition:
 
     def _field_manager(self, version: str, subresource: str) -> FieldManager:
         gvk = self.versions.gvk(version)
+        changed = len(self._versions) > 1 or self.crd["metadata"].get("generation", 1) > 1
         return FieldManager(
             self.shape(version),
             gvk,
             subresource=subresource,
             reset_fields=self._reset_fields(version, subresource),
             convert=self._convert_for_managers,
-            may_mismatch=len(self._versions) > 1 or self.crd["metadata"].get("generation", 1) > 1,
+            may_mismatch=changed or self.versions.schemas[version].node.has_formats,
         )
 
     def _reset_fields(self, version: str, subresource: str) -> dict[str, FieldSet]:
@@ -345,7 +346,7 @@ class ServedDefinition:
             raise Unconvertible(f"request to convert CR to an invalid group/version: {new}")
         shape, converted = self.shape(version), {**obj, "apiVersion": new}
         if self.versions.conversion is not None:
-            converted = self.versions.relabel(orjson.loads(orjson.dumps(obj)), version)
+            converted = self.versions.relabel(large_json.loads(orjson.dumps(obj)), version)
         try:
             validate(shape, converted)
         except SchemaMismatch as error:

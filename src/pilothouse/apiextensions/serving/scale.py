@@ -19,7 +19,7 @@ from pilothouse.endpoints.subresources.scale_store import ScaleStore, make_scale
 from pilothouse.endpoints.verbs.get import get
 from pilothouse.endpoints.verbs.patch import patch
 from pilothouse.endpoints.verbs.update import update
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.field_errors import INVALID, FieldError
 from pilothouse.machinery.field_manager import FieldManager, named, set_entries
 from pilothouse.machinery.field_manager.scale import ReplicasPaths
@@ -142,7 +142,7 @@ class CustomScaleStore(ScaleStore):
             raise errors.bad_request(f"the spec replicas field {self._shown} cannot be empty")
 
     def with_replicas(self, parent: Object, replicas: int) -> Object:
-        changed: Object = orjson.loads(orjson.dumps(parent))
+        changed: Object = large_json.loads(orjson.dumps(parent))
         _set(changed, self._spec, replicas)
         return changed
 

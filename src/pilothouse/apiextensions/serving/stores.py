@@ -21,7 +21,7 @@ from pilothouse.apiextensions.serving.conversion import (
 )
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Strategy
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.objects import Object
 from pilothouse.registry.rest.deletion import DEFAULT_DELETING, Deleting
 from pilothouse.registry.store.store import Change, IsStale, Store, ValidatingAdmission
@@ -76,7 +76,7 @@ class CustomStore(Store):
 
     def decode(self, entry: Entry) -> Object:
         try:
-            obj: Object = orjson.loads(self._rendering.render(entry))
+            obj: Object = large_json.loads(self._rendering.render(entry))
         except ConversionFailed as error:
             raise unreadable(entry, self._root, error) from None
         return obj
@@ -102,7 +102,7 @@ class CustomStore(Store):
     async def stored_form(self, obj: Object) -> Object:
         if obj["apiVersion"] == self._versions.storage_version:
             return obj
-        copy: Object = orjson.loads(orjson.dumps(obj))
+        copy: Object = large_json.loads(orjson.dumps(obj))
         try:
             return (await self._versions.convert([copy], self._versions.storage))[0]
         except ConversionFailed as error:

@@ -40,8 +40,8 @@ def _validate_handler(handler: str, old: Object | None, errs: ErrorList) -> None
         errs.declared.append(required(_HANDLER))
     else:
         # The declared rules stop at a change, so the form of a changed handler is judged by the written ones.
-        shown = errs.declared if kept else errs.errors
-        shown += (invalid(_HANDLER, handler, message) for message in names.check_dns1123_label(handler))
+        shown, unit = (errs.declared, "bytes") if kept else (errs.errors, "characters")
+        shown += (invalid(_HANDLER, handler, message) for message in names.check_dns1123_label(handler, unit))
 
 
 def _validate_tolerations(tolerations: list[Object], path: Path, errs: list[FieldError]) -> None:

@@ -15,6 +15,7 @@ from typing import Final
 
 import orjson
 
+from pilothouse.machinery import large_json
 from pilothouse.machinery.labels import Selector
 from pilothouse.machinery.objects import Object
 
@@ -35,7 +36,7 @@ BY_LABEL: Final = "by-label"
 
 def copy_of(obj: Object) -> Object:
     """A deep copy, which its maker may change."""
-    copied: Object = orjson.loads(orjson.dumps(obj))
+    copied: Object = large_json.loads(orjson.dumps(obj))
     return copied
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-import orjson
-
 from pilothouse.apis.conversion import converters_for
 from pilothouse.apis.resources import table
 from pilothouse.endpoints.scope import ResourceScope
+from pilothouse.machinery import large_json
 from pilothouse.machinery.gvk import GroupVersionKind, GroupVersionResource
 from pilothouse.machinery.objects import Object
 from pilothouse.registry.storage import StorageFactory
@@ -74,7 +73,7 @@ def scope_source(scope: ResourceScope) -> Source:
     render = scope.render
 
     def read(entry: Entry) -> Object:
-        obj: Object = orjson.loads(entry.data if render is None else render(entry))
+        obj: Object = large_json.loads(entry.data if render is None else render(entry))
         return obj
 
     return Source(scope.store, scope.kind, read, read, scope.prepare)

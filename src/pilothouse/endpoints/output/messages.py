@@ -18,8 +18,9 @@ from pilothouse.apis import types
 from pilothouse.endpoints.output.objects import served_data
 from pilothouse.endpoints.output.rows import make_all, partial_metadata
 from pilothouse.endpoints.scope import ShownScope
-from pilothouse.machinery import protobuf
+from pilothouse.machinery import large_json, protobuf
 from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.machinery.schema.raw import embed, raw_places, read_texts
 from pilothouse.machinery.workers import weighed
 from pilothouse.storage.cacher import Entry
 
@@ -60,7 +61,11 @@ class MessageMaker:
         """The message, kept from now on unless it is large."""
         scope = self._scope
         struct = types.struct_of(scope.api_version, scope.kind.kind)
-        message = protobuf.encode_message(struct, orjson.loads(served_data(scope, entry)))
+        data = served_data(scope, entry)
+        obj = large_json.loads(data)
+        if places := raw_places(struct):
+            obj = embed(obj, places, read_texts(data, places))
+        message = protobuf.encode_message(struct, obj)
         if len(message) <= _LONGEST_KEPT:
             entry.keep(self._key, message)
         return message

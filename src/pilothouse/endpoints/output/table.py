@@ -31,7 +31,8 @@ def table_of(
     """A Table of these entries: of a list, which has metadata of its own, or of one object."""
     columns, maker = _maker(scope, request, media, None if metadata is None else entries)
     if metadata is None:
-        metadata = {"resourceVersion": str(entries[0].revision)} if entries else {"resourceVersion": revision}
+        version = entries[0].revision if entries else revision
+        metadata = {"resourceVersion": str(version)} if version else {}  # a dry run has made none
     rows = [orjson.loads(maker.find(entry) or maker.make(entry)) for entry in entries]
     return {**_table(media, columns, metadata), "rows": rows if rows or not _says_null(scope) else None}
 

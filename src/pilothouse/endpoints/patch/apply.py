@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from pilothouse.endpoints.identity import check_identity
-from pilothouse.endpoints.input import StrictErrors, repeated_lines
+from pilothouse.endpoints.input import repeated_lines
 from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.patch.patchers import Patcher
 from pilothouse.endpoints.request import APIRequest
@@ -42,11 +42,8 @@ async def applier_for(
         merged = fields.apply(live, patch, write.manager, force=force, now=write.ctx.now)
         if places := raw_places(scope.expected.struct):
             request.raw = as_stored if live is not None and _leaves_alone(merged, live) else written_anew(places)
-        obj, unknown = _decode(scope, patch, merged)
+        obj = _decode(scope, patch, merged)
         _report(request, options, repeated)
-        if unknown is not None and options.validation == "Warn":
-            for error in unknown():
-                request.warn(error)
         check_identity(scope, request, obj)
         return scope.defaulted(obj)
 
@@ -58,15 +55,16 @@ def _leaves_alone(merged: dict[str, Any], live: dict[str, Any]) -> bool:
     return all(merged.get(key) is value for key, value in live.items() if key != "metadata")
 
 
-def _decode(scope: ResourceScope, patch: Object, merged: Object) -> tuple[Object, StrictErrors | None]:
+def _decode(scope: ResourceScope, patch: Object, merged: Object) -> Object:
+    """The object. Fields that nobody knows were refused before; where a schema takes anything, nothing is said."""
     expected = scope.expected
     try:
-        return expected.decode(merged, applied=True)
+        return expected.decode(merged, applied=True)[0]
     except DecodeError as error:
         err = error
     if not scope.keeps_type:
         try:
-            return expected.decode(restore(expected.struct, merged))
+            return expected.decode(restore(expected.struct, merged))[0]
         except DecodeError as error:
             why = f"unable to convert unstructured object to {scope.kind}: {error}"
             raise errors.generic(

@@ -28,7 +28,7 @@ from pilothouse.endpoints.patch.patch_schema import patch_schema
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
-from pilothouse.machinery import errors, go_json, go_quote, json_patch, merge_patch
+from pilothouse.machinery import errors, go_json, go_quote, json_patch, large_json, merge_patch
 from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.merge import strategic
 from pilothouse.machinery.objects import Object
@@ -72,7 +72,7 @@ async def patcher_for(
 async def _parse(body: bytes) -> tuple[bytes, Any]:
     """The patch as JSON, and the text it was read from. Raises ``BeyondFloats``."""
     try:
-        return body, orjson.loads(body)
+        return body, large_json.loads(body)
     except orjson.JSONDecodeError:
         pass
     try:
@@ -143,7 +143,7 @@ def _explainer(
     def explain(document: Object) -> tuple[Any, str]:
         if scope.keeps_type:
             result = apply(document)
-            return result, show_sorted(result)
+            return result, show_sorted(result if apply_texts is None else apply_texts(document))
         arranged, changed = arrange(scope.expected.struct, document), places(document)
         result = sort_along(apply(arranged), changed)
         shown = result if apply_texts is None else sort_along(apply_texts(arranged), changed)
@@ -265,7 +265,7 @@ async def _read_strategic(scope: ResourceScope, body: bytes, value: Any) -> Read
 
     def apply_anew(document: Object) -> tuple[Any, Object]:
         """The result, and what is left of the patch: merging uses it up."""
-        patch = orjson.loads(body) or {}
+        patch = large_json.loads(body) or {}
         if go_json.may_be_beyond_integers(body):
             _limit_integers(patch)
         try:

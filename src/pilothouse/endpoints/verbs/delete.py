@@ -7,7 +7,7 @@ from typing import Any, Final
 from pilothouse.apis import types
 from pilothouse.apis.strategy import Context
 from pilothouse.endpoints.admission import DELETE
-from pilothouse.endpoints.input import TYPE_META, content_format, parse_json, read_body
+from pilothouse.endpoints.input import content_format, parse_json, read_body, read_type_meta
 from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PROTOBUF, negotiate
 from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.output.objects import entry_response, served_object
@@ -16,7 +16,6 @@ from pilothouse.endpoints.responses import object_response
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_request import attributes_of
 from pilothouse.machinery import errors, go_json
-from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.spans import step
@@ -168,10 +167,10 @@ async def _from_body(request: APIRequest, body: bytes) -> DeleteOptions:
             raise errors.bad_request(str(error)) from None
     if value is None:
         value = {}
-    if not isinstance(value, dict):
-        why = f"json: cannot unmarshal {json_type(value)} into Go value of type {TYPE_META}"
-        raise errors.bad_request(f"couldn't get version/kind; json parse error: {why}")
-    kind = value.get("kind")
+    try:
+        kind, _ = read_type_meta(value)
+    except ValueError as error:
+        raise errors.bad_request(str(error)) from None
     if kind and kind != "DeleteOptions":
         at = value.get("apiVersion") or "meta.k8s.io/v1"
         raise errors.bad_request(f'no kind "{kind}" is registered for version "{at}" in scheme "{_OPTIONS_SCHEME}"')

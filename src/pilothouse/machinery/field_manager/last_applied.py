@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import orjson
 
+from pilothouse.machinery import large_json
 from pilothouse.machinery.structured.comparison import compare
 from pilothouse.machinery.structured.descriptions import StepError, to_field_set
 from pilothouse.machinery.structured.field_sets import FieldSet, difference
@@ -37,7 +38,7 @@ def owned_by_annotation(shape: Shape, live: dict[str, Any], version: str) -> Fie
     if not text:
         return None
     try:
-        applied = orjson.loads(text)
+        applied = large_json.loads(text.encode())
         if not isinstance(applied, dict) or applied.get("apiVersion") != version or not applied.get("kind"):
             return None
         validate(shape, live)
@@ -68,4 +69,4 @@ def _configuration(patch: dict[str, Any]) -> str:
         annotations = {key: text for key, text in metadata["annotations"].items() if key != ANNOTATION}
         patch = {**patch, "metadata": {**metadata, "annotations": annotations}}
     # Sorted keys, as Go writes maps; then escapes, as it writes strings.
-    return write_json(orjson.loads(orjson.dumps(patch, option=orjson.OPT_SORT_KEYS))) + "\n"
+    return write_json(large_json.loads(orjson.dumps(patch, option=orjson.OPT_SORT_KEYS))) + "\n"

@@ -137,6 +137,9 @@ class FieldManager:
         managed = self._managed(live, new)
         if not managed.managers and live is not None and live.get("metadata", {}).get("uid"):
             return []
+        self._check_stored(new)
+        if live is not None:
+            self._check_stored(live)
         self._track(live or self.blank, new, managed, manager, now)
         return write_entries(managed)
 
@@ -234,9 +237,9 @@ class FieldManager:
         if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
             raise errors.bad_request("metadata.managedFields must be nil")
 
-    def _check_stored(self, live: dict[str, Any]) -> None:
+    def _check_stored(self, obj: dict[str, Any]) -> None:
         if self._may_mismatch:
-            validate(self._shape, live, allow_duplicates=True)
+            validate(self._shape, obj, allow_duplicates=True)
 
     def _validate_patch(self, patch: dict[str, Any]) -> None:
         try:

@@ -217,7 +217,7 @@ def _read(plan: _Plan, data: bytes, position: int, end: int, depth: int, out: di
             entries = out.get(name)
             if entries is None:
                 entries = out[name] = {}
-            argument(data, position, stop, depth + 1, entries)
+            argument(data, position, stop, end, depth + 1, entries)
         elif act == _TEXTS:
             _items(out, name).append(data[position:stop].decode())
         elif act == _MESSAGES:
@@ -383,16 +383,19 @@ def _schema_reader(kind: str, schema: Struct) -> ValueReader:
     return read
 
 
-EntryReader = Callable[[bytes, int, int, int, dict[str, Any]], None]
+EntryReader = Callable[[bytes, int, int, int, int, dict[str, Any]], None]
 
 
 def _entry_reader(kind: Type, owner: Struct) -> EntryReader:
-    """Reads one entry of a map into it; key and value may be missing or come in any order."""
+    """Reads one entry of a map into it; key and value may be missing or come in any order.
+
+    ``limit`` is where the message ends that has the map.
+    """
     read_value = _value_reader(kind, owner)
     zero = type_zero(kind)
     plain = isinstance(kind, Scalar) and kind.kind == "string"
 
-    def read(data: bytes, position: int, end: int, depth: int, out: dict[str, Any]) -> None:
+    def read(data: bytes, position: int, end: int, limit: int, depth: int, out: dict[str, Any]) -> None:
         # The usual entry has a short key and a short value and nothing else; all others take the long way.
         if end - position > 3 and data[position] == 0x0A and data[position + 1] < 128:
             middle = position + 2 + data[position + 1]
@@ -401,19 +404,19 @@ def _entry_reader(kind: Type, owner: Struct) -> EntryReader:
                 body = data[middle + 2 : end]
                 out[key] = body.decode() if plain else read_value(body, depth)
                 return
-        read_slowly(data, position, end, depth, out)
+        read_slowly(data, position, end, limit, depth, out)
 
-    def read_slowly(data: bytes, position: int, end: int, depth: int, out: dict[str, Any]) -> None:
+    def read_slowly(data: bytes, position: int, end: int, limit: int, depth: int, out: dict[str, Any]) -> None:
         key = ""
         value: Any = None
         while position < end:
             tag, after = read_varint(data, position, end)
-            number, _ = check_tag("Entry", tag)
+            number = tag >> 3 & 0xFFFF_FFFF  # nobody asks whether an entry may have such a field
             if number not in (1, 2):
                 position = skip(data, position, end)
                 continue
-            # Whatever its wire type, it is read as a text, as in kube-apiserver.
-            start, position = read_length(data, after, end)
+            # Whatever its wire type, it is read as a text, and if need be beyond the entry, as in kube-apiserver.
+            start, position = read_length(data, after, limit)
             if number == 1:
                 key = data[start:position].decode()
             else:

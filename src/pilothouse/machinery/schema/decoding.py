@@ -60,14 +60,14 @@ _LIMITS: Final = {"int32": 1 << 31, "int64": 1 << 63, "uint8": 1 << 8, "uint64":
 def decode(struct: Struct, value: Any, *, noting: bool = False) -> tuple[dict[str, Any], bool]:
     """The object, and whether unknown fields were dropped on the way; ``noting`` keeps notes of empty values."""
     decoder = struct_decoder(struct)
-    seen = _Seen(noting)
+    seen = Seen(noting)
     result = decoder(value, seen)
     if noting and seen.empty and result.__class__ is dict:
         result = Emptied(result)
     return result, seen.unknown
 
 
-class _Seen:
+class Seen:
     """What decoding noticed on its way."""
 
     __slots__ = ("empty", "noting", "unknown")
@@ -78,8 +78,8 @@ class _Seen:
         self.unknown = False
 
 
-StructDecoder = Callable[[Any, _Seen], dict[str, Any]]
-FieldDecoder = Callable[[Any, _Seen], Any]
+StructDecoder = Callable[[Any, Seen], dict[str, Any]]
+FieldDecoder = Callable[[Any, Seen], Any]
 
 
 def struct_decoder(struct: Struct) -> StructDecoder:
@@ -115,7 +115,7 @@ def _build_struct(struct: Struct) -> StructDecoder:
                 noted[field.name] = empty
         built = True
 
-    def decode_struct(value: Any, seen: _Seen) -> dict[str, Any]:
+    def decode_struct(value: Any, seen: Seen) -> dict[str, Any]:
         if not built:
             build()
         if value.__class__ is not dict:
@@ -185,7 +185,7 @@ def _nothing() -> Any:
 
 def _zero_struct(struct: Struct) -> Callable[[], Any]:
     def make() -> Any:
-        return struct_decoder(struct)({}, _Seen())
+        return struct_decoder(struct)({}, Seen())
 
     return make
 
@@ -196,7 +196,7 @@ def _field_decoder(field: Field) -> FieldDecoder:
     if field.pointer or not (field.omit_zero if special else field.omit_empty) or isinstance(field.type, Struct):
         return decoder
 
-    def decode_or_drop(value: Any, seen: _Seen) -> Any:
+    def decode_or_drop(value: Any, seen: Seen) -> Any:
         value = decoder(value, seen)
         return value or DROP
 
@@ -214,7 +214,7 @@ def type_decoder(kind: Type) -> FieldDecoder:
     if isinstance(kind, Scalar):
         return _scalar_decoder(kind)
     if isinstance(kind, Special):
-        return _special_decoder(kind)
+        return special_decoder(kind)
     raise TypeError(f"no decoder for {kind!r}")
 
 
@@ -223,7 +223,7 @@ def _list_decoder(kind: ListOf) -> FieldDecoder:
     zero = type_zero(kind.item)
     go = kind.go
 
-    def decode_list(value: Any, seen: _Seen) -> list[Any]:
+    def decode_list(value: Any, seen: Seen) -> list[Any]:
         if value.__class__ is not list:
             raise DecodeError(json_type(value), go)
         if not value:
@@ -240,7 +240,7 @@ def _map_decoder(kind: MapOf) -> FieldDecoder:
     go = kind.go
     of_text = isinstance(kind.value, Scalar) and kind.value.kind == "string"
 
-    def decode_map(value: Any, seen: _Seen) -> dict[str, Any]:
+    def decode_map(value: Any, seen: Seen) -> dict[str, Any]:
         if value.__class__ is not dict:
             raise DecodeError(json_type(value), go)
         if of_text and set(map(type, value.values())) <= _TEXT:
@@ -276,7 +276,7 @@ def _scalar_decoder(kind: Scalar) -> FieldDecoder:
     limit = _LIMITS[kind.kind]
     floor = 0 if kind.kind.startswith("uint") else -limit
 
-    def decode_int(value: Any, seen: _Seen) -> Any:
+    def decode_int(value: Any, seen: Seen) -> Any:
         if value.__class__ is int and floor <= value < limit:
             return value
         if value.__class__ in (int, float):
@@ -355,7 +355,7 @@ def _illegal_at(text: str, position: int, digits: int) -> int:
     return after
 
 
-def _special_decoder(kind: Special) -> FieldDecoder:
+def special_decoder(kind: Special) -> FieldDecoder:
     decoder = SPECIAL_DECODERS[kind.kind]
     if kind.holds is not None:
         return _holder_decoder(kind.holds, decoder)
@@ -413,8 +413,8 @@ def _decode_raw(value: Any) -> Any:
 def _holder_decoder(holds: Callable[[], Struct], simple: Decoder) -> FieldDecoder:
     """A struct, a list of them or a simple form. kube-apiserver says nothing about what it does not know in there."""
 
-    def decode_held(value: Any, seen: _Seen) -> Any:
-        inside = _Seen(seen.noting)
+    def decode_held(value: Any, seen: Seen) -> Any:
+        inside = Seen(seen.noting)
         if value.__class__ is dict:
             held: Any = struct_decoder(holds())(value, inside)
         elif value.__class__ is list and simple is _decode_no_form:
@@ -427,7 +427,7 @@ def _holder_decoder(holds: Callable[[], Struct], simple: Decoder) -> FieldDecode
     return decode_held
 
 
-def _decode_held_list(decoder: StructDecoder, value: list[Any], seen: _Seen) -> Any:
+def _decode_held_list(decoder: StructDecoder, value: list[Any], seen: Seen) -> Any:
     return [decoder({} if item is None else item, seen) for item in value] or DROP
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilothouse.machinery.schema.types import ListOf, MapOf, Struct, Type
+from pilothouse.machinery.schema.types import ListOf, MapOf, Special, Struct, Type
 
 
 def arrange(kind: Type | None, value: Any) -> Any:
@@ -20,6 +20,9 @@ def arrange(kind: Type | None, value: Any) -> Any:
         return [arrange(kind.item, item) for item in value]
     if isinstance(kind, MapOf) and isinstance(value, dict):
         return {key: arrange(kind.value, value[key]) for key in sorted(value)}
+    if isinstance(kind, Special) and kind.holds is not None:
+        held = kind.holds()
+        return [arrange(held, item) for item in value] if isinstance(value, list) else arrange(held, value)
     return value
 
 

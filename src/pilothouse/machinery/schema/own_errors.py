@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilothouse.machinery.schema.decoding import SPECIAL_DECODERS, DecodeError, decode, field_labels
+from pilothouse.machinery.schema.decoding import DecodeError, Seen, decode, field_labels, special_decoder
 from pilothouse.machinery.schema.types import ListOf, MapOf, Special, Struct, Type
 
 
@@ -41,8 +41,8 @@ def _look(kind: Type, value: Any) -> None:
     elif isinstance(kind, MapOf):
         for item in value.values() if isinstance(value, dict) else ():
             _look(kind.value, item)
-    elif isinstance(kind, Special) and kind.holds is None and value is not None:
-        SPECIAL_DECODERS[kind.kind](value)
+    elif isinstance(kind, Special) and value is not None:
+        special_decoder(kind)(value, Seen())
 
 
 def _look_inside(struct: Struct, value: dict[str, Any]) -> None:

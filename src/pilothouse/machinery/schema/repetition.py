@@ -7,9 +7,9 @@ nothing about what is inside unknown fields and raw values.
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
+from pilothouse.machinery import large_json
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.schema.types import ListOf, MapOf, Special, Struct, Type
 
@@ -25,7 +25,7 @@ def read_repeating(kind: Struct, data: bytes) -> tuple[Any, list[str]] | None:
     """The value, and the errors; None for a text that is too deep for this."""
     try:
         reading = _Reading()
-        value = reading.read(kind, json.loads(data, object_pairs_hook=Pairs), "")
+        value = reading.read(kind, large_json.loads_with(data, Pairs), "")
     except RecursionError:
         return None
     return value, list(reading.errs)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
+from pilothouse.machinery import large_json
 from pilothouse.machinery.go_json import may_repeat_fields
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.yaml_codec.scalars import TAG, YamlError, fail, format_float, resolve_tagged, to_json
@@ -59,7 +60,7 @@ def _read_json(data: bytes) -> dict[str, Any] | None:
     if b"\\ud" in text or b"\\uD" in text or _OTHER_NUMBER.search(text) or _LONG_KEY.search(text):
         return None
     try:
-        value: dict[str, Any] = orjson.loads(text)
+        value: dict[str, Any] = large_json.loads(text)
     except orjson.JSONDecodeError:
         return None
     return None if may_repeat_fields(text, value) else value

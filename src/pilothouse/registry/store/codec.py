@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import orjson
 
+from pilothouse.machinery import large_json
 from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.null_lists import settle
@@ -106,7 +107,7 @@ class ObjectCodec:
             obj, texts = self._form.read(value)
             return self.entry_of(key, obj, self.encode(obj, texts), revision)
         data = b"{" + value[self._prefix :] if self._prefix and value.startswith(self._head) else value
-        obj = orjson.loads(data)
+        obj = large_json.loads(data)
         if self._prefix and "kind" in obj:
             obj.pop("kind")
             obj.pop("apiVersion", None)
@@ -145,6 +146,6 @@ def with_revision(data: bytes, revision: int) -> bytes:
 
 def with_version(data: bytes, version: str) -> bytes:
     """The same object carrying this resourceVersion, whatever it is."""
-    obj: dict[str, Any] = orjson.loads(data)
+    obj: dict[str, Any] = large_json.loads(data)
     obj["metadata"]["resourceVersion"] = version
     return orjson.dumps(obj)

@@ -11,12 +11,10 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol
 
-import orjson
-
 from pilothouse.apis.gated import Places, drop_gated, find_gated
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Strategy
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.lazy import lazy
@@ -180,7 +178,7 @@ class Store:
 
     def decode(self, entry: Entry) -> Object:
         """A fresh object of the entry; the caller may change it."""
-        obj: Object = orjson.loads(entry.data)
+        obj: Object = large_json.loads(entry.data)
         return obj
 
     def shared(self, entry: Entry) -> Object:

@@ -21,7 +21,7 @@ from pilothouse.apis import types
 from pilothouse.apis.apiextensions.custom_resource_definition.stored_version import from_v1beta1, to_v1beta1
 from pilothouse.apis.conversion import Convert, converters_for
 from pilothouse.apis.resources import Resource, table
-from pilothouse.machinery import protobuf, yaml_codec
+from pilothouse.machinery import large_json, protobuf, yaml_codec
 from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, parse_group_version
 from pilothouse.machinery.objects import Object
@@ -81,7 +81,7 @@ class BuiltInForm:
         return types.struct(row.type_name), converters_for(row)[1]
 
     def write(self, data: bytes) -> bytes:
-        obj: Object = orjson.loads(data)
+        obj: Object = large_json.loads(data)
         texts = read_texts(data, self._places)
         if self._from_hub is not None:
             obj = self._from_hub(obj)
@@ -91,7 +91,7 @@ class BuiltInForm:
             return protobuf.encode(self._stored_struct, obj, self._gvk)
         if self._as_yaml:
             text = _go_json(self._gvk, obj, None)
-            return yaml_codec.dump(orjson.loads(text)).encode()
+            return yaml_codec.dump(large_json.loads(text)).encode()
         ordered = obj if self._gvk.group_version == _V1BETA1_DEFINITIONS else None
         return _go_json(self._gvk, arrange(self._struct, obj), ordered)
 
@@ -120,7 +120,7 @@ class BuiltInForm:
             return obj, texts, version
         if not value.startswith(b"{"):
             value = orjson.dumps(yaml_codec.load(value))
-        obj = orjson.loads(value)
+        obj = large_json.loads(value)
         version = parse_group_version(obj["apiVersion"])
         if version != _V1BETA1_DEFINITIONS:
             obj = decode(types.struct_of(obj["apiVersion"], obj["kind"]), obj)[0]
@@ -133,10 +133,10 @@ class CustomForm:
     """For custom resources, whose objects know what they are."""
 
     def write(self, data: bytes) -> bytes:
-        return escape_html(orjson.dumps(orjson.loads(data), option=orjson.OPT_SORT_KEYS)) + b"\n"
+        return escape_html(orjson.dumps(large_json.loads(data), option=orjson.OPT_SORT_KEYS)) + b"\n"
 
     def read(self, value: bytes) -> tuple[Object, Texts]:
-        obj: Object = orjson.loads(value)
+        obj: Object = large_json.loads(value)
         return obj, {}
 
 
@@ -172,5 +172,5 @@ def read_plain(value: bytes) -> Object:
     if value.startswith(protobuf.PREFIX):
         envelope = protobuf.decode(value)
         return protobuf.decode_message(types.struct_of(envelope.api_version, envelope.kind), envelope.raw)
-    obj: Object = orjson.loads(value)
+    obj: Object = large_json.loads(value)
     return obj

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import orjson
 
+from pilothouse.machinery import large_json
+
 NOTHING: Mapping[str, str] = MappingProxyType({})
 """Shared by all entries without labels or fields."""
 _SHARED_LABELS = 4096
@@ -82,6 +84,6 @@ def restamp_json(data: bytes, old: int, new: int) -> bytes:
     if data.count(stamp) == 1:
         return data.replace(stamp, b'"resourceVersion":"%d"' % new)
     # The text also occurs elsewhere, for example in a reference to another object.
-    content = orjson.loads(data)
+    content = large_json.loads(data)
     content["metadata"]["resourceVersion"] = str(new)
     return orjson.dumps(content)

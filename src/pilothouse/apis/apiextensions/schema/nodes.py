@@ -26,7 +26,8 @@ class Node:
     """What a schema says about one place of an object."""
 
     __slots__ = (
-        "additional", "closes_additional", "default", "embedded", "has_defaults", "has_embedded", "has_lists",
+        "additional", "closes_additional", "default", "embedded", "has_defaults", "has_embedded", "has_formats",
+        "has_lists",
         "int_or_string", "items", "list_keys", "list_type", "map_type", "nullable", "preserves", "properties", "source",
         "type",
     )  # fmt: skip
@@ -53,6 +54,8 @@ class Node:
         below = list(self.children())
         self.has_defaults: bool = any(child.default is not NO_DEFAULT or child.has_defaults for child in below)
         self.has_embedded: bool = self.embedded or any(child.has_embedded for child in below)
+        self.has_formats: bool = bool(source.get("format")) or any(child.has_formats for child in below)
+        """Lists pass for strings that have a format: what is valid need not fit the types."""
         self.has_lists: bool = self.list_type in ("set", "map") or any(child.has_lists for child in below)
 
     def children(self) -> Iterator[Node]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import zoneinfo
 from functools import lru_cache
+from os.path import isdir, isfile
 from typing import Final
-from zoneinfo import ZoneInfo
 
 _PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 
@@ -16,17 +17,21 @@ def find_time_zone(name: str) -> None:
         return
     if ".." in name or name.startswith(("/", "\\")):
         raise ValueError("time: invalid location name")
-    if not _exists(name):
-        raise ValueError(f"unknown time zone {name}")
+    if (why := _trouble(name)) is not None:
+        raise ValueError(why)
 
 
 @lru_cache(1024)
-def _exists(name: str) -> bool:
+def _trouble(name: str) -> str | None:
+    """Why a name stands for no time zone. Not all that lies among the zones is one."""
     try:
-        ZoneInfo(name)
+        zoneinfo.ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        return False
-    return True
+        places = [f"{folder}/{name}" for folder in zoneinfo.TZPATH]
+        if any(map(isdir, places)):
+            return "is a directory"
+        return "malformed time zone information" if any(map(isfile, places)) else f"unknown time zone {name}"
+    return None
 
 
 def is_well_formed(name: str) -> bool:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import zoneinfo
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,6 +72,19 @@ def test_time_zones() -> None:
     for name, why in (("Nowhere", "unknown time zone Nowhere"), ("../etc/passwd", "time: invalid location name")):
         with pytest.raises(ValueError, match=why):
             find_time_zone(name)
+
+
+def test_what_lies_among_the_time_zones(tmp_path: Path) -> None:
+    before = zoneinfo.TZPATH
+    (tmp_path / "Region").mkdir()
+    (tmp_path / "list.tab").write_text("words")
+    zoneinfo.reset_tzpath([str(tmp_path), *before])
+    try:
+        for name, why in (("Region", "is a directory"), ("list.tab", "malformed time zone information")):
+            with pytest.raises(ValueError, match=why):
+                find_time_zone(name)
+    finally:
+        zoneinfo.reset_tzpath(before)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,189 @@
+"""Reads JSON without one long call: however long a text is, other threads get their turn every millisecond or so.
+
+The parser is a C library that keeps the interpreter's lock from the first byte of a text to its last: 3 MB of it take
+15 to 50 ms, in which no other thread can do anything. So a long text is cut where that is cheap, between the
+items of its lists and objects, into pieces that are read one by one. Where to cut is found by a pattern that knows
+strings and brackets and nothing else of JSON; whether each piece is sound, the parser says.
+
+    {"a":[1,2,…,9],"b":{}}     the object is longer than a piece: it is entered
+          1,2,…                pieces of its first list, each read as a list of its own and appended
+                   "b":{}      the rest, read as an object of its own
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+import orjson
+
+WHOLE: Final = 96 * 1024
+"""Up to how many bytes a text is read in one call."""
+_PIECE: Final = 32 * 1024
+_DEEPEST: Final = 1000
+"""What the parser takes of nested values, and somewhat less: deeper texts are refused anyway."""
+_STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
+_NESTED_LEVELS: Final = 12
+
+
+def _nested(levels: int) -> bytes:
+    """A pattern for a list or object that has at most so many levels of others inside."""
+    inner = rb'[^"\[\]{}]++|' + _STRING
+    pattern = rb"[\[{](?:" + inner + rb")*+[\]}]"
+    for _ in range(levels):
+        pattern = rb"[\[{](?:" + inner + b"|" + pattern + rb")*+[\]}]"
+    return pattern
+
+
+_ITEM: Final = rb'(?:[^"\[\]{},]++|' + _STRING + b"|" + _nested(_NESTED_LEVELS) + b")"
+_patterns: list[re.Pattern[bytes]] = []
+_SPACE: Final = re.compile(rb"[ \t\r\n]*+")
+_WORD: Final = re.compile(rb"[-+.0-9A-Za-z]*+")
+_CHARACTERS: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_CLOSING: Final = {0x5B: 0x5D, 0x7B: 0x7D}
+
+
+class _Unsound(orjson.JSONDecodeError):
+    """What was cut is no JSON; why, is told by those who read it from the beginning."""
+
+    def __init__(self) -> None:
+        super().__init__("unsound", "", 0)
+
+
+class _TooDeep(_Unsound):
+    """Values are nested deeper than anything that is taken."""
+
+
+def loads(data: bytes) -> Any:
+    """What ``orjson.loads`` gives. Raises its error, which says nothing about the place if the text is long."""
+    return orjson.loads(data) if len(data) <= WHOLE else _Reader(data).read()
+
+
+def loads_with(data: bytes, pairs: type[list[Any]] | None = None, **hooks: Any) -> Any:
+    """What ``json.loads`` gives and raises with these hooks; with ``pairs``, objects become such lists."""
+    parse: Callable[[bytes], Any] = partial(json.loads, object_pairs_hook=pairs, **hooks)
+    try:
+        return parse(data) if len(data) <= WHOLE else _Reader(data, parse, pairs or dict).read()
+    except _TooDeep:
+        raise RecursionError from None
+
+
+class _Reader:
+    """Reads a long text from its beginning to its end, with a stack of the containers that it is in."""
+
+    def __init__(self, data: bytes, parse: Callable[[bytes], Any] = orjson.loads, mapping: type[Any] = dict) -> None:
+        self._data = data
+        self._parse, self._mapping = parse, mapping
+        self._at = 0
+        if not _patterns:  # compiled with the first long text: most servers see none
+            _patterns[:] = (re.compile(b"(?:" + _ITEM + b"++,)*+", re.DOTALL), re.compile(_ITEM + b"*+", re.DOTALL))
+        self._run, self._last = _patterns
+
+    def read(self) -> Any:
+        """The whole value."""
+        self._skip(_SPACE)
+        if self._peek() not in _CLOSING:
+            return self._parse(self._data)  # a scalar: a string at most, which is read as fast as it is copied
+        stack: list[tuple[int, Any]] = []
+        root = self._enter(stack)
+        while stack:
+            self._continue(stack)
+        self._skip(_SPACE)
+        if self._at < len(self._data):
+            raise _Unsound
+        return root
+
+    def _enter(self, stack: list[tuple[int, Any]]) -> Any:
+        """A new container, which is then the innermost."""
+        opening = self._data[self._at]
+        container: Any = self._mapping() if opening == 0x7B else []
+        stack.append((opening, container))
+        if len(stack) > _DEEPEST:
+            raise _TooDeep
+        self._at += 1
+        return container
+
+    def _continue(self, stack: list[tuple[int, Any]]) -> None:
+        """Read on in the innermost container: a piece of it, its rest, or the beginning of one long item."""
+        opening, container = stack[-1]
+        end = self._run.match(self._data, self._at, self._at + _PIECE).end()  # type: ignore[union-attr]
+        if end > self._at:
+            self._add(opening, container, end - 1, empty=False)
+            self._at = end
+            return
+        end = self._last.match(self._data, self._at, self._at + _PIECE).end()  # type: ignore[union-attr]
+        if end < len(self._data) and self._data[end] == _CLOSING[opening]:
+            self._add(opening, container, end, empty=not container)
+            self._at = end + 1
+            stack.pop()
+            self._after_item(stack)
+            return
+        self._long_item(opening, container, stack)
+
+    def _add(self, opening: int, container: Any, end: int, *, empty: bool) -> None:
+        """Read a piece; only the whole of a container may have nothing in it."""
+        piece = self._data[self._at : end]
+        items = self._parse(b"{" + piece + b"}" if opening == 0x7B else b"[" + piece + b"]")
+        if container.__class__ is dict:
+            container.update(items)
+        else:
+            container += items
+        if not items and not empty:
+            raise _Unsound
+
+    def _long_item(self, opening: int, container: Any, stack: list[tuple[int, Any]]) -> None:
+        """An item that is longer, or nested deeper, than what a piece can have."""
+        key = None
+        self._skip(_SPACE)
+        if self._peek() == _CLOSING[opening] and not container:
+            self._after_item(stack)
+            return
+        if opening == 0x7B:
+            key = self._scalar()
+            self._skip(_SPACE)
+            if not isinstance(key, str) or self._peek() != 0x3A:
+                raise _Unsound
+            self._at += 1
+            self._skip(_SPACE)
+        entered = self._peek() in _CLOSING
+        value = self._enter(stack) if entered else self._scalar()
+        if container.__class__ is dict:
+            container[key] = value
+        else:
+            container.append(value if opening == 0x5B else (key, value))
+        if not entered:
+            self._after_item(stack)
+
+    def _scalar(self) -> Any:
+        begin = self._at
+        if self._peek() == 0x22:
+            self._at += 1
+            self._skip(_CHARACTERS)
+            self._at += 1  # the quote, or the end of what the parser then refuses
+        else:
+            self._skip(_WORD)
+        return self._parse(self._data[begin : self._at])
+
+    def _after_item(self, stack: list[tuple[int, Any]]) -> None:
+        """Behind an item that was read alone: a comma and more, or the ends of containers."""
+        while stack:
+            self._skip(_SPACE)
+            if self._peek() == 0x2C:
+                self._at += 1
+                return
+            if self._peek() != _CLOSING[stack.pop()[0]]:
+                raise _Unsound
+            self._at += 1
+
+    def _skip(self, run: re.Pattern[bytes]) -> None:
+        end = -1
+        while end != self._at:
+            end, self._at = self._at, run.match(self._data, self._at, self._at + _PIECE).end()  # type: ignore[union-attr]
+
+    def _peek(self) -> int:
+        if self._at >= len(self._data):
+            raise _Unsound
+        return self._data[self._at]

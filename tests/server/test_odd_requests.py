@@ -1,0 +1,157 @@
+"""Random requests that this server once answered differently from a kube-apiserver (``tools/differential.py``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+TYPED = "/apis/odd.example/v1/namespaces/default/odds"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+APPLY = {"Content-Type": "application/apply-patch+yaml"}
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "odds.odd.example"},
+    "spec": {
+        "group": "odd.example",
+        "scope": "Namespaced",
+        "names": {"plural": "odds", "kind": "Odd"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "properties": {
+                                    "when": {"type": "string", "format": "date-time"},
+                                    "count": {"type": "integer"},
+                                    "any": {"x-kubernetes-int-or-string": True},
+                                },
+                                "x-kubernetes-validations": [{"rule": "!has(self.count) || self.count != 7"}],
+                            }
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def odd(name: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "odd.example/v1", "kind": "Odd", "metadata": {"name": name}, "spec": spec}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def definition(server: Any) -> None:
+    server.establish(DEFINITION)
+
+
+@pytest.mark.parametrize("field", ["apiVersion", "kind"])
+def test_type_of_delete_options_that_is_no_text(server: Any, field: str) -> None:
+    status, _, answer = server.call("DELETE", f"{MAPS}/none", {field: 1, "dryRun": "All"})
+    why = f"json: cannot unmarshal number into Go struct field .{field} of type string"
+    assert (status, answer["message"]) == (400, f"couldn't get version/kind; json parse error: {why}")
+
+
+def test_media_types_that_custom_resources_name(server: Any) -> None:
+    status, _, answer = server.call("POST", TYPED, odd("a"), {"Content-Type": "text/plain"})
+    assert status == 415
+    assert answer["message"].endswith(": application/json, application/yaml, application/vnd.kubernetes.protobuf")
+
+
+def test_list_for_a_string_with_a_format(server: Any) -> None:
+    """It passes the schema but no type: nobody comes to own its fields."""
+    status, _, made = server.call("POST", TYPED, odd("list", when=[1]))
+    assert (status, made["spec"], "managedFields" in made["metadata"]) == (201, {"when": [1]}, False)
+
+
+def test_whole_float_before_a_rule(server: Any) -> None:
+    body = orjson.dumps(odd("float", count=2.0))
+    status, _, answer = server.call("POST", TYPED, body, {"Content-Type": "application/json"})
+    assert status == 422
+    assert "invalid data, expected int, got float64 evaluating rule" in answer["message"]
+
+
+def test_apply_says_nothing_of_unknown_fields(server: Any) -> None:
+    status, headers, _ = server.call("PATCH", f"{TYPED}/any?fieldManager=m", odd("any", any={"a": 1}), APPLY)
+    assert (status, "warning" in headers) == (422, False)
+
+
+def test_merge_patch_that_is_quoted_as_it_was_written(server: Any) -> None:
+    assert server.call("POST", TYPED, odd("quoted"))[0] == 201
+    merge = {"Content-Type": "application/merge-patch+json"}
+    patch = rb'{"spec":{"unknown":"\u00e9"}}'
+    status, _, answer = server.call("PATCH", f"{TYPED}/quoted?fieldValidation=Strict", patch, merge)
+    assert (status, rb"\u00e9" in answer["message"].encode()) == (422, True)
+
+
+def test_table_of_a_dry_run_has_no_version(server: Any) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "dry"}}
+    accept = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+    status, _, table = server.call("POST", f"{MAPS}?dryRun=All", body, accept)
+    assert (status, table["metadata"]) == (201, {})
+
+
+def message(*fields: tuple[int, bytes]) -> bytes:
+    return b"".join(bytes((number << 3 | 2, len(value))) + value for number, value in fields)
+
+
+@pytest.mark.parametrize("version", [b"", b"x/y/z"])
+def test_protobuf_without_a_version(server: Any, version: bytes) -> None:
+    name = b"unversioned" + str(len(version)).encode()
+    meta = message((1, message((1, name))))
+    body = b"k8s\0" + message((1, message((1, version), (2, b"ConfigMap"))), (2, meta))
+    assert server.call("POST", MAPS, body, {"Content-Type": PROTOBUF})[0] == 201
+
+
+@pytest.mark.parametrize(
+    ("entry", "status", "told"),
+    [
+        (message((1, b"k")) + b"\x23", 400, "unexpected EOF"),  # a group that never ends
+        (message((1, b"k")) + b"\x24", 400, "unexpected end of group"),
+        (message((1, b"k")) + b"\x12\x03v", 201, ""),  # reaches beyond the entry
+    ],
+)
+def test_protobuf_with_odd_entries_of_a_map(server: Any, entry: bytes, status: int, told: str) -> None:
+    meta = message((1, message((1, b"entries"))))
+    raw = meta + bytes((2 << 3 | 2, len(entry))) + entry + b" \x01"
+    body = b"k8s\0" + message((1, message((1, b"v1"), (2, b"ConfigMap"))), (2, raw))
+    got, _, answer = server.call("POST", f"{MAPS}?dryRun=All", body, {"Content-Type": PROTOBUF})
+    assert (got, told in answer.get("message", "")) == (status, True)
+
+
+def test_raw_text_in_protobuf(server: Any) -> None:
+    path = "/apis/apps/v1/namespaces/default/controllerrevisions"
+    body = (
+        b'{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"raw"},"revision":1,"data":{"a": 1}}'
+    )
+    assert server.call("POST", path, body, {"Content-Type": "application/json"})[0] == 201
+    assert b'{"a": 1}' in server.call("GET", f"{path}/raw", headers={"Accept": PROTOBUF})[2]
+
+
+def test_long_handler(server: Any) -> None:
+    body = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "a"}, "handler": "x" * 64}
+    status, _, answer = server.call("POST", "/apis/node.k8s.io/v1/runtimeclasses", body)
+    assert (status, answer["details"]["causes"][0]["message"][-31:]) == (422, ": must be no more than 63 bytes")
+
+
+def test_graver_errors_of_a_definition(server: Any) -> None:
+    """What reads its JSON itself stops at its error; others are told only if there is none such."""
+    version = {
+        "name": "v1",
+        "served": "a",
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "additionalProperties": ""}},
+    }
+    body = {**DEFINITION, "spec": {**DEFINITION["spec"], "versions": [version]}}  # type: ignore[dict-item]
+    status, _, answer = server.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body)
+    assert (status, answer["message"].rpartition(": ")[2]) == (400, "boolean or JSON schema expected")

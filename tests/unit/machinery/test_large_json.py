@@ -1,0 +1,107 @@
+"""Long texts say the same as when they are read in one call, sound or not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilothouse.machinery import large_json
+
+SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(max_size=30)
+VALUES = st.recursive(SCALARS, lambda item: st.lists(item, max_size=5) | st.dictionaries(st.text(), item, max_size=5))
+FILLING = b'"' + b"x" * (large_json.WHOLE // 2) + b'"'
+
+
+def long_forms(text: bytes) -> list[bytes]:
+    """Texts with this one in them that are too long for one call: between others, very often, and deep inside."""
+    often = text + b" ,\n" + b",".join([text] * (large_json.WHOLE // (len(text) + 1) + 1))
+    return [
+        b"[%b,%b,%b]" % (FILLING, text, FILLING),
+        b'{"a":%b,"b":%b,"c":%b}' % (FILLING, text, FILLING),
+        b" [%b] " % often,
+        b"[" * 20 + often + b"]" * 20,
+        b'{"k":' * 20 + b"[" + often + b"]" + b"}" * 20,
+    ]
+
+
+def read(parse: Any, text: bytes) -> Any:
+    try:
+        return orjson.dumps(parse(text))
+    except ValueError:
+        return None
+
+
+@given(VALUES)
+@settings(max_examples=40, deadline=None)
+def test_sound_texts(value: Any) -> None:
+    for text in long_forms(orjson.dumps(value)):
+        assert read(large_json.loads, text) == read(orjson.loads, text) is not None
+
+
+@given(VALUES, st.integers(0), st.sampled_from([b"", b",", b'"', b"[", b"]", b"{", b"}", b"\\", b" ", b"\xff", b":"]))
+@settings(max_examples=80, deadline=None)
+def test_damaged_texts(value: Any, place: int, damage: bytes) -> None:
+    sound = orjson.dumps(value)
+    at = place % len(sound)
+    for text in long_forms(sound[:at] + damage + sound[at + 1 :]):
+        assert read(large_json.loads, text) == read(orjson.loads, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" + b" " * 200_000 + b"]",
+        b"[1" + b" " * 200_000 + b",2]",
+        b'{"a"' + b" " * 100_000 + b":" + b" " * 100_000 + b"1}",
+        b'{"' + b"k" * 200_000 + b'":1}',
+        b'["' + b"\\\\" * 100_000 + b'"]',
+        b"[" + b"1" * 200_000 + b"]",
+        b"[" + b"[]," * 60_000 + b"[]]",
+        b'"' + b"x" * 200_000 + b'"',
+        b"[" + b"1," * 100_000 + b"]",
+        b"[" + b" " * 200_000 + b",1]",
+        b"[1," + b" " * 200_000 + b"]",
+        b"{" + b'"a":1,' * 30_000 + b"}",
+        b"[" + b"[" * 200 + b"]" * 200 + b"," + b"1," * 100_000 + b"1]",
+        b"1 " * 100_000,
+    ],
+    ids=lambda text: repr(text[:8]),
+)
+def test_edges(text: bytes) -> None:
+    assert read(large_json.loads, text) == read(orjson.loads, text)
+
+
+def test_repeated_keys_keep_their_place() -> None:
+    text = b"{" + b",".join(b'"k%d":%d' % (number % 1000, number) for number in range(30_000)) + b"}"
+    assert list(large_json.loads(text).items()) == list(orjson.loads(text).items())
+
+
+class Pairs(list[tuple[str, Any]]):
+    """An object's pairs."""
+
+
+def test_pairs() -> None:
+    pairs = b",".join(b'"k%d":{"a":%d,"a":2}' % (number % 10, number) for number in range(10_000))
+    text = b'{"long":[' + b"{}," * 40_000 + b"{}]," + pairs + b"}"
+    read, whole = large_json.loads_with(text, Pairs), json.loads(text, object_pairs_hook=Pairs)
+    assert read == whole
+    assert type(read) is type(read[0][1][0]) is Pairs
+
+
+def test_hooks() -> None:
+    text = b"[" + b"1.5," * 50_000 + b"1e400]"
+    seen: list[str] = []
+    large_json.loads_with(text, parse_float=seen.append)
+    assert (len(seen), seen[-1]) == (50_001, "1e400")
+
+
+def test_too_deep() -> None:
+    with pytest.raises(orjson.JSONDecodeError):
+        large_json.loads(b"[" * 200_000)
+    with pytest.raises(RecursionError):
+        large_json.loads_with(b"[" * 200_000 + b"]" * 200_000)

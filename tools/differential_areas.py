@@ -1,0 +1,677 @@
+"""What is said to two servers that are compared: random conversations, by the area they are about.
+
+A maker gives the requests of one conversation, on objects of names of its own in a namespace of its own: so several can
+be held at once. It must give the same for the same state of the random generator.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from differential_answers import JSON, Request
+from differential_samples import SAMPLES, Sample
+
+
+class Names(NamedTuple):
+    """What a conversation may call its own."""
+
+    namespace: str
+    name: str
+
+
+Maker = Callable[[random.Random, Names], list[Request]]
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
+MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
+STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
+PROTOBUF, TABLE = "application/vnd.kubernetes.protobuf", "application/json;as=Table;g=meta.k8s.io;v=v1"
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_VALIDATIONS = ("Strict", "Warn", "Ignore")
+_NUMBERS = (
+    "1",
+    "1.0",
+    "1e2",
+    "1e400",
+    "-1e400",
+    "123456789012345678901234567890",
+    "0.1",
+    "-0",
+    "1E+2",
+    "9223372036854775808",
+)
+_VALUES: tuple[Any, ...] = (None, True, 1, -1, 1.5, "", "a", "1", [], {}, [1], {"a": 1}, "x" * 300, "é", "\u0000")
+
+
+def _dump(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _maps(names: Names) -> str:
+    return f"/api/v1/namespaces/{names.namespace}/configmaps"
+
+
+def _things(names: Names) -> str:
+    return f"/apis/differ.example/v1/namespaces/{names.namespace}/things"
+
+
+def _map(names: Names, **more: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": names.name}, **more}
+
+
+def numbers(choice: random.Random, names: Names) -> list[Request]:
+    """Numbers where others are wanted, in bodies and patches of built-in and custom kinds."""
+    number, name = choice.choice(_NUMBERS), names.name
+    place = choice.choice(('"spec":{"replicas":%s}', '"metadata":{"generation":%s}', '"spec":{"minReadySeconds":%s}'))
+    head = f'"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"{name}"}}'
+    body = f"{{{head},{place % number}}}".encode()
+    path = f"/apis/apps/v1/namespaces/{names.namespace}/deployments"
+    crd = f'{{"apiVersion":"differ.example/v1","kind":"Thing","metadata":{{"name":"{name}"}},"spec":{{"n":{number}}}}}'
+    things = _things(names)
+    return [
+        Request("POST", path, body),
+        Request("POST", things, crd.encode()),
+        Request("GET", f"{things}/{name}"),
+        Request("PATCH", f"{things}/{name}", b'{"spec":{"n":%b}}' % choice.choice(_NUMBERS).encode(), MERGE),
+        Request(
+            "PATCH", f"{things}/{name}", b'[{"op":"add","path":"/spec/m","value":%b}]' % number.encode(), JSON_PATCH
+        ),
+        Request("DELETE", f"{things}/{name}"),
+        Request("DELETE", f"{path}/{name}"),
+    ]
+
+
+def media(choice: random.Random, names: Names) -> list[Request]:
+    """Content types and accepted types, right and wrong."""
+    types = (
+        JSON,
+        "application/yaml",
+        PROTOBUF,
+        "text/plain",
+        "",
+        "*/*",
+        "application/*",
+        TABLE,
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+        "application/json;as=Table;g=meta.k8s.io;v=v9",
+        "application/json; charset=utf-8",
+        "application/json;q=0",
+        MERGE,
+        APPLY,
+        STRATEGIC,
+        JSON_PATCH,
+        ";",
+        "application/cbor",
+        "application/json,application/yaml",
+        f"{PROTOBUF};type=x",
+        "application/json;stream=watch",
+        "APPLICATION/JSON",
+    )
+    where = choice.choice((_maps(names), DEFINITIONS, SERVICES, "/apis/differ.example/v1/things", _things(names)))
+    alone = "?limit=1&fieldSelector=metadata.name%3Dthings.differ.example"
+    return [
+        Request("POST", where, _dump(_map(names)), choice.choice(types), choice.choice(types)),
+        Request("GET", where + choice.choice((f"/{names.name}", alone)), accept=choice.choice(types)),
+        Request("PATCH", f"{where}/{names.name}", b"{}", choice.choice(types), choice.choice(types)),
+        Request("PUT", f"{where}/{names.name}", b"{}", choice.choice(types), choice.choice(types)),
+        Request("DELETE", f"{where}/{names.name}", choice.choice((None, b"{}")), choice.choice(types), JSON),
+        Request("DELETE", f"{where}/{names.name}", None, accept=choice.choice(types)),
+    ]
+
+
+def definitions(choice: random.Random, names: Names) -> list[Request]:
+    """Definitions with something wrong in them."""
+    group = f"{names.name}.example"
+    schema: dict[str, Any] = {"type": "object"}
+    if choice.random() < 0.5:
+        schema["properties"] = {"spec": dict(choice.choice(_SCHEMAS))}
+    spec: dict[str, Any] = {
+        "group": group,
+        "scope": "Namespaced",
+        "names": {"plural": "others", "kind": "Other"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+    }
+    version = spec["versions"][0]
+    target = choice.choice((spec, spec["names"], version, schema, schema.get("properties", {}).get("spec", schema)))
+    target[choice.choice((*target, *_FIELDS_OF_DEFINITIONS))] = choice.choice(_VALUES)
+    body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}
+    body["metadata"] = {"name": f"others.{group}"}
+    patch = _dump({"spec": {choice.choice(tuple(spec)): choice.choice(_VALUES)}})
+    path = f"{DEFINITIONS}/others.{group}"
+    return [
+        Request("POST", f"{DEFINITIONS}?fieldValidation={choice.choice(_VALIDATIONS)}", _dump(body)),
+        Request("GET", path, awaits='"InitialNamesAccepted"'),
+        Request("PATCH", path, patch, choice.choice((MERGE, APPLY + "?", JSON_PATCH))),
+        Request("DELETE", path, _dump({"preconditions": {"uid": choice.choice(("", "x"))}})),
+        Request("DELETE", path),
+    ]
+
+
+_FIELDS_OF_DEFINITIONS = (
+    "type",
+    "items",
+    "default",
+    "unknown",
+    "additionalPrinterColumns",
+    "subresources",
+    "conversion",
+    "x-kubernetes-validations",
+    "x-kubernetes-int-or-string",
+    "nullable",
+    "enum",
+    "pattern",
+    "minimum",
+    "required",
+    "shortNames",
+    "selectableFields",
+)
+_SCHEMAS: tuple[dict[str, Any], ...] = (
+    {"type": "object", "properties": {"a": {"type": "string", "pattern": "^a+$", "default": "a"}}},
+    {
+        "type": "array",
+        "items": {"type": "object", "properties": {"k": {"type": "string"}}, "required": ["k"]},
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["k"],
+    },
+    {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
+    {"x-kubernetes-int-or-string": True},
+    {"type": "string", "format": "date-time", "x-kubernetes-validations": [{"rule": "self != ''"}]},
+)
+
+
+def services(choice: random.Random, names: Names) -> list[Request]:
+    """APIServices with something wrong in them; none that leads anywhere."""
+    group = f"{names.name}.example"
+    spec: dict[str, Any] = {
+        "group": group,
+        "version": "v1",
+        "groupPriorityMinimum": 10,
+        "versionPriority": 10,
+        "service": {"name": "nobody", "namespace": names.namespace, "port": 443},
+        "insecureSkipTLSVerify": True,
+    }
+    body: dict[str, Any] = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "spec": spec}
+    body["metadata"] = {"name": f"v1.{group}"}
+    target = choice.choice((spec, spec["service"], body["metadata"], body))
+    target[choice.choice((*target, "caBundle", "unknown"))] = choice.choice((*_VALUES, "YWE=", "v1." + group))
+    patch = _dump({"spec": {choice.choice((*spec, "caBundle")): choice.choice(_VALUES)}})
+    path = f"{SERVICES}/v1.{group}"
+    return [
+        Request("POST", f"{SERVICES}?fieldValidation={choice.choice(_VALIDATIONS)}&dryRun=All", _dump(body)),
+        Request("PATCH", path + "?dryRun=All", patch, choice.choice((MERGE, STRATEGIC, JSON_PATCH))),
+        Request("PUT", f"{SERVICES}/v1.apps?dryRun=All", _dump(body)),
+        Request("DELETE", path, _dump({"preconditions": {"uid": choice.choice(("", "x"))}})),
+    ]
+
+
+def paths(choice: random.Random, names: Names) -> list[Request]:
+    """Paths beside those that exist."""
+    groups = (
+        "apps",
+        "gone.example",
+        "",
+        "differ.example",
+        "extensions",
+        "batch",
+        "APPS",
+        "policy",
+        "apiextensions.k8s.io",
+    )
+    versions = ("v1", "v1beta1", "v9", "", "V1")
+    tails = (
+        "",
+        "/",
+        "/deployments",
+        f"/namespaces/{names.namespace}/deployments",
+        f"/things/{names.name}",
+        "/namespaces//things",
+        "/watch/things?resourceVersion=x",
+        f"/namespaces/{names.namespace}/things/{names.name}/status",
+        f"/namespaces/{names.namespace}/things/{names.name}/scale",
+        "/things?limit=x",
+        "/things?watch=x",
+        "//",
+        "/../v1",
+        "/watch/deployments?timeoutSeconds=x",
+        "/customresourcedefinitions/x/status",
+        f"/namespaces/{names.namespace}",
+    )
+    methods = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "FOO")
+    path = f"/apis/{choice.choice(groups)}/{choice.choice(versions)}{choice.choice(tails)}"
+    return [
+        Request(choice.choice(methods), choice.choice((path, path.replace("/apis/", "/api/", 1), f"/{names.name}")))
+    ]
+
+
+def objects(choice: random.Random, names: Names) -> list[Request]:
+    """Config maps with odd values in odd places, written in every way."""
+    value, maps = choice.choice(_VALUES), _maps(names)
+    place = choice.choice(("data", "binaryData", "immutable", "metadata", "kind", "apiVersion", "unknown"))
+    body = _map(names, data={"a": "b"})
+    odd = {**body, place: value}
+    meta = choice.choice(
+        ("labels", "annotations", "finalizers", "ownerReferences", "generateName", "resourceVersion", "uid")
+    )
+    marked = {**body, "metadata": {"name": names.name, meta: choice.choice(_VALUES)}}
+    validation = f"?fieldValidation={choice.choice((*_VALIDATIONS, 'Wrong'))}"
+    return [
+        Request("POST", maps + validation, _dump(choice.choice((odd, marked)))),
+        Request("POST", maps, _dump(body)),
+        Request("PUT", f"{maps}/{names.name}{validation}", _dump(choice.choice((odd, marked)))),
+        Request("PATCH", f"{maps}/{names.name}", _dump({place: value}), choice.choice((MERGE, STRATEGIC))),
+        Request("PATCH", f"{maps}/{names.name}?fieldManager=m", _dump(odd), APPLY),
+        Request("GET", f"{maps}?fieldSelector=metadata.name%3D{names.name}"),
+        Request("PATCH", f"{maps}/{names.name}", b'{"metadata":{"finalizers":null}}', MERGE),
+        Request("DELETE", f"{maps}/{names.name}"),
+    ]
+
+
+def deletions(choice: random.Random, names: Names) -> list[Request]:
+    """Deletions with options and preconditions, right and wrong, of objects of several servers."""
+    where = choice.choice((_maps(names), _things(names), f"/api/v1/namespaces/{names.namespace}/pods"))
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    kinds: dict[str, dict[str, Any]] = {"configmaps": _map(names), "pods": pod}
+    thing = {"apiVersion": "differ.example/v1", "kind": "Thing"}
+    body = {**kinds.get(where.rpartition("/")[2], thing), "metadata": {"name": names.name}}
+    if choice.random() < 0.4:
+        body["metadata"]["finalizers"] = [choice.choice(("a.example/f", "orphan", "foregroundDeletion"))]
+    options: dict[str, Any] = {}
+    for _ in range(choice.randint(0, 2)):
+        field, values = choice.choice(_OPTIONS_OF_DELETIONS)
+        options[field] = choice.choice(values)
+    queries = (
+        "",
+        "?propagationPolicy=Orphan",
+        "?gracePeriodSeconds=0",
+        "?dryRun=All",
+        "?dryRun=x",
+        "?orphanDependents=1",
+        "?propagationPolicy=x",
+        "?gracePeriodSeconds=x",
+        "?uid=a",
+    )
+    path = f"{where}/{names.name}"
+    return [
+        Request("POST", where, _dump(body)),
+        Request("DELETE", path + choice.choice(queries), _dump(options)),
+        Request("GET", path),
+        Request(
+            "PUT",
+            path,
+            _dump({**body, "metadata": {"name": names.name, "resourceVersion": choice.choice(("", "1", "x"))}}),
+        ),
+        Request("PUT", path, _dump({**body, "metadata": {"name": names.name, "uid": "u"}})),
+        Request("PATCH", path, b'{"metadata":{"finalizers":null}}', MERGE),
+        Request("DELETE", path + "?gracePeriodSeconds=0"),
+    ]
+
+
+_OPTIONS_OF_DELETIONS: tuple[tuple[str, tuple[Any, ...]], ...] = (
+    ("preconditions", ({}, {"uid": "x"}, {"uid": ""}, {"resourceVersion": "1"}, {"resourceVersion": "x"}, [], "a")),
+    ("propagationPolicy", ("Orphan", "Background", "Foreground", "x", "", 1)),
+    ("gracePeriodSeconds", (0, 1, -1, "1", None, 1.5)),
+    ("orphanDependents", (True, False, None, "x")),
+    ("dryRun", (["All"], ["x"], [], "All", None)),
+    ("kind", ("DeleteOptions", "Other", "", 1)),
+    ("apiVersion", ("v1", "v2", "meta.k8s.io/v1", 1)),
+    ("unknown", (1,)),
+)
+
+
+def custom(choice: random.Random, names: Names) -> list[Request]:
+    """Custom resources that a schema judges."""
+    where = f"/apis/typed.example/v1/namespaces/{names.namespace}/typeds"
+    spec: dict[str, Any] = {"text": "aa", "count": 2, "when": "2020-01-01T00:00:00Z", "list": [{"k": "a", "v": 1}]}
+    good = {"apiVersion": "typed.example/v1", "kind": "Typed", "metadata": {"name": names.name}, "spec": dict(spec)}
+    if choice.random() < 0.1:
+        spec["unknown"] = choice.choice(_VALUES)  # alone: at the first such field an apply ends, in any order of fields
+    for _ in range(choice.randint(1, 2) if "unknown" not in spec else 0):
+        value = choice.choice(
+            (*_VALUES, "bb", 11, [{"k": "a"}, {"k": "a"}], [{"v": 1}], ["a", "a"], "5", 2.0, "é" * 20)
+        )
+        spec[choice.choice((*spec, "any", "set", "map", "choice", "float", "nothing"))] = value
+    odd = {**good, "spec": spec}
+    path, validation = f"{where}/{names.name}", f"?fieldValidation={choice.choice(_VALIDATIONS)}"
+    field = choice.choice(tuple(spec))
+    return [
+        Request("POST", where + validation, _dump(odd), unordered=True),
+        Request("POST", where, _dump(good)),
+        Request("PUT", path + validation, _dump(odd), unordered=True),
+        Request("PATCH", path + validation, _dump({"spec": {field: spec[field]}}), MERGE, unordered=True),
+        Request(
+            "PATCH",
+            path,
+            _dump([{"op": "replace", "path": f"/spec/{field}", "value": spec[field]}]),
+            JSON_PATCH,
+            unordered=True,
+        ),
+        Request(
+            "PATCH",
+            f"{path}?fieldManager=m&force={choice.choice(('true', 'false'))}",
+            _dump(odd),
+            APPLY,
+            unordered=True,
+        ),
+        Request("GET", path, accept=choice.choice((JSON, TABLE, "application/yaml"))),
+        Request("DELETE", path),
+    ]
+
+
+def kinds(choice: random.Random, names: Names) -> list[Request]:
+    """Objects of many built-in kinds with one thing changed."""
+    sample = choice.choice(SAMPLES)
+    where, body = _place(sample, names), json.loads(json.dumps(sample.body))
+    good = json.loads(json.dumps(body))
+    body["metadata"] = good["metadata"] = {**body.get("metadata", {}), "name": names.name}
+    target, key = choice.choice(_places(body))
+    if choice.random() < 0.15 and isinstance(target, dict):
+        target["unknown"] = 1
+    elif choice.random() < 0.15 and isinstance(target, list):
+        target.append(target[key])
+    elif choice.random() < 0.2:
+        del target[key]
+    else:
+        target[key] = choice.choice(_VALUES)
+    path, validation = f"{where}/{names.name}", f"?fieldValidation={choice.choice(_VALIDATIONS)}"
+    return [
+        Request("POST", where + validation, _dump(body)),
+        Request("POST", where, _dump(good)),
+        Request("PUT", path + validation, _dump(body)),
+        Request(
+            "PATCH",
+            path,
+            _dump({key: value for key, value in body.items() if key not in ("metadata", "kind")}),
+            choice.choice((MERGE, STRATEGIC)),
+        ),
+        Request("PATCH", f"{path}?fieldManager=m", _dump(body), APPLY),
+        Request("GET", path, accept=choice.choice((JSON, TABLE, PROTOBUF))),
+        Request("DELETE", path + "?gracePeriodSeconds=0"),
+    ]
+
+
+def _place(sample: Sample, names: Names) -> str:
+    group, slash, version = sample.body["apiVersion"].rpartition("/")
+    root = f"/apis/{group}/{version}" if slash else f"/api/{version}"
+    return (
+        f"{root}/namespaces/{names.namespace}/{sample.resource}" if sample.namespaced else f"{root}/{sample.resource}"
+    )
+
+
+def _places(value: Any) -> list[tuple[Any, Any]]:
+    """Every container of a value with each of its keys."""
+    keys = list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
+    found = [(value, key) for key in keys if key != "name"]
+    return found + [place for key in keys for place in _places(value[key])]
+
+
+def schedules(choice: random.Random, names: Names) -> list[Request]:
+    """Cron jobs with schedules and time zones, right and wrong."""
+    fields = (
+        "*",
+        "*/5",
+        "0",
+        "60",
+        "1-5",
+        "5-1",
+        "1,2",
+        "a",
+        "",
+        "?",
+        "L",
+        "*/0",
+        "1-",
+        "JAN",
+        "MON",
+        "7",
+        "-1",
+        "1/2",
+        "MON-FRI",
+    )
+    schedule = " ".join(
+        choice.choice(fields) if choice.random() < 0.4 else "*" for _ in range(choice.choice((5, 5, 5, 4, 6)))
+    )
+    schedule = choice.choice(
+        (schedule, schedule, "@daily", "@every 1h", "@x", "TZ=UTC " + schedule, "CRON_TZ=x " + schedule)
+    )
+    zone = choice.choice(
+        (
+            None,
+            "",
+            "UTC",
+            "Etc/UTC",
+            "Europe/Berlin",
+            "europe/berlin",
+            "Local",
+            "local",
+            "x",
+            "../x",
+            "Europe",
+            "GMT+1",
+            "EST",
+            "Etc/GMT+1",
+            "America/Argentina/Buenos_Aires",
+            "US/Pacific",
+            "posix/UTC",
+            "right/UTC",
+            "Asia/Calcutta",
+            " UTC",
+            "/UTC",
+            "UTC/",
+            "Etc//UTC",
+            "é",
+            "a" * 200,
+            "zone.tab",
+            "Factory",
+            "posixrules",
+        )
+    )
+    template = {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}
+    spec = {"schedule": schedule, "jobTemplate": template, **({} if zone is None else {"timeZone": zone})}
+    body = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": names.name}, "spec": spec}
+    where = f"/apis/batch/v1/namespaces/{names.namespace}/cronjobs"
+    return [
+        Request("POST", where, _dump(body)),
+        Request(
+            "PATCH", f"{where}/{names.name}", _dump({"spec": {"schedule": choice.choice(fields) + " * * * *"}}), MERGE
+        ),
+        Request("PATCH", f"{where}/{names.name}", _dump({"spec": {"timeZone": zone}}), STRATEGIC),
+        Request("GET", f"{where}/{names.name}", accept=TABLE),
+        Request("DELETE", f"{where}/{names.name}"),
+    ]
+
+
+def tables(choice: random.Random, names: Names) -> list[Request]:
+    """Lists of every kind in every form, empty ones mostly."""
+    sample = choice.choice([each for each in SAMPLES if each.resource != "flowschemas"])  # a controller writes to these
+    where = _place(sample, names)
+    body = {**sample.body, "metadata": {**sample.body.get("metadata", {}), "name": names.name}}
+    forms = (
+        TABLE,
+        TABLE.replace("v=v1", "v=v1beta1"),
+        METADATA,
+        METADATA.replace("List", ""),
+        JSON,
+        PROTOBUF,
+        "application/yaml",
+        f"{TABLE},{JSON}",
+        TABLE.replace("json", "yaml"),
+    )
+    included = choice.choice(
+        ("", "&includeObject=None", "&includeObject=Object", "&includeObject=Metadata", "&includeObject=x")
+    )
+    query = f"?fieldSelector=metadata.name%3D{names.name}{included}"
+    return [
+        Request("GET", where + query, accept=choice.choice(forms)),
+        Request("POST", where + choice.choice(("", "?dryRun=All")), _dump(body), accept=choice.choice(forms)),
+        Request("GET", where + query, accept=choice.choice(forms)),
+        Request("GET", f"{where}/{names.name}?{included}", accept=choice.choice(forms)),
+        Request("DELETE", f"{where}/{names.name}?gracePeriodSeconds=0", accept=choice.choice(forms)),
+    ]
+
+
+def lists(choice: random.Random, names: Names) -> list[Request]:
+    """Options and selectors of lists, right and wrong."""
+    where = choice.choice((_maps(names), _things(names), f"/api/v1/namespaces/{names.namespace}/pods"))
+    parameters = [
+        f"{field}={quote(choice.choice(values), safe='')}"
+        for field, values in choice.sample(_OPTIONS_OF_LISTS, choice.randint(1, 3))
+    ]
+    return [
+        Request("GET", f"{where}?{'&'.join(parameters)}", accept=choice.choice((JSON, TABLE))),
+        Request("DELETE", f"{_maps(names)}?dryRun=All&{'&'.join(parameters)}"),
+    ]
+
+
+_OPTIONS_OF_LISTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("limit", ("0", "1", "-1", "x", "", "99999999999999999999")),
+    ("continue", ("", "x", "e30", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiIifQ", "%00", "a" * 200)),
+    ("resourceVersion", ("", "0", "1", "x", "-1", "01", "99999999999999999999")),
+    ("resourceVersionMatch", ("", "Exact", "NotOlderThan", "x")),
+    (
+        "labelSelector",
+        (
+            "",
+            "a",
+            "!a",
+            "a=b",
+            "a==b",
+            "a!=b",
+            "a in (b)",
+            "a in ()",
+            "a notin (b,c)",
+            "a in b",
+            "a>1",
+            "a<x",
+            "=",
+            ",",
+            "a,",
+            "é",
+            "a=é",
+            "a/b/c=d",
+            "A.b/c",
+            "-a",
+            "a=-",
+            "a b",
+            "a in (b",
+            "a gt 1",
+            "(",
+            "x" * 64,
+            "a=" + "x" * 64,
+        ),
+    ),
+    (
+        "fieldSelector",
+        (
+            "",
+            "metadata.name=a",
+            "metadata.name!=a",
+            "metadata.namespace=b",
+            "spec.nodeName=x",
+            "status.phase!=x",
+            "a",
+            "a=b",
+            "metadata.name",
+            "metadata.name==a,",
+            "metadata.name=a\\,b",
+            "metadata.name=a\\",
+            "=a",
+            "x.y=z",
+        ),
+    ),
+    ("sendInitialEvents", ("true", "false", "x", "")),
+    ("allowWatchBookmarks", ("true", "x")),
+    ("timeoutSeconds", ("1", "x", "-1")),
+    ("pretty", ("1", "x")),
+)
+
+
+def protobuf(choice: random.Random, names: Names) -> list[Request]:
+    """Messages that are cut off, or have other fields than they should."""
+    name = names.name.encode()
+    container = _message((1, b"c"), (2, b"i"), (6, _message((1, b"p"), (3, 80))))
+    meta = _message((1, name), (11, _message((1, b"l"), (2, b"v"))))
+    shapes = (
+        ("v1", "ConfigMap", _maps(names), [(1, meta), (2, _message((1, b"k"), (2, b"v"))), (4, 1)]),
+        (
+            "v1",
+            "Pod",
+            f"/api/v1/namespaces/{names.namespace}/pods",
+            [(1, meta), (2, _message((2, container), (4, 30)))],
+        ),
+        (
+            "batch/v1",
+            "CronJob",
+            f"/apis/batch/v1/namespaces/{names.namespace}/cronjobs",
+            [(1, meta), (2, _message((1, b"x")))],
+        ),
+    )
+    version, kind, where, fields = choice.choice(shapes)
+    raw = _damaged(choice, _message(*fields))
+    head = _message(
+        (1, choice.choice((version.encode(), version.encode(), b"", b"x/y/z"))),
+        (2, choice.choice((kind.encode(), kind.encode(), b"", b"X"))),
+    )
+    body = b"k8s\0" + _message((1, head), (2, raw))
+    if choice.random() < 0.15:
+        body = _damaged(choice, body)
+    return [
+        Request("POST", where, body, PROTOBUF, choice.choice((JSON, PROTOBUF))),
+        Request("PUT", f"{where}/{names.name}", body, PROTOBUF),
+        Request("DELETE", f"{where}/{names.name}?gracePeriodSeconds=0", choice.choice((None, body))),
+        Request("DELETE", f"{where}/{names.name}?gracePeriodSeconds=0"),
+    ]
+
+
+def _message(*fields: tuple[int, bytes | int]) -> bytes:
+    found = b""
+    for number, value in fields:
+        if isinstance(value, int):
+            found += _number(number << 3) + _number(value)
+        else:
+            found += _number(number << 3 | 2) + _number(len(value)) + value
+    return found
+
+
+def _number(value: int) -> bytes:
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes((*found, value))
+
+
+def _damaged(choice: random.Random, data: bytes) -> bytes:
+    """The message with a byte changed, cut off, with a strange field more, or as it is.
+
+    Strings stay text: Pilothouse refuses others, which kube-apiserver stores.
+    """
+    at = choice.randrange(len(data))
+    strange = (99 << 3, 99 << 3 | 1, 99 << 3 | 3, 99 << 3 | 4, 99 << 3 | 5, 1 << 3, 2 << 3 | 5, 0)
+    return choice.choice(
+        (
+            data,
+            data[:at],
+            data[:at] + bytes((choice.randrange(128),)) + data[at + 1 :],
+            data + _number(choice.choice(strange)) + bytes(choice.randrange(10)),
+        )
+    )
+
+
+AREAS: dict[str, Maker] = {
+    "definitions": definitions,
+    "services": services,
+    "media": media,
+    "numbers": numbers,
+    "objects": objects,
+    "deletions": deletions,
+    "custom": custom,
+    "kinds": kinds,
+    "schedules": schedules,
+    "tables": tables,
+    "lists": lists,
+    "protobuf": protobuf,
+    "paths": paths,
+}
