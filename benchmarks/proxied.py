@@ -1,9 +1,9 @@
-"""Measures what passing a request on costs: ``proxied.py [--seconds N] [--profile FILE] [--other URL PID TOKEN]``.
+"""Measures what passing a request on costs: ``proxied.py [--kube-apiserver PATH --etcd PATH] [--rounds N]``.
 
-A backend with no logic (``limit.py``) is asked directly and then through a fresh server, as an aggregated API. Beside
-the rates it prints the processor time that the server takes for one request, which does not depend on who else is busy
-on the machine. ``--other`` measures a second server that runs already, such as a kube-apiserver, as proxy of the same
-backend in the same run.
+Two backends are asked directly and then as aggregated APIs through a fresh Pilothouse, and through a kube-apiserver where
+there is one, in turns: a server with no logic (``limit.py``), which shows what the proxy itself takes, and an API server
+(``examples/wardle``), which shows what a user pays for the detour. Beside rates it prints the processor time that the
+proxy and the backend take for one request, which depends less on who else is busy on the machine.
 """
 
 from __future__ import annotations
@@ -20,27 +20,47 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tools"))
 
-from launching import free_port, running_server  # noqa: E402 (after the path is known)
+from launching import await_ready, free_port, running_server, stop  # noqa: E402 (after the path is known)
+from pilothouse.credentials.pki import Pki, ensure_pki  # noqa: E402
 
 TOKEN = "benchtoken"
-PATH = "/apis/bench.example.com/v1/things"
-OWN_PATH = "/api/v1/namespaces/default/services/bench"
+THINGS = "/apis/bench.example.com/v1/things"
+FLUNDERS = "/apis/wardle.example.com/v1alpha1/namespaces/default/flunders"
+
+
+class Server(NamedTuple):
+    """One that runs."""
+
+    name: str
+    url: str
+    pid: int
+
+
+class Figures(NamedTuple):
+    """What was measured of one way to a backend."""
+
+    rate: float
+    proxy: float
+    backend: float
 
 
 def main() -> int:
-    """Measure directly, through ours, through the other one."""
+    """Measure both backends, directly and through each server."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--kube-apiserver")
+    parser.add_argument("--etcd")
     parser.add_argument("--profile", help="write a flame graph of ours to this file (needs py-spy)")
-    parser.add_argument("--other", nargs=3, metavar=("URL", "PID", "TOKEN"))
     options = parser.parse_args()
     if shutil.which("wrk") is None:
         print("The benchmark needs wrk on the PATH (Debian and Ubuntu: apt install wrk).", file=sys.stderr)
@@ -48,44 +68,160 @@ def main() -> int:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pilothouse-bench-")))
         (folder / "tokens.csv").write_text(f'{TOKEN},bench,bench-uid,"system:masters"\n')
-        port, behind = free_port(), free_port()
-        flags = [
-            f"--data-dir={folder}/data",
-            f"--secure-port={port}",
-            "--bind-address=127.0.0.1",
-            f"--token-auth-file={folder}/tokens.csv",
-        ]
-        server = stack.enter_context(running_server(flags, port, TOKEN, folder / "server.log"))
-        pki = folder / "data" / "pki"
-        command = [str(HERE / "limit.py"), str(behind), str(pki / "apiserver.crt"), str(pki / "apiserver.key")]
-        backend = subprocess.Popen([sys.executable, *command])
-        stack.callback(backend.wait)
-        stack.callback(backend.kill)
-        await_listening(behind)
-        measure("direct", f"https://127.0.0.1:{behind}", TOKEN, backend.pid, options)
-        register(server.url, TOKEN, behind)
-        measure("an object of ours", server.url, TOKEN, server.pid, options, OWN_PATH)
+        ensure_pki(folder, dns_names=["localhost"], ip_addresses=["127.0.0.1"])
+        proxies = [stack.enter_context(own_server(folder))]
+        if options.kube_apiserver:
+            proxies.append(stack.enter_context(other_server(folder, options)))
+        bare = stack.enter_context(bare_backend(folder))
+        real = stack.enter_context(real_backend(folder, proxies[0].url))
+        for proxy in proxies:
+            register(proxy.url, bare, "bench.example.com", "v1", THINGS)
+            register(proxy.url, real, "wardle.example.com", "v1alpha1", FLUNDERS)
+        flunder = {"apiVersion": "wardle.example.com/v1alpha1", "kind": "Flunder", "metadata": {"name": "one"}}
+        if call(proxies[0].url + FLUNDERS, {**flunder, "spec": {"reference": "two"}}) != 201:
+            raise SystemExit("the API server takes no object")
         if options.profile:
-            profiler = [
-                "py-spy",
-                "record",
-                "-o",
-                options.profile,
-                "-f",
-                "raw",
-                "--nonblocking",
-                "-r",
-                "200",
-                "-d",
-                str(options.seconds),
-            ]
-            stack.enter_context(subprocess.Popen([*profiler, "-p", str(server.pid)], stdout=subprocess.DEVNULL))
-        measure("through ours", server.url, TOKEN, server.pid, options)
-        if options.other:
-            url, pid, token = options.other
-            register(url, token, behind)
-            measure("through the other", url, token, int(pid), options)
+            profile(stack, options.profile, proxies[0].pid, options.seconds)
+        for backend, path in ((bare, THINGS), (real, FLUNDERS + "/one")):
+            print(backend.name)
+            for _ in range(options.rounds):
+                compare(backend, path, proxies, options)
     return 0
+
+
+def compare(backend: Server, path: str, proxies: list[Server], options: argparse.Namespace) -> None:
+    """One round: directly, and through each of the proxies."""
+    direct = measure(None, backend, path, options)
+    show("directly", direct, direct)
+    for proxy in proxies:
+        show(f"through {proxy.name}", measure(proxy, backend, path, options), direct)
+
+
+def show(name: str, found: Figures, direct: Figures) -> None:
+    """One line."""
+    total = (found.proxy + found.backend) / (direct.proxy + direct.backend)
+    print(
+        f"  {name:24s}{found.rate:9,.0f}/s{found.proxy:8.1f} µs in the proxy{found.backend:8.1f} µs in the backend"
+        f"{total:7.2f} times a direct one, {direct.rate / found.rate:.2f} times by rate",
+        flush=True,
+    )
+
+
+def measure(proxy: Server | None, backend: Server, path: str, options: argparse.Namespace) -> Figures:
+    """Rate and processor time of one way."""
+    entrance = proxy or backend
+    before = [processor_seconds(each.pid) for each in (entrance, backend)]
+    command = ["wrk", "-t1", f"-c{options.connections}", f"-d{options.seconds}s", "-s", str(HERE / "wrk.lua")]
+    environment = {**os.environ, "TOKEN": TOKEN}
+    found = subprocess.run([*command, entrance.url + path], env=environment, capture_output=True, text=True, check=True)
+    used = [processor_seconds(each.pid) - at for each, at in zip((entrance, backend), before, strict=True)]
+    line = next(line for line in found.stdout.splitlines() if line.startswith("RESULT"))
+    rate, _, _, failed, refused, _ = map(float, line.split()[1:])
+    if failed or refused:
+        raise SystemExit(f"{failed + refused:.0f} requests through {entrance.name} failed")
+    costs = [each / (rate * options.seconds) * 1e6 for each in used]
+    return Figures(rate, costs[0] if proxy else 0.0, costs[1])
+
+
+def processor_seconds(pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def shared_flags(folder: Path, port: int) -> list[str]:
+    """What both API servers are told."""
+    pki = Pki(folder / "pki")
+    return [
+        f"--secure-port={port}",
+        "--bind-address=127.0.0.1",
+        f"--token-auth-file={folder}/tokens.csv",
+        f"--tls-cert-file={pki.serving_cert}",
+        f"--tls-private-key-file={pki.serving_key}",
+        f"--service-account-key-file={pki.service_account_public_key}",
+        f"--service-account-signing-key-file={pki.service_account_key}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--authorization-mode=RBAC",
+        f"--requestheader-client-ca-file={pki.front_proxy_ca_cert}",
+        "--requestheader-allowed-names=front-proxy-client",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        f"--proxy-client-cert-file={pki.front_proxy_client_cert}",
+        f"--proxy-client-key-file={pki.front_proxy_client_key}",
+    ]
+
+
+@contextmanager
+def own_server(folder: Path) -> Iterator[Server]:
+    """Ours."""
+    port = free_port()
+    flags = [f"--data-dir={folder}/data", *shared_flags(folder, port)]
+    with running_server(flags, port, TOKEN, folder / "server.log") as running:
+        yield Server("ours", running.url, running.pid)
+
+
+@contextmanager
+def other_server(folder: Path, options: argparse.Namespace) -> Iterator[Server]:
+    """kube-apiserver on an etcd of its own."""
+    port, client, peer = free_port(), free_port(), free_port()
+    store = f"http://127.0.0.1:{client}"
+    etcd = [options.etcd, f"--data-dir={folder}/etcd", f"--listen-client-urls={store}"]
+    etcd += [f"--advertise-client-urls={store}", f"--listen-peer-urls=http://127.0.0.1:{peer}", "--log-level=error"]
+    with ExitStack() as stack:
+        start(stack, etcd, folder / "etcd.log")
+        words = [options.kube_apiserver, f"--etcd-servers={store}", *shared_flags(folder, port)]
+        process = start(stack, words, folder / "kube-apiserver.log")
+        await_ready(process, port, TOKEN, folder / "kube-apiserver.log")
+        yield Server("kube-apiserver", f"https://127.0.0.1:{port}", process.pid)
+
+
+@contextmanager
+def bare_backend(folder: Path) -> Iterator[Server]:
+    """A server that gives the same bytes whatever it is asked."""
+    port, pki = free_port(), Pki(folder / "pki")
+    with ExitStack() as stack:
+        words = [sys.executable, str(HERE / "limit.py"), str(port), str(pki.serving_cert), str(pki.serving_key)]
+        process = start(stack, words, folder / "limit.log")
+        await_listening(port)
+        yield Server("a backend with no logic", f"https://127.0.0.1:{port}", process.pid)
+
+
+@contextmanager
+def real_backend(folder: Path, main_server: str) -> Iterator[Server]:
+    """An API server that others may stand in front of."""
+    port, pki = free_port(), Pki(folder / "pki")
+    cluster = {"server": main_server, "certificate-authority": str(pki.ca_cert)}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "main",
+        "clusters": [{"name": "main", "cluster": cluster}],
+        "users": [{"name": "bench", "user": {"token": TOKEN}}],
+        "contexts": [{"name": "main", "context": {"cluster": "main", "user": "bench"}}],
+    }
+    kubeconfig = folder / "main.kubeconfig"
+    kubeconfig.write_text(json.dumps(config))
+    words = [sys.executable, "-m", "examples.wardle", f"--secure-port={port}", "--bind-address=127.0.0.1"]
+    words += [f"--{kind}kubeconfig={kubeconfig}" for kind in ("", "authentication-", "authorization-")]
+    with ExitStack() as stack:
+        process = start(stack, [*words, f"--data-dir={folder}/wardle"], folder / "wardle.log")
+        await_ready(process, port, TOKEN, folder / "wardle.log")
+        yield Server("an API server", f"https://127.0.0.1:{port}", process.pid)
+
+
+def start(stack: ExitStack, words: list[str], log: Path) -> subprocess.Popen[bytes]:
+    """A process that ends with the stack."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(words, stdout=output, stderr=subprocess.STDOUT, cwd=HERE.parent)
+    stack.callback(stop, process)
+    return process
+
+
+def profile(stack: ExitStack, file: str, pid: int, seconds: int) -> None:
+    """Record what a process does while it is measured."""
+    words = ["py-spy", "record", "-o", file, "-f", "raw", "--nonblocking", "-r", "200", "-d", str(3 * seconds)]
+    stack.enter_context(subprocess.Popen([*words, "-p", str(pid)], stdout=subprocess.DEVNULL))
 
 
 def await_listening(port: int) -> None:
@@ -97,63 +233,32 @@ def await_listening(port: int) -> None:
         time.sleep(0.1)
 
 
-def register(url: str, token: str, port: int) -> None:
-    """Put the backend behind a server and wait until it answers."""
-    service = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
-    reference = {"namespace": "default", "name": "bench", "port": port}
-    spec = {"group": "bench.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10}
-    spec |= {"insecureSkipTLSVerify": True, "service": reference}
-    there = {"metadata": {"name": "bench"}, "spec": service}
-    while call(url + "/api/v1/namespaces/default/services", token, there) == 404:
+def register(url: str, backend: Server, group: str, version: str, path: str) -> None:
+    """Put a backend behind a server and wait until it answers."""
+    port = int(backend.url.rpartition(":")[2])
+    name = group.partition(".")[0]
+    spec: dict[str, Any] = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
+    while call(url + "/api/v1/namespaces/default/services", {"metadata": {"name": name}, "spec": spec}) == 404:
         time.sleep(0.1)  # the namespace comes soon after the start
-    name = {"metadata": {"name": "v1.bench.example.com"}, "spec": spec}
-    call(url + "/apis/apiregistration.k8s.io/v1/apiservices", token, name)
-    for _ in range(300):
-        if call(url + PATH, token) == 200:
+    spec = {"group": group, "version": version, "groupPriorityMinimum": 100, "versionPriority": 10}
+    spec |= {"insecureSkipTLSVerify": True, "service": {"namespace": "default", "name": name, "port": port}}
+    call(url + "/apis/apiregistration.k8s.io/v1/apiservices", {"metadata": {"name": f"{version}.{group}"}, "spec": spec})
+    for _ in range(600):
+        if call(url + path) == 200:
             return
         time.sleep(0.1)
     raise SystemExit("the backend does not answer through the server")
 
 
-def call(url: str, token: str, body: dict[str, Any] | None = None) -> int:
+def call(url: str, body: dict[str, Any] | None = None) -> int:
     """The status of one request."""
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
     request = urllib.request.Request(url, None if body is None else json.dumps(body).encode(), headers)
     try:
         context = ssl._create_unverified_context()
         return int(urllib.request.urlopen(request, context=context).status)
     except urllib.error.HTTPError as error:
         return error.code
-
-
-def measure(name: str, url: str, token: str, pid: int, options: argparse.Namespace, path: str = PATH) -> None:
-    """Print rate, latency and processor time of a request."""
-    before = processor_seconds(pid)
-    command = [
-        "wrk",
-        "-t1",
-        f"-c{options.connections}",
-        f"-d{options.seconds}s",
-        "-s",
-        str(HERE / "wrk.lua"),
-        url + path,
-    ]
-    found = subprocess.run(command, env={**os.environ, "TOKEN": token}, capture_output=True, text=True, check=True)
-    used = processor_seconds(pid) - before
-    line = next(line for line in found.stdout.splitlines() if line.startswith("RESULT"))
-    rate, median, slow, failed, refused, _ = map(float, line.split()[1:])
-    cost = used / (rate * options.seconds) * 1e6
-    print(
-        f"{name:20s}{rate:10,.0f}/s  {median:7.2f} ms half, {slow:7.2f} ms 99%  {cost:7.1f} µs of processor a request",
-        end="",
-    )
-    print(f"  FAILED {failed + refused:.0f}" if failed or refused else "", flush=True)
-
-
-def processor_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
@@ -19,6 +19,9 @@ from pilothouse.net.messages import Request
 if TYPE_CHECKING:
     from cryptography import x509
 
+_Said = tuple[tuple[bytes, tuple[bytes, ...]], ...]
+_MOST_KNOWN: Final = 1000
+_SHORT: Final = 4096
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})").search
 
 
@@ -41,7 +44,10 @@ class RequestHeader:
         self._uid_headers = _lower(uid_headers)
         self._group_headers = _lower(group_headers)
         self._extra_prefixes = _lower(extra_prefixes)
+        self._names = (*self._username_headers, *self._uid_headers, *self._group_headers)
         self._audiences = audiences
+        self._known: dict[_Said, Authenticated] = {}
+        """Whom headers named lately: one user of many requests, so that what others know of a user is found again."""
 
     async def authenticate(self, request: Request) -> Authenticated | None:
         """The user named by the proxy; None if the peer sent no certificate or names nobody."""
@@ -65,6 +71,27 @@ class RequestHeader:
         return f"x509: subject with cn={name} is not in the allowed list"
 
     def _named_user(self, request: Request) -> Authenticated | None:
+        said = self._said(request)
+        found = self._known.get(said)
+        if found is None:
+            found = self._read_user(request)
+            if found is None:
+                return None
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            if sum(len(value) for _, values in said for value in values) <= _SHORT:
+                self._known[said] = found
+        self._clear(request, said)
+        return found
+
+    def _said(self, request: Request) -> _Said:
+        """All that the headers say of a user."""
+        headers = request.headers
+        names = [name for name in self._names if name in headers]
+        names += [name for name in headers if name.startswith(self._extra_prefixes)]
+        return tuple([(name, tuple(request.header_values(name))) for name in names])
+
+    def _read_user(self, request: Request) -> Authenticated | None:
         name = _first(request, self._username_headers)
         if not name:
             return None
@@ -72,7 +99,6 @@ class RequestHeader:
             _text(value) for header in self._group_headers for value in request.header_values(header) if value
         )
         user = User(name, _first(request, self._uid_headers), groups, self._extra(request))
-        self._clear(request)
         return Authenticated(user, self._audiences)
 
     def _extra(self, request: Request) -> dict[str, tuple[str, ...]]:
@@ -84,12 +110,10 @@ class RequestHeader:
                     extra[key] = extra.get(key, ()) + tuple(_text(v) for v in request.header_values(header))
         return extra
 
-    def _clear(self, request: Request) -> None:
+    def _clear(self, request: Request, said: _Said) -> None:
         headers = request.headers
-        for name in (*self._username_headers, *self._uid_headers, *self._group_headers):
+        for name, _ in said:
             headers.pop(name, None)
-        for name in [name for name in headers if name.startswith(self._extra_prefixes)]:
-            del headers[name]
 
 
 def unescape_key(key: str) -> str:

@@ -7,6 +7,7 @@ parsed into a `HeaderBlock` that the connection may keep and reuse; nothing here
 """
 
 import re
+from collections.abc import Callable
 from urllib.parse import unquote_to_bytes
 
 MAX_HEADERS = 500
@@ -20,6 +21,10 @@ _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})").search
 _ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*://([^/?]*)(.*)", re.DOTALL).fullmatch
 _DIGITS = re.compile(rb"[0-9]{1,19}").fullmatch
 _METHODS = {m: m.decode() for m in (b"GET", b"PUT", b"POST", b"PATCH", b"DELETE", b"HEAD", b"OPTIONS", b"CONNECT")}
+
+
+Lines = dict[bytes, tuple[bytes, bytes]]
+"""Lines of a header block, and the name and value that each is read as."""
 
 
 class Refusal(Exception):
@@ -163,19 +168,21 @@ def _decode_path(raw: bytes) -> str:
     return unquote_to_bytes(raw).decode("utf-8", "replace")
 
 
-def parse_header_block(block: bytes) -> HeaderBlock:
-    """Parse the lines between the request line and the empty line (without their final CRLF), or raise Refusal."""
+def parse_header_block(block: bytes, known: Lines | None = None) -> HeaderBlock:
+    """Parse the lines between the request line and the empty line (without their final CRLF), or raise Refusal.
+
+    ``known`` is what the lines of an earlier block were read as, and becomes that of this one: where a proxy sends
+    requests of many, most lines are those of the request before.
+    """
     values: dict[bytes, bytes] = {}
     repeated: dict[bytes, list[bytes]] = {}
     misnamed = False
     lines = block.split(b"\r\n") if block else []
     if len(lines) > MAX_HEADERS:
         raise Refusal("431 Request Header Fields Too Large")
+    read = _read_line if known is None else _remember(known, lines)
     for line in lines:
-        match = _HEADER(line)
-        if match is None or line.startswith(b" "):
-            raise Refusal
-        name, value = match[1].lower(), match[2].rstrip(b" \t")
+        name, value = read(line)
         if b" " in name:
             misnamed = True
         elif name not in values:
@@ -196,6 +203,21 @@ def parse_header_block(block: bytes) -> HeaderBlock:
         and not headers.expect
     )
     return headers
+
+
+def _read_line(line: bytes) -> tuple[bytes, bytes]:
+    match = _HEADER(line)
+    if match is None or line.startswith(b" "):
+        raise Refusal
+    return match[1].lower(), match[2].rstrip(b" \t")
+
+
+def _remember(known: Lines, lines: list[bytes]) -> Callable[[bytes], tuple[bytes, bytes]]:
+    """Read lines that are not known, and forget those that are not there any more."""
+    fresh = {line: known.get(line) or _read_line(line) for line in lines}
+    known.clear()
+    known.update(fresh)
+    return known.__getitem__
 
 
 def _read_host(headers: HeaderBlock, misnamed: bool) -> None:

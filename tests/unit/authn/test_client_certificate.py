@@ -160,6 +160,29 @@ async def test_front_proxy_names_the_user(authority, certificates, make_request)
     assert set(request.headers) == {b"host", b"x-keep"}
 
 
+async def test_front_proxy_names_the_same_user_again(authority, certificates, make_request):
+    der, trusted = authority.issue("aggregator"), proxy(certificates)
+
+    async def named(headers):
+        request = make_request(headers, certificate=der)
+        found = await trusted.authenticate(request)
+        assert set(request.headers) == {b"host"}
+        return found
+
+    alice = await named("X-Remote-User: alice\nX-Remote-Group: a")
+    assert await named("X-Remote-User: alice\nX-Remote-Group: a") is alice
+    others = [
+        "X-Remote-User: alice\nX-Remote-Group: a\nX-Remote-Group: b",
+        "X-Remote-User: alice\nX-Remote-Uid: a",
+        "X-Other: alice\nX-Remote-Group: a\nX-Remote-Extra-A: a",
+        "X-Remote-User: alice\nX-Remote-Group: a\nX-Remote-Extra-A: " + "x" * 10_000,
+    ]
+    users = [(await named(each)).user for each in others]
+    assert [user.groups for user in users] == [("a", "b"), (), ("a",), ("a",)]
+    assert [user.uid for user in users] == ["", "a", "", ""]
+    assert [len(user.extra.get("a", ("",))[0]) for user in users] == [0, 0, 1, 10_000]
+
+
 async def test_front_proxy_must_be_known(authority, new_authority, certificates, make_request):
     headers = "X-Remote-User: root\nX-Remote-Group: system:masters"
     with pytest.raises(InvalidCredentials, match="x509: subject with cn=eve is not in the allowed list"):

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.net.request_head import Refusal, parse_header_block, parse_request_line
+from pilothouse.net.request_head import Lines, Refusal, parse_header_block, parse_request_line
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,24 @@ def test_values_are_trimmed_and_repeats_are_kept_in_order() -> None:
     headers = parse_header_block(b"Host: x\r\nAccept:  a \t\r\nACCEPT:b\r\naccept:\r\nX: \xc3\xa4")
     assert headers.values == {b"host": b"x", b"accept": b"a", b"x": b"\xc3\xa4"}
     assert headers.repeated == {b"accept": [b"a", b"b", b""]}
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([HOST, b"A: 1", b"A: 2", b"a:3 ", b"B : 4", b" C: 5", b"", b"D"])), max_size=5)
+)
+def test_known_lines_mean_what_they_meant_before(blocks: list[list[bytes]]) -> None:
+    def read(block: bytes, *known: Lines) -> object:
+        try:
+            headers = parse_header_block(block, *known)
+        except Refusal as refusal:
+            return refusal.status_line, refusal.text
+        return list(headers.values.items()), headers.repeated, headers.plain
+
+    known: Lines = {}
+    for lines in blocks:
+        block = b"\r\n".join(lines)
+        assert read(block, known) == read(block)
+        assert len(known) <= max(map(len, blocks))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,14 @@ however small the pieces; a head that can only become malformed is refused befor
 
 import re
 
-from pilothouse.net.request_head import HeaderBlock, Refusal, RequestLine, parse_header_block, parse_request_line
+from pilothouse.net.request_head import (
+    HeaderBlock,
+    Lines,
+    Refusal,
+    RequestLine,
+    parse_header_block,
+    parse_request_line,
+)
 
 _BARE_LF = re.compile(rb"(?<!\r)\n").search
 
@@ -15,7 +22,7 @@ _BARE_LF = re.compile(rb"(?<!\r)\n").search
 class HeadReader:
     """The unread input of a connection."""
 
-    __slots__ = ("_at", "_block", "_headers", "_last_post", "_limit", "_line_checked", "_scanned", "data")
+    __slots__ = ("_at", "_block", "_headers", "_last_post", "_limit", "_line_checked", "_lines", "_scanned", "data")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -26,6 +33,7 @@ class HeadReader:
         self._last_post = False
         self._block: bytes | None = None  # the latest header block and what it means
         self._headers: HeaderBlock | None = None
+        self._lines: Lines | None = None
 
     @property
     def pending(self) -> int:
@@ -70,7 +78,9 @@ class HeadReader:
         line = parse_request_line(bytes(data[at:line_end]))
         headers = self._headers
         if headers is None or block != self._block:
-            headers = self._headers = parse_header_block(block)
+            if self._lines is None and headers is not None:
+                self._lines = {}  # one block for all requests needs no memory of its lines
+            headers = self._headers = parse_header_block(block, self._lines)
             self._block = block
         if end + 4 == len(data):
             self.data = b""
