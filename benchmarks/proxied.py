@@ -1,9 +1,9 @@
 """Measures what passing a request on costs: ``proxied.py [--kube-apiserver PATH --etcd PATH] [--rounds N]``.
 
-Two backends are asked directly and then as aggregated APIs through a fresh Pilothouse, and through a kube-apiserver where
-there is one, in turns: a server with no logic (``limit.py``), which shows what the proxy itself takes, and an API server
-(``examples/wardle``), which shows what a user pays for the detour. Beside rates it prints the processor time that the
-proxy and the backend take for one request, which depends less on who else is busy on the machine.
+Two backends are asked directly and then as aggregated APIs through a fresh Pilothouse, and through a kube-apiserver
+where there is one, in turns: a server with no logic (``limit.py``), which shows what the proxy itself takes, and an API
+server (``examples/wardle``), which shows what a user pays for the detour. Beside rates it prints the processor time
+that the proxy and the backend take for one request, which depends less on who else is busy on the machine.
 """
 
 from __future__ import annotations
@@ -242,7 +242,8 @@ def register(url: str, backend: Server, group: str, version: str, path: str) -> 
         time.sleep(0.1)  # the namespace comes soon after the start
     spec = {"group": group, "version": version, "groupPriorityMinimum": 100, "versionPriority": 10}
     spec |= {"insecureSkipTLSVerify": True, "service": {"namespace": "default", "name": name, "port": port}}
-    call(url + "/apis/apiregistration.k8s.io/v1/apiservices", {"metadata": {"name": f"{version}.{group}"}, "spec": spec})
+    service = {"metadata": {"name": f"{version}.{group}"}, "spec": spec}
+    call(url + "/apis/apiregistration.k8s.io/v1/apiservices", service)
     for _ in range(600):
         if call(url + path) == 200:
             return
