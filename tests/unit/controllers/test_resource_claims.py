@@ -5,6 +5,10 @@ from typing import Any
 import pytest
 
 from pilothouse.controllers.resource_claims import claim_name, generate_name, is_done
+from pilothouse.simulation.nodes.pool import NodePool, PoolSettings
+from pilothouse.simulation.nodes.streams import SimulatedStreams
+from pilothouse.simulation.nodes.template import read_template
+from pilothouse.simulation.scheduler.scheduler import Scheduler
 from pilothouse.testing.running_controllers import RunningControllers
 
 
@@ -70,3 +74,63 @@ async def test_from_the_template_to_the_end() -> None:
 
         await pods.patch("default", "p", {"status": {"phase": "Succeeded"}}, subresource="status")
         await cluster.wait_gone(claims, "default", name)
+
+
+_GROUPS = (
+    "--disable-admission-plugins=ServiceAccount",
+    "--authorization-mode=Node,RBAC",
+    "--feature-gates=GenericWorkload=true,DRAWorkloadResourceClaims=true",
+    "--runtime-config=scheduling.k8s.io/v1beta1=true",
+)
+
+
+async def test_the_pods_of_a_group_share_its_claim() -> None:
+    """One device is enough for both pods; it is free again when the group has gone, not when its pods have."""
+    async with RunningControllers("resource_claims", "garbage_collector", flags=_GROUPS) as cluster:
+        slices = {"kind": "ResourceSlice", "spec": {"driver": "gpu.example.com", "devices": [{"name": "gpu-0"}]}}
+        settings = PoolSettings(1, template=read_template([{"kind": "Node"}, slices]))
+        streams = SimulatedStreams()
+        await NodePool(settings, cluster.clients, cluster.informers, cluster.supervisor, streams).start()
+        await cluster.of("", "v1", "nodes").patch("", "node-1", {"spec": {"taints": None}})
+        Scheduler(cluster.clients.scheduler(), cluster.informers, cluster.supervisor).start()
+
+        pods, claims = cluster.of("", "v1", "pods"), cluster.of("resource.k8s.io", "v1", "resourceclaims")
+        groups = cluster.of("scheduling.k8s.io", "v1beta1", "podgroups")
+        await cluster.of("resource.k8s.io", "v1", "deviceclasses").create(
+            {"metadata": {"name": "gpu.example.com"}, "spec": {}}
+        )
+        await cluster.of("resource.k8s.io", "v1", "resourceclaimtemplates").create(
+            {"metadata": {"name": "t", "namespace": "default"}, "spec": {"spec": spec()}}
+        )
+        entry = {"name": "gpu", "resourceClaimTemplateName": "t"}
+        group = await groups.create(
+            {
+                "metadata": {"name": "g", "namespace": "default"},
+                "spec": {"schedulingPolicy": {"basic": {}}, "resourceClaims": [entry]},
+            }
+        )
+        container = {"name": "c", "image": "i", "resources": {"claims": [{"name": "gpu"}]}}
+        wanted = {
+            "containers": [container],
+            "resourceClaims": [entry],
+            "schedulingGroup": {"podGroupName": "g"},
+            "terminationGracePeriodSeconds": 0,
+        }
+        for name in ("a", "b"):
+            await pods.create({"metadata": {"name": name, "namespace": "default"}, "spec": wanted})
+        for name in ("a", "b"):
+            await cluster.wait(pods, "default", name, lambda obj: obj["status"].get("phase") == "Running")
+        [claim] = (await claims.list("default"))["items"]
+        assert claim["metadata"]["name"].startswith("g-gpu-")
+        told = (await groups.get("default", "g"))["status"]["resourceClaimStatuses"]
+        assert told == [{"name": "gpu", "resourceClaimName": claim["metadata"]["name"]}]
+        assert claim["status"]["reservedFor"] == [
+            {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": group["metadata"]["uid"]}
+        ]
+        for name in ("a", "b"):
+            await pods.delete("default", name)
+            await cluster.wait_gone(pods, "default", name)
+        assert (await claims.get("default", claim["metadata"]["name"]))["status"]["allocation"]
+        await groups.patch("default", "g", {"metadata": {"finalizers": None}})
+        await groups.delete("default", "g")
+        await cluster.wait_gone(claims, "default", claim["metadata"]["name"])

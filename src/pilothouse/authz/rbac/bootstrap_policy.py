@@ -26,11 +26,15 @@ _METADATA: Final[Object] = {
 }
 
 
+def _rules(*rules: tuple[str, str, tuple[str, ...]]) -> list[Object]:
+    return [{"apiGroups": [each], "resources": [resource], "verbs": list(verbs)} for each, resource, verbs in rules]
+
+
 def _controller_role(account: str, *rules: tuple[str, str, tuple[str, ...]]) -> dict[str, list[Object]]:
     """The role of a controller and its binding; rules are group, resource and verbs."""
     name, group = f"system:controller:{account}", "rbac.authorization.k8s.io"
     kinds = {"apiVersion": f"{group}/v1", "metadata": {"name": name, **_METADATA}}
-    allowed = [{"apiGroups": [each], "resources": [resource], "verbs": list(verbs)} for each, resource, verbs in rules]
+    allowed = _rules(*rules)
     subject = {"kind": "ServiceAccount", "name": account, "namespace": "kube-system"}
     reference = {"apiGroup": group, "kind": "ClusterRole", "name": name}
     return {
@@ -39,14 +43,40 @@ def _controller_role(account: str, *rules: tuple[str, str, tuple[str, ...]]) -> 
     }
 
 
+_READ: Final = ("get", "list", "watch")
 _GATED: Final = {
+    "DRAResourcePoolStatus": _controller_role(
+        "resourcepoolstatusrequest-controller",
+        ("resource.k8s.io", "resourcepoolstatusrequests", ("delete", *_READ)),
+        ("resource.k8s.io", "resourcepoolstatusrequests/status", ("patch", "update")),
+        ("resource.k8s.io", "resourceslices", _READ),
+        ("resource.k8s.io", "resourceclaims", _READ),
+        ("resource.k8s.io", "devicetaintrules", _READ),
+        ("", "events", ("create", "patch", "update")),
+        ("events.k8s.io", "events", ("create", "patch", "update")),
+    ),
     "GenericWorkload": _controller_role(
         "podgroup-protection-controller",
         ("scheduling.k8s.io", "podgroups", ("get", "list", "update", "watch")),
         ("", "pods", ("get", "list", "watch")),
-    )
+    ),
 }
 """What there is only while a feature is on."""
+_GATED_RULES: Final = {
+    "GenericWorkload": {
+        "system:kube-scheduler": (
+            ("scheduling.k8s.io", "podgroups", _READ),
+            ("scheduling.k8s.io", "podgroups/status", ("patch", "update")),
+        )
+    },
+    "DRAWorkloadResourceClaims": {
+        "system:controller:resource-claim-controller": (
+            ("scheduling.k8s.io", "podgroups", _READ),
+            ("scheduling.k8s.io", "podgroups/status", ("patch", "update")),
+        )
+    },
+}
+"""Rules that roles have besides while a feature is on."""
 
 
 class Change(NamedTuple):
@@ -66,7 +96,15 @@ def _policy() -> dict[str, list[Object]]:
 def load(resource: str, gates: frozenset[str] = frozenset()) -> list[Object]:
     """The wanted objects of a resource, in the order they are to be made. Not to be changed by the caller."""
     gated = [each for gate, objects in _GATED.items() if gate in gates for each in objects.get(resource, ())]
-    return _policy()[resource] + gated if gated else _policy()[resource]
+    wanted = _policy()[resource] + gated if gated else _policy()[resource]
+    more = {
+        name: [*(rules or ()), *_rules(*roles[name])]
+        for gate, roles in _GATED_RULES.items()
+        if gate in gates and resource == "clusterroles"
+        for name, rules in ((each["metadata"]["name"], each["rules"]) for each in wanted)
+        if name in roles
+    }
+    return [{**each, "rules": more.get(each["metadata"]["name"], each["rules"])} for each in wanted] if more else wanted
 
 
 def reconcile(existing: Object | None, wanted: Object) -> Change | None:

@@ -85,6 +85,7 @@ CONTROLLERS: Final[tuple[Row, ...]] = (
     Row("validatingadmissionpolicy-status-controller", "policy_types"),
     Row("resourceclaim-controller", "resource_claims", alias="resource-claim-controller"),
     Row("device-taint-eviction-controller", "device_taints"),
+    Row("resourcepoolstatusrequest-controller", "pool_status"),
     Row("podgroup-protection-controller", "pod_group_protection"),
     Row("persistentvolume-binder-controller", "volumes.binder", alias="persistentvolume-binder"),
     Row("persistentvolume-attach-detach-controller", "volumes.attaching", alias="attachdetach"),

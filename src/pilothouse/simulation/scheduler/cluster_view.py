@@ -20,6 +20,7 @@ class DeviceView:
     """What there is to allocate, and what is allocated."""
 
     claim: Get
+    pod_group: Get
     claims_of_owner: List
     """The claims that an object with this uid controls."""
     device_class: Get

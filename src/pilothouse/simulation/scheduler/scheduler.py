@@ -367,6 +367,7 @@ def _view(snapshot: Snapshot, informers: InformerFactory) -> ClusterView:
         disruption_budgets=listed("policy", "v1", "poddisruptionbudgets"),
         devices=DeviceView(
             claim=get("resource.k8s.io", "v1", "resourceclaims"),
+            pod_group=get("scheduling.k8s.io", "v1beta1", "podgroups"),
             claims_of_owner=lambda uid: claims.lister.by_index(BY_CONTROLLER_UID, uid),
             device_class=get("resource.k8s.io", "v1", "deviceclasses"),
             device_classes=listed("resource.k8s.io", "v1", "deviceclasses"),

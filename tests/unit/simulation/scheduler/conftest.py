@@ -49,6 +49,7 @@ class Cluster:
             disruption_budgets=listed("budget"),
             devices=DeviceView(
                 claim=get("resourceclaim"),
+                pod_group=get("podgroup"),
                 claims_of_owner=lambda uid: [
                     claim
                     for claim in self.objects.get("resourceclaim", {}).values()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from pilothouse.controllers.runtime import pod_groups
 from pilothouse.controllers.runtime.node_selection import matches_terms
-from pilothouse.controllers.runtime.owners import is_controlled_by
 from pilothouse.machinery.objects import Object
 from pilothouse.simulation.scheduler.cluster_view import ClusterView, DeviceView
 from pilothouse.simulation.scheduler.devices.allocator import Allocator, Choice
@@ -17,6 +17,7 @@ from pilothouse.simulation.scheduler.pod_info import PodInfo
 from pilothouse.simulation.scheduler.snapshot import NodeInfo
 
 MOST_CONSUMERS: Final = 256
+_NOT_OWNER: Final = "Pod is not owner"
 
 
 class ClaimMissing(Exception):
@@ -40,18 +41,23 @@ def uses_devices(pod: PodInfo) -> bool:
 
 def claims_of(pod: PodInfo, devices: DeviceView) -> list[Object]:
     """The pod's claims as they were last written. Raises ClaimMissing."""
-    return [_claim(name, must_own, pod, devices) for name, must_own in _claim_names(pod)]
+    return [claim for claim, _ in claims_with_entries(pod, devices)]
 
 
-def _claim_names(pod: PodInfo) -> Iterable[tuple[str, bool]]:
+def claims_with_entries(pod: PodInfo, devices: DeviceView) -> list[tuple[Object, Object]]:
+    """The pod's claims, each with the pod's entry that stands for it. Raises ClaimMissing."""
+    return [(_claim(name, must_own, pod, devices), entry) for name, must_own, entry in _claim_names(pod)]
+
+
+def _claim_names(pod: PodInfo) -> Iterable[tuple[str, bool, Object]]:
     made = {each["name"]: each.get("resourceClaimName") for each in pod.status.get("resourceClaimStatuses") or ()}
     for each in pod.spec.get("resourceClaims") or ():
         if "resourceClaimName" in each:
-            yield each["resourceClaimName"], False
+            yield each["resourceClaimName"], False, each
         elif each["name"] not in made:
             raise ClaimMissing(f'pod "{pod.namespace}/{pod.name}": ResourceClaim not created yet')
         elif made[each["name"]]:
-            yield str(made[each["name"]]), True
+            yield str(made[each["name"]]), True, each
 
 
 def _claim(name: str, must_own: bool, pod: PodInfo, devices: DeviceView) -> Object:
@@ -60,9 +66,10 @@ def _claim(name: str, must_own: bool, pod: PodInfo, devices: DeviceView) -> Obje
         raise ClaimMissing(f'resourceclaim.resource.k8s.io "{name}" not found')
     if claim["metadata"].get("deletionTimestamp"):
         raise ClaimMissing(f'resourceclaim "{name}" is being deleted')
-    if must_own and not is_controlled_by(claim, pod.pod):
+    if must_own and not pod_groups.is_made_for(claim, pod.pod):
         made_for = f"ResourceClaim {pod.namespace}/{name} was not created for Pod {pod.namespace}/{pod.name}"
-        raise ClaimMissing(f"{made_for} (Pod is not owner)")
+        group = pod_groups.group_name(pod.pod)
+        raise ClaimMissing(f"{made_for} ({f'neither Pod nor PodGroup {group} is the owner' if group else _NOT_OWNER})")
     return devices.ledger.newest(claim)
 
 
@@ -70,11 +77,6 @@ def allocation_in(claim: Object) -> Object | None:
     """What the claim has."""
     found: Object | None = (claim.get("status") or {}).get("allocation")
     return found
-
-
-def is_reserved_for(claim: Object, pod: PodInfo) -> bool:
-    """Whether the claim is kept for the pod."""
-    return any(each["uid"] == pod.uid for each in (claim.get("status") or {}).get("reservedFor") or ())
 
 
 class DevicePlan:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from pilothouse.controllers.runtime import pod_groups
 from pilothouse.controllers.runtime.client import Client
 from pilothouse.controllers.runtime.clock import Clock
 from pilothouse.controllers.runtime.indexer import copy_of
@@ -23,9 +24,9 @@ from pilothouse.simulation.scheduler.devices.claims import (
     ClaimMissing,
     allocation_in,
     claims_of,
+    claims_with_entries,
     has_binding_conditions,
     is_ready,
-    is_reserved_for,
     plan_for,
     uses_devices,
 )
@@ -80,14 +81,22 @@ class DeviceReservations:
         if not uses_devices(pod):
             return
         decided = self._pending.get(pod.uid, {})
-        for claim in claims_of(pod, self._cluster.devices):
+        group = self._group_of(pod)
+        for claim, entry in claims_with_entries(pod, self._cluster.devices):
             uid = claim["metadata"]["uid"]
-            if not is_reserved_for(claim, pod):
-                self._ledger.see(await self._write_claim(claim, decided.get(uid), pod))
+            if not pod_groups.is_reserved_for(claim, pod.pod):
+                consumer = pod_groups.consumer_of(pod.pod, entry, group)
+                self._ledger.see(await self._write_claim(claim, decided.get(uid), consumer))
             if uid in decided:
                 self._ledger.settle(uid)
         await self._write_extended(pod, decided)
         self._pending.pop(pod.uid, None)
+
+    def _group_of(self, pod: PodInfo) -> Object | None:
+        try:
+            return pod_groups.group_of(pod.pod, self._cluster.devices.pod_group)
+        except pod_groups.GroupMissing as error:
+            raise ReservationFailed(str(error)) from None
 
     async def _write_extended(self, pod: PodInfo, decided: dict[str, Object]) -> None:
         planned = self._extended.get(pod.uid)
@@ -96,7 +105,7 @@ class DeviceReservations:
         uid = planned.claim["metadata"]["uid"]
         created = await self._claims.create(to_store(planned.claim))
         self._extended[pod.uid] = planned._replace(claim=created)
-        written = await self._write_claim(created, decided[uid], pod)
+        written = await self._write_claim(created, decided[uid], pod_groups.consumer_of(pod.pod, {}, None))
         self._extended[pod.uid] = planned._replace(claim=written)
         self._ledger.see(written)
         self._ledger.settle(uid)
@@ -138,17 +147,17 @@ class DeviceReservations:
         except (BindingRefused, ClaimMissing) as error:
             raise ReservationFailed(str(error)) from None
 
-    async def _write_claim(self, claim: Object, allocation: Object | None, pod: PodInfo) -> Object:
+    async def _write_claim(self, claim: Object, allocation: Object | None, consumer: Object) -> Object:
         namespace, name = claim["metadata"]["namespace"], claim["metadata"]["name"]
         for attempt in range(_ATTEMPTS):
             newest = copy_of(claim) if attempt == 0 else await self._claims.get(namespace, name)
             try:
-                return await self._write_once(newest, allocation, pod)
+                return await self._write_once(newest, allocation, consumer)
             except errors.Conflict:
                 continue
         raise ReservationFailed(f"add reservation to claim {namespace}/{name}: too many conflicts")
 
-    async def _write_once(self, claim: Object, allocation: Object | None, pod: PodInfo) -> Object:
+    async def _write_once(self, claim: Object, allocation: Object | None, consumer: Object) -> Object:
         name = f"{claim['metadata']['namespace']}/{claim['metadata']['name']}"
         if claim["metadata"].get("deletionTimestamp"):
             raise ReservationFailed(f"claim {name} got deleted in the meantime")
@@ -163,26 +172,40 @@ class DeviceReservations:
             raise ReservationFailed(f"claim {name} got deallocated elsewhere in the meantime")
         status = claim["status"]
         status["allocation"].setdefault("allocationTimestamp", format_time(self._clock.now()))
-        status.setdefault("reservedFor", []).append({"resource": "pods", "name": pod.name, "uid": pod.uid})
+        status.setdefault("reservedFor", []).append(consumer)
         return await self._claims.update_status(claim)
 
     async def release(self, pod: PodInfo) -> bool:
-        """The pod does not come to the node after all; whether devices are free again."""
+        """The pod does not come to the node after all; whether devices are free again.
+
+        What was decided counts until it is known what was written: of a write that failed nobody knows that.
+        """
         if not uses_devices(pod):
             return False
-        freed = [self._ledger.settle(uid) for uid in self._pending.pop(pod.uid, {})]
-        extended = self._extended.pop(pod.uid, None)
+        extended = self._extended.get(pod.uid)
         if extended is not None and extended.claim["metadata"]["name"] != NOT_STORED:
             await self._delete(extended.claim)
-            freed.append(True)
         try:
             claims = claims_of(pod, self._cluster.devices)
         except ClaimMissing:
-            return any(freed)
+            claims = []
         for claim in claims:
-            if allocation_in(claim) is not None and is_reserved_for(claim, pod):
-                await self._unreserve(claim, pod)
+            newest = await self._read(claim)
+            consumers = (newest.get("status") or {}).get("reservedFor") or ()
+            if allocation_in(newest) is not None and any(each["uid"] == pod.uid for each in consumers):
+                await self._unreserve(newest, pod)
+        self._extended.pop(pod.uid, None)
+        freed = [self._ledger.settle(uid) for uid in self._pending.pop(pod.uid, {})]
         return any(freed)
+
+    async def _read(self, claim: Object) -> Object:
+        """The claim as it is now, which the ledger gets to know; as it was known where it cannot be read."""
+        try:
+            newest = await self._claims.get(claim["metadata"]["namespace"], claim["metadata"]["name"])
+        except errors.StatusError:
+            return claim
+        self._ledger.see(newest)
+        return newest
 
     async def _unreserve(self, claim: Object, pod: PodInfo) -> None:
         metadata = claim["metadata"]
@@ -204,7 +227,7 @@ class DeviceReservations:
             await self._claims.patch(namespace, name, change, "strategic")
             await self._claims.delete(namespace, name, uid=claim["metadata"]["uid"])
         except errors.StatusError:
-            return  # the next attempt finds it and deletes it then
+            await self._read(claim)  # the next attempt finds it and deletes it then
 
     async def free_idle(self, pod: PodInfo, nodes: list[NodeInfo]) -> str:
         """Free a claim that keeps the pod from nodes and that nobody uses; what to say of it, nothing if none is."""
