@@ -149,4 +149,5 @@ class Browser:
             with urlopen(asked, timeout=WAIT_SECONDS) as answer:
                 return orjson.loads(answer.read())["value"]
         except HTTPError as error:
-            raise AssertionError(f"{method} {path}: {error.read().decode()[:2000]}") from None
+            with error:
+                raise AssertionError(f"{method} {path}: {error.read().decode()[:2000]}") from None

@@ -56,6 +56,7 @@ def sign_in(folder: Path) -> str:
         with urlopen(asked, timeout=_SECONDS, context=context) as answer:
             return holder.url + str(json.load(answer)["path"])
     except HTTPError as error:
+        error.close()
         why = _NO_CONSOLE.format(holder.url) if error.code == 404 else f"{holder.url} answered {error}"
         raise NoConsole(why) from None
     except (URLError, OSError) as error:

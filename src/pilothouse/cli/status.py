@@ -61,7 +61,8 @@ def _ask(url: str, pki: Pki) -> tuple[bool, list[str]]:
         with urlopen(f"{url}/readyz?verbose", timeout=_SECONDS, context=context):
             return True, []
     except HTTPError as error:
-        lines = error.read().decode(errors="replace").splitlines()
+        with error:
+            lines = error.read().decode(errors="replace").splitlines()
         return False, [line for line in lines if line.startswith("[-]")] or [str(error)]
     except (URLError, OSError) as error:
         return False, [str(error)]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pilothouse.aggregator.peers.proxy import FindEndpoint
     from pilothouse.aggregator.peers.routing import Peers
     from pilothouse.aggregator.proxy import AggregationProxy
+    from pilothouse.controllers.runtime.leader_lease import LeaseTimes
     from pilothouse.controlplane.allocation.services import ServiceAllocations
     from pilothouse.endpoints.subresources.links import Links
     from pilothouse.net.client import HttpClient
@@ -156,6 +157,16 @@ class ControlPlaneOptions(FlagGroup):
         PortRange(30000, 2768),
         "Ports for services of type NodePort.",
     )
+
+    def coordinated_leadership(self) -> LeaseTimes:
+        """How the server that holds elections among leaders is chosen itself."""
+        from pilothouse.controllers.runtime.leader_lease import LeaseTimes
+
+        return LeaseTimes(
+            round(self.coordinated_leadership_lease_duration),
+            self.coordinated_leadership_renew_deadline,
+            self.coordinated_leadership_retry_period,
+        )
 
     def permissions(self) -> frozenset[str]:
         """What the cluster allows beyond its feature gates, for rules to ask in the same way."""

@@ -4,9 +4,6 @@ from typing import Final
 
 IDLE_FLAGS: Final = frozenset(
     {
-        "coordinated-leadership-lease-duration",
-        "coordinated-leadership-renew-deadline",
-        "coordinated-leadership-retry-period",
         "emulated-version",
         "emulation-forward-compatible",
         "min-compatibility-version",

@@ -22,7 +22,7 @@ _SEMANTIC: Final = re.compile(
     r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
 )
 _NOT_SEMANTIC: Final = "must be a valid semantic version"
-_NO_VERSION: Final = (0, 0, 0, True, ())
+NO_VERSION: Final = (0, 0, 0, True, ())
 
 
 Version = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
@@ -61,14 +61,14 @@ class LeaseCandidateStrategy(Strategy):
         spec = _spec(obj)
         errs = [] if spec.get("leaseName") else [required(_SPEC.child("leaseName"), "")]
         binary, emulated = spec.get("binaryVersion", ""), spec.get("emulationVersion", "")
-        emulated_version = _parse(emulated)
+        emulated_version = parse_version(emulated)
         if emulated and emulated_version is None:
             errs.append(invalid(_SPEC.child("emulationVersion"), emulated, _NOT_SEMANTIC))
         errs += _check_binary(binary, emulated, emulated_version)
         election = spec.get("strategy", "")
         if not election:
             return [*errs, required(_SPEC.child("strategy"), "")]
-        if election == _OLDEST and emulated_version in (None, _NO_VERSION):
+        if election == _OLDEST and emulated_version in (None, NO_VERSION):
             why = "must be specified when `strategy` is 'OldestEmulationVersion'"
             errs.append(required(_SPEC.child("emulationVersion"), why))
         return errs + check_election(_SPEC.child("strategy"), election)
@@ -82,14 +82,15 @@ def _check_binary(binary: str, emulated: str, emulated_version: Version | None) 
     path = _SPEC.child("binaryVersion")
     if not binary:
         return [required(path, "")]
-    version = _parse(binary)
+    version = parse_version(binary)
     errs = [invalid(path, binary, _NOT_SEMANTIC)] if version is None else []
-    if emulated and (version or _NO_VERSION) < (emulated_version or _NO_VERSION):
+    if emulated and (version or NO_VERSION) < (emulated_version or NO_VERSION):
         errs.append(invalid(path, binary, "must be greater than or equal to `emulationVersion`"))
     return errs
 
 
-def _parse(text: str) -> Version | None:
+def parse_version(text: str) -> Version | None:
+    """A semantic version; None if it is none."""
     match = _SEMANTIC.fullmatch(text)
     if match is None or max(map(len, match.groups("")[:3])) > 20:
         return None

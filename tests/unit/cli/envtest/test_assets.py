@@ -50,7 +50,10 @@ def running(*words: str, ready: Callable[[], bool]) -> Iterator[None]:
 def _is(ready: Callable[[], bool]) -> bool:
     try:
         return ready()
-    except (OSError, urllib.error.URLError):
+    except urllib.error.HTTPError as answer:
+        answer.close()
+        return False
+    except OSError:
         return False
 
 
