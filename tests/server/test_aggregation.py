@@ -31,6 +31,10 @@ class Backend:
         self.serve: Serve = ok
         self.documents: dict[str, Any] = {}
         """OpenAPI documents by path."""
+        self.discovery: bytes | None = None
+        """The aggregated document of discovery, under the tag "1"."""
+        self.tags: list[bytes] = []
+        """What discovery was said to be known as."""
         self.heads: list[bytes] = []
         self.shown: list[Any] = []
         self.gone = asyncio.Event()
@@ -41,7 +45,10 @@ class Backend:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 if b"X-Remote-User: system:kube-aggregator\r\n" in head:
-                    await ok(head, reader, writer)
+                    if self.discovery is not None and head.startswith(b"GET /apis HTTP"):
+                        self.discover(head, writer)
+                    else:
+                        await ok(head, reader, writer)
                     continue
                 if b"X-Remote-User: system:aggregator\r\n" in head:
                     self.document(head.split()[1].decode(), writer)
@@ -63,6 +70,15 @@ class Backend:
         body = b"" if found is None else orjson.dumps(found)
         status = b"404 Not Found" if found is None else b"200 OK"
         writer.write(b"HTTP/1.1 %b\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body))
+
+    def discover(self, head: bytes, writer: asyncio.StreamWriter) -> None:
+        known = head.lower().partition(b"if-none-match: ")[2].partition(b"\r\n")[0]
+        self.tags.append(known)
+        if known == b'"1"':
+            writer.write(b"HTTP/1.1 304 Not Modified\r\n\r\n")
+        else:
+            body = self.discovery or b""
+            writer.write(b'HTTP/1.1 200 OK\r\nETag: "1"\r\nContent-Length: %d\r\n\r\n%b' % (len(body), body))
 
     async def drain(self) -> None:
         """Wait until everybody has gone."""
@@ -201,6 +217,33 @@ async def test_watches_flow_event_by_event(aggregated: Aggregated) -> None:
     await aggregated.backend.gone.wait()
 
 
+async def test_two_hundred_watches_at_once(aggregated: Aggregated) -> None:
+    more = asyncio.Event()
+
+    async def watch(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n")
+        await more.wait()
+        writer.write(b"4\r\ntwo\n\r\n")
+        await reader.read()
+
+    aggregated.backend.serve = watch
+    watches = [await aggregated.connect() for _ in range(200)]
+    try:
+        async with asyncio.timeout(120):
+            for _, writer in watches:
+                writer.write(f"GET {BASE}/things?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            for reader, _ in watches:
+                await reader.readuntil(b"one\n")
+            aggregated.backend.serve = ok
+            assert (await aggregated.server.request("GET", f"{BASE}/things")).status == 200  # there is room for others
+            more.set()
+            for reader, _ in watches:
+                await reader.readuntil(b"two\n")
+    finally:
+        for _, writer in watches:
+            writer.transport.abort()
+
+
 async def test_upgrades(aggregated: Aggregated) -> None:
     async def shout(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: test\r\n\r\n")
@@ -288,6 +331,34 @@ async def test_what_is_behind_is_listed(aggregated: Aggregated) -> None:
             await asyncio.sleep(0.05)
     plain = (await aggregated.server.request("GET", f"/apis/{GROUP}")).json
     assert plain["preferredVersion"] == {"groupVersion": f"{GROUP}/v1", "version": "v1"}
+
+
+async def test_discovery_is_not_sent_again_while_it_is_the_same(unregistered: tuple[Aggregated, int]) -> None:
+    made, port = unregistered
+    thing = {"resource": "things", "scope": "Namespaced", "singularResource": "thing", "verbs": ["get"]}
+    versions = [{"version": "v1", "resources": [{**thing, "responseKind": {"kind": "Thing"}}]}]
+    items = [{"metadata": {"name": GROUP}, "versions": versions}]
+    made.backend.discovery = orjson.dumps({"kind": "APIGroupDiscoveryList", "items": items})
+    await made.register(port, insecureSkipTLSVerify=True)
+    await made.condition(status="True", reason="Passed")
+    accept = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
+
+    async def listed() -> list[Any]:
+        found = (await made.server.request("GET", "/apis", headers=accept)).json["items"]
+        return [item["versions"] for item in found if item["metadata"].get("name") == GROUP]
+
+    async with asyncio.timeout(120):
+        while await listed() != [[{**versions[0], "freshness": "Current"}]]:
+            await asyncio.sleep(0.05)
+        name = f"/apis/apiregistration.k8s.io/v1/apiservices/v1.{GROUP}"
+        merge = {"Content-Type": "application/merge-patch+json"}
+        priority = 20
+        while b'"1"' not in made.backend.tags:
+            priority += 1
+            await made.server.request("PATCH", name, {"spec": {"versionPriority": priority}}, headers=merge)
+            await asyncio.sleep(0.05)
+        while await listed() != [[{**versions[0], "freshness": "Current"}]]:
+            await asyncio.sleep(0.05)
 
 
 async def until_listed(made: Aggregated) -> str:

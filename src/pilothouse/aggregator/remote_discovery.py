@@ -1,8 +1,8 @@
 """What other servers serve, for the one document that lists all resources (aggregated discovery).
 
 A server is asked for its own aggregated document, and where it has none, for the list of the group version. It is asked
-again every minute and whenever its APIService changes. While it does not answer, what it said last stays listed and is
-marked as stale, so that clients can tell "unknown" from "none".
+again every minute and whenever its APIService changes, and need not send again what has not changed (ETag). While it
+does not answer, what it said last stays listed and is marked as stale, so that clients can tell "unknown" from "none".
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ class RemoteDiscovery(RemoteDocuments):
         super().__init__("discovery of remote APIs", remotes, proxy, workers=2)
         self._note = note
         self._known: dict[GroupVersion, Document] = {}
+        self._etags: dict[GroupVersion, tuple[str, str]] = {}
+        """Of the documents that the known ones stem from: by whom they were sent, and under which tag."""
         remotes.tell(self._list_stale)
 
     def concerns(self, remote: RemoteApi) -> bool:
@@ -47,6 +49,7 @@ class RemoteDiscovery(RemoteDocuments):
     def forget(self, gv: GroupVersion) -> None:
         """It is listed no more."""
         self._known.pop(gv, None)
+        self._etags.pop(gv, None)
         self._note(gv, None)
 
     async def refresh(self, remote: RemoteApi) -> float | None:
@@ -70,20 +73,33 @@ class RemoteDiscovery(RemoteDocuments):
         self._note(remote.group_version, RemoteVersion(group, version, remote.priority, entry=shown))
 
     async def _fetch(self, remote: RemoteApi) -> Document:
-        group, version = remote.group_version
-        status, data, _ = await self.proxy.fetch(remote, "/apis", _AGGREGATED, _LIMIT)
-        document = await asyncio.to_thread(orjson.loads, data) if status == 200 else {}
+        gv = remote.group_version
+        sender = f"{remote.namespace}/{remote.service}:{remote.port}"
+        known_sender, etag = self._etags.get(gv, ("", ""))
+        etag = etag if known_sender == sender else ""
+        found = await self.proxy.fetch(remote, "/apis", _AGGREGATED, _LIMIT, etag=etag)
+        if found.status == 304 and etag:
+            return self._known[gv]
+        self._etags.pop(gv, None)
+        document = await asyncio.to_thread(orjson.loads, found.body) if found.status == 200 else {}
         if document.get("kind") == "APIGroupDiscoveryList":
-            for item in document.get("items") or ():
-                if (item.get("metadata") or {}).get("name", "") == group:
-                    for entry in item.get("versions") or ():
-                        if entry.get("version") == version:
-                            return dict(entry)
-            raise LookupError("the group version is not listed")
-        status, data, _ = await self.proxy.fetch(remote, remote.path, "application/json", _LIMIT)
-        if status != 200:
-            raise OutgoingError(f"bad status {status}")
-        return listed_resources(await asyncio.to_thread(orjson.loads, data))
+            entry = _entry_of(document, gv)
+            self._etags[gv] = sender, found.etag
+            return entry
+        found = await self.proxy.fetch(remote, remote.path, "application/json", _LIMIT)
+        if found.status != 200:
+            raise OutgoingError(f"bad status {found.status}")
+        return listed_resources(await asyncio.to_thread(orjson.loads, found.body))
+
+
+def _entry_of(document: Document, gv: GroupVersion) -> Document:
+    """What an aggregated document says of one group version. Raises LookupError."""
+    for item in document.get("items") or ():
+        if (item.get("metadata") or {}).get("name", "") == gv.group:
+            for entry in item.get("versions") or ():
+                if entry.get("version") == gv.version:
+                    return dict(entry)
+    raise LookupError("the group version is not listed")
 
 
 def listed_resources(document: dict[str, Any]) -> Document:
