@@ -28,7 +28,9 @@ class NodeRanges:
     """Hands out one range of each network to each node, and takes them back when the node has gone."""
 
     def __init__(self, context: ControllerContext) -> None:
-        self._networks, self._mask = context.settings.cluster_networks, context.settings.node_mask
+        settings = context.settings
+        self._networks = settings.cluster_networks
+        self._masks = {4: settings.node_mask, 6: settings.node_mask_ipv6}
         self._nodes = context.informers.of("", "v1", "nodes")
         self._client = context.client(_ACCOUNT).of("", "v1", "nodes")
         self._events = context.recorder(_NAME, _ACCOUNT)
@@ -47,8 +49,7 @@ class NodeRanges:
         self._controller.start(supervisor)
 
     def _subnets(self, network: Network) -> Iterator[Network]:
-        mask = self._mask if network.version == 4 else max(64, network.prefixlen)
-        return iter(network.subnets(new_prefix=max(mask, network.prefixlen)))
+        return iter(network.subnets(new_prefix=max(self._masks[network.version], network.prefixlen)))
 
     def _seen(self, node: Object) -> None:
         ranges = node["spec"].get("podCIDRs") or ()

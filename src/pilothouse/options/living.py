@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pilothouse.controllers.manager.catalogue import CONTROLLERS, Row, UnknownController, choose
 from pilothouse.options.declaring import FlagGroup, flag
-from pilothouse.options.kinds import BOOL, INT, STRING, STRINGS
+from pilothouse.options.kinds import BOOL, DURATION, INT, STRING, STRINGS
 
 if TYPE_CHECKING:
     from pilothouse.controllers.manager.context import ManagerSettings
@@ -80,10 +80,34 @@ class LivingOptions(FlagGroup):
         "Containers of simulated pods that ask for it by annotation are processes of this machine. Only for people you "
         "trust with it.",
     )
+    allocate_node_cidrs: bool = flag(
+        "allocate-node-cidrs", BOOL, True, "Give each node a range of pod addresses, unless network plug-ins do."
+    )
     cluster_cidr: str = flag(
         "cluster-cidr", STRING, "10.244.0.0/16", "Ranges that the pod addresses of nodes are taken from."
     )
     node_mask: int = flag("node-cidr-mask-size", INT, 24, "Size of the range that each node gets of an IPv4 range.")
+    node_mask_ipv4: int = flag(
+        "node-cidr-mask-size-ipv4", INT, 0, "The same, where there are ranges of both families. Default: 24."
+    )
+    node_mask_ipv6: int = flag(
+        "node-cidr-mask-size-ipv6", INT, 64, "Size of the range that each node gets of an IPv6 range."
+    )
+    node_monitor_period: float = flag(
+        "node-monitor-period", DURATION, 5.0, "How often the health of nodes is looked at."
+    )
+    node_monitor_grace: float = flag(
+        "node-monitor-grace-period", DURATION, 50.0, "For how long a node may say nothing before it is taken for lost."
+    )
+    terminated_pods: int = flag(
+        "terminated-pod-gc-threshold", INT, 12500, "How many pods that have ended are kept; all if 0 or less."
+    )
+    autoscaler_period: float = flag(
+        "horizontal-pod-autoscaler-sync-period", DURATION, 15.0, "How often autoscalers look at their metrics."
+    )
+    signing_duration: float = flag(
+        "cluster-signing-duration", DURATION, 365 * 24 * 3600.0, "For how long signed certificates are valid at most."
+    )
     signing_cert: str = flag(
         "cluster-signing-cert-file",
         STRING,
@@ -123,6 +147,14 @@ class LivingOptions(FlagGroup):
             self.networks()
         except ValueError as error:
             errs.append(f"--cluster-cidr: {error}")
+        for name, seconds in (
+            ("node-monitor-period", self.node_monitor_period),
+            ("node-monitor-grace-period", self.node_monitor_grace),
+            ("horizontal-pod-autoscaler-sync-period", self.autoscaler_period),
+            ("cluster-signing-duration", self.signing_duration),
+        ):
+            if seconds <= 0:
+                errs.append(f"--{name} must be greater than zero")
         for name, read in (("simulated-node-template", self._template), ("simulation-stages", self._rules)):
             try:
                 read()
@@ -138,9 +170,10 @@ class LivingOptions(FlagGroup):
     def rows(self) -> list[Row]:
         """The controllers to run."""
         try:
-            return choose(self.controllers)
+            chosen = choose(self.controllers)
         except UnknownController:
             return []
+        return [row for row in chosen if self.allocate_node_cidrs or row.name != "node-ipam-controller"]
 
     def networks(self) -> Networks:
         """The ranges of pod addresses."""
@@ -156,7 +189,13 @@ class LivingOptions(FlagGroup):
             signing_key_file=self.signing_key,
             service_account_key_file=key_file,
             cluster_networks=self.networks(),
-            node_mask=self.node_mask,
+            node_mask=self.node_mask_ipv4 or self.node_mask,
+            node_mask_ipv6=self.node_mask_ipv6,
+            node_monitor_period=self.node_monitor_period,
+            node_monitor_grace=self.node_monitor_grace,
+            terminated_pods=self.terminated_pods,
+            autoscaler_period=self.autoscaler_period,
+            signing_seconds=self.signing_duration,
             service_networks=service_networks,
         )
 

@@ -7,6 +7,7 @@ that are killed and started anew at any moment.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -30,6 +31,7 @@ from pilothouse.simulation.nodes.template import Template
 from pilothouse.simulation.scheduler.scheduler import Scheduler
 from pilothouse.testing.in_process import InProcessServer
 
+_unique = iter(map(str, itertools.count())).__next__
 NODES = ("node-1", "node-2")
 _WAIT_SECONDS = 120
 
@@ -148,9 +150,14 @@ class World:
         informers.start()
 
     async def kill_controllers(self) -> None:
-        """End the controllers, whatever they are doing."""
+        """End the controllers, whatever they are doing.
+
+        What they have sent by then is stored before others begin: elsewhere the lease of a leader runs out first.
+        """
         if self._running is not None:
             await self._running.close()
+            mark = {"metadata": {"annotations": {"killed": _unique()}}}
+            await self.of("", "namespaces").patch("", "default", mark)
 
     async def close(self) -> None:
         await self.kill_controllers()

@@ -26,10 +26,10 @@ class ManagerSettings:
     service_account_key_file: str = ""
     cluster_networks: Sequence[IPv4Network | IPv6Network] = (IPv4Network("10.244.0.0/16"),)
     node_mask: int = 24
+    node_mask_ipv6: int = 64
     service_networks: Sequence[IPv4Network | IPv6Network] = ()
     node_monitor_period: float = 5.0
     node_monitor_grace: float = 50.0
-    pod_eviction_rate: float = 0.1
     terminated_pods: int = 12500
     autoscaler_period: float = 15.0
 
