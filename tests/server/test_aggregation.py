@@ -39,9 +39,12 @@ class Backend:
         self.shown: list[Any] = []
         self.gone = asyncio.Event()
         self.open = 0
+        self.met = False
+        """Whether anybody ever connected."""
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open += 1
+        self.met = True
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 if b"X-Remote-User: system:kube-aggregator\r\n" in head:
@@ -123,6 +126,15 @@ class Aggregated:
         document = {"metadata": {"name": f"v1.{GROUP}"}, "spec": wanted}
         answer = await self.server.request("POST", "/apis/apiregistration.k8s.io/v1/apiservices", document)
         assert answer.status == 201, answer.body
+
+    async def unavailable(self, name: str) -> None:
+        """Wait until an APIService is known to lead nowhere."""
+        async with asyncio.timeout(120):
+            while True:
+                found = (await self.server.request("GET", f"/apis/apiregistration.k8s.io/v1/apiservices/{name}")).json
+                if [each["status"] for each in found["status"].get("conditions") or ()] == ["False"]:
+                    return
+                await asyncio.sleep(0.05)
 
     async def condition(self, **wanted: str) -> dict[str, Any]:
         """The condition of the APIService, once it is as wanted."""
@@ -317,6 +329,43 @@ async def test_a_certificate_of_another_name_is_not_trusted(unregistered: tuple[
     answer = await made.server.request("GET", f"{BASE}/things")
     assert (answer.status, answer.body) == (503, b"service unavailable\n")
     assert not made.backend.heads
+
+
+async def test_services_of_other_names_and_ports_lead_nowhere(unregistered: tuple[Aggregated, int]) -> None:
+    """An APIService may name any service; who writes one must not send the server to where no service leads."""
+    made, port = unregistered
+    for name, spec in (
+        ("behind", {"type": "ExternalName", "externalName": "localhost"}),
+        ("routed", {"ports": [{"port": 443}]}),
+    ):
+        document = {"metadata": {"name": name}, "spec": spec}
+        answer = await made.server.request("POST", "/api/v1/namespaces/default/services", document)
+        assert answer.status == 201, answer.body
+    places = [
+        ("default", "localhost", port),
+        ("default", f"127.0.0.1:{port}", port),
+        ("default", "behind.default.svc", port),
+        ("default", "x/../behind", port),
+        ("default/x/..", "behind", port),
+        ("kube-system", "behind", port),
+        ("default", "user@behind", port),
+        ("default", "routed", port),
+    ]
+    for number, (namespace, name, wanted) in enumerate(places):
+        group = f"g{number}.example.com"
+        service = {"namespace": namespace, "name": name, "port": wanted}
+        spec = {"group": group, "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10}
+        spec |= {"insecureSkipTLSVerify": True, "service": service}
+        document = {"metadata": {"name": f"v1.{group}"}, "spec": spec}
+        answer = await made.server.request("POST", "/apis/apiregistration.k8s.io/v1/apiservices", document)
+        assert answer.status in (201, 422), answer.body
+        if answer.status == 201:
+            answer = await made.server.request("GET", f"/apis/{group}/v1/things")
+            assert answer.status in (404, 503), answer.body  # 404 until the handler is there
+            await made.unavailable(f"v1.{group}")
+            answer = await made.server.request("GET", f"/apis/{group}/v1/things")
+            assert (answer.status, answer.body) == (503, b"service unavailable\n")
+    assert not made.backend.heads and not made.backend.met
 
 
 async def test_what_is_behind_is_listed(aggregated: Aggregated) -> None:
