@@ -16,7 +16,7 @@ help:
 	@echo "make test      all tests, with real kubectl and helm      (JOBS=3 ARGS='tests/unit/options -k port')"
 	@echo "make soak      the tests that take minutes"
 	@echo "make lint      ruff, mypy --strict, import-linter"
-	@echo "make golden    replay recorded conversations              (SCENARIOS=dir STORE=etcd ARGS='--area discovery -v')"
+	@echo "make golden    replay recorded conversations              (SCENARIOS=dir STORE=etcd BACKEND=1 ARGS='--area discovery -v')"
 	@echo "make bench     measure the server against this machine's limit; needs wrk   (ARGS='--quick', ARGS='--beside KUBE_APISERVER ETCD')"
 	@echo "make catalogue make what is known of a Kubernetes release anew; see docs/next-release.md   (KUBERNETES=checkout RECORDED=folder)"
 	@echo "make docs      build the documentation as a site into build/site"
@@ -71,7 +71,7 @@ lint: dev
 
 SCENARIOS ?= tests/golden
 golden: $(if $(filter etcd,$(STORE)),dev,install)
-	@$(BIN)/python tools/golden.py $(if $(filter etcd,$(STORE)),--etcd) $(SCENARIOS) -- $(ARGS)
+	@$(BIN)/python tools/golden.py $(if $(filter etcd,$(STORE)),--etcd) $(if $(BACKEND),--backend) $(SCENARIOS) -- $(ARGS)
 
 bench: dev
 	@$(BIN)/python benchmarks/run.py $(ARGS)

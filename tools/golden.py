@@ -1,8 +1,9 @@
-"""Replays recorded conversations against a fresh server: ``golden.py [--etcd] [SCENARIOS] [-- ARGS OF THE REPLAY]``.
+"""Replays recorded conversations against a fresh server: ``golden.py [OPTIONS] [SCENARIOS] [-- ARGS OF THE REPLAY]``.
 
 Makes the certificates, keys and tokens that the recordings expect in a temporary folder, starts the server with the
 flags they were recorded with, runs ``tests/golden/golden.py replay`` and stops the server. The exit code is the
-replay's. With ``--etcd`` the server runs on an etcd that is started for it, instead of the embedded store.
+replay's. With ``--etcd`` the server runs on an etcd that is started for it, instead of the embedded store. With
+``--backend`` the aggregated server of scenarios that need one (``backend.py`` among them) runs beside it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import ipaddress
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from launching import free_port, running_server
+from launching import free_port, running_server, stop
 from pilothouse.testing.etcd_process import EtcdCluster
 
 REPLAY = Path(__file__).parent.parent / "tests" / "golden" / "golden.py"
@@ -36,7 +38,7 @@ node2token,system:node:node2,node2-uid,"system:nodes"
 def main() -> int:
     """Replay the scenarios named on the command line."""
     own, replay = split_words(sys.argv[1:])
-    scenarios = [Path(word) for word in own if word != "--etcd"] or [REPLAY.parent]
+    scenarios = [Path(word) for word in own if not word.startswith("--")] or [REPLAY.parent]
     if not any(path.is_file() or next(path.glob("**/*.json"), None) for path in scenarios):
         print(f"No scenarios in {', '.join(map(str, scenarios))}.")
         return 0
@@ -47,9 +49,26 @@ def main() -> int:
         words = flags(directory, port)
         if "--etcd" in own:
             words.append(f"--etcd-servers={','.join(stack.enter_context(EtcdCluster()).urls)}")
+        if "--backend" in own:
+            stack.enter_context(backend(scenarios))
+            words.append("--enable-aggregator-routing=false")  # it is behind a service without endpoints
+            replay.append("--needs")
         with running_server(words, port, "admintoken", directory / "server.log") as server:
             command = [sys.executable, str(REPLAY), "replay", server.url, *map(str, scenarios), "--jobs", "4", *replay]
             return subprocess.run(command, check=False).returncode
+
+
+@contextmanager
+def backend(scenarios: Sequence[Path]) -> Iterator[None]:
+    """The aggregated server that stands beside the scenarios."""
+    program = next(found for path in scenarios for found in path.glob("**/backend.py"))
+    process = subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE)
+    try:
+        if process.stdout is not None:
+            process.stdout.readline()  # it says where it listens
+        yield
+    finally:
+        stop(process)
 
 
 def split_words(words: list[str]) -> tuple[list[str], list[str]]:
