@@ -19,6 +19,14 @@ HEADERS = {
         "Feature gates: name, stage, default, whether it is locked, what it needs; read by apis/gates.py.",
         "tools/make_gates.py from the declarations of feature gates",
     ),
+    "gate_history.txt": (
+        "Feature gates in versions that can be emulated: name, since when, as in gates.txt; read by apis/gates.py.",
+        "tools/make_gates.py from the declarations of feature gates",
+    ),
+    "introduced.txt": (
+        "Resources that are younger than the oldest version to emulate: group version, kind, since when.",
+        "tools/make_introduced.py from the life cycles of types",
+    ),
     "resources.txt": (
         "Groups, versions, resources and subresources in discovery's order; read by apis/resources.py.",
         "tools/make_resources.py from the discovery documents, keys in etcd and APIServices",

@@ -107,10 +107,11 @@ def find_idle(source: Path = SOURCE) -> list[str]:
 def render(idle: list[str]) -> str:
     """The module as text."""
     names = "".join(f'        "{name}",\n' for name in idle)
+    listed = f"frozenset(\n    {{\n{names}    }}\n)" if idle else "frozenset[str]()"
     return (
         '"""The flags that are accepted without effect. Made by ``tools/make_idle_flags.py``."""\n\n'
         "from typing import Final\n\n"
-        f"IDLE_FLAGS: Final = frozenset(\n    {{\n{names}    }}\n)\n"
+        f"IDLE_FLAGS: Final = {listed}\n"
     )
 
 

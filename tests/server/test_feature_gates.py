@@ -71,3 +71,18 @@ def test_pages_can_be_switched_off(usual: InProcessServer, switched: InProcessSe
     assert usual.call("GET", "/flagz").status != 404
     assert switched.call("GET", "/flagz").status == 404
     assert switched.call("GET", "/statusz").status != 404
+
+
+def test_an_emulated_version() -> None:
+    """It shows everywhere, and what came later is not there."""
+    flags = ("--emulated-version=1.35", "--feature-gates=ComponentStatusz=true")
+    with InProcessServer(*flags) as server:
+        version = server.call("GET", "/version").json
+        assert (version["minor"], version["emulationMinor"], version["minCompatibilityMinor"]) == ("37", "35", "34")
+        assert b"Emulation version: 1.35" in server.call("GET", "/statusz").body
+        page = server.call("GET", "/metrics").body
+        assert b'version_info{binary="1.37.0",component="kube",emulation="1.35",min_compat="1.34"} 1' in page
+        assert b'name="AtomicFIFO"' not in page
+        group = "/apis/admissionregistration.k8s.io/v1"
+        assert server.call("GET", f"{group}/mutatingadmissionpolicies").status == 404
+        assert server.call("GET", f"{group}/validatingadmissionpolicies").status == 200

@@ -5,30 +5,94 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from pilothouse.apis.emulation import PRESENT, Emulation, introduced, version_text
 from pilothouse.apis.gated import is_served
 from pilothouse.apis.gates import default_gates
 from pilothouse.apis.resources import Resource, Version, table
-from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.machinery.gvk import GroupResource, GroupVersion
+from pilothouse.machinery.kube_versions import preferred_first
 
 _AGGREGATION: Final = "apiregistration.k8s.io"
 _LEGACY: Final = "api/legacy"
 _ON: Final = ("", "true")
 
 
-def enabled_versions(runtime_config: dict[str, str], gates: frozenset[str] | None = None) -> list[Version]:
+def enabled_versions(
+    runtime_config: dict[str, str], gates: frozenset[str] | None = None, emulation: Emulation = PRESENT
+) -> list[Version]:
     """The versions to serve: those on by default, as changed by ``--runtime-config``.
 
     Keys are ``api/all``, ``api/ga``, ``api/beta``, ``api/alpha``, or a group version; the more specific one wins.
     Resources that are served no more take ``api/legacy``, their group version if nothing else is in it, or their full
-    name. Resources of features that are off are left out, and versions in which none is left.
+    name. Resources of features that are off, or newer than the emulated version, are left out, and versions in which
+    none is left.
     """
     gates = default_gates() if gates is None else gates
     if any(value in _ON and _is_legacy(key) for key, value in runtime_config.items()):
         from pilothouse.apis.legacy import older
 
         older.load()
-    served = (_chosen(version, gates, runtime_config) for version in table().values())
+    served = [_chosen(version, gates, runtime_config) for version in table().values()]
+    if emulation.is_older:
+        served = _without_newer(served, runtime_config, emulation)
     return [version for version in served if version.resources]
+
+
+def _without_newer(versions: list[Version], runtime_config: dict[str, str], emulation: Emulation) -> list[Version]:
+    """The versions without resources that came later, from the least preferred version of each group upward.
+
+    A later version of a resource that is served is kept where the emulation is to be forward compatible; versions that
+    are alpha do not count for that.
+    """
+    kept: dict[GroupVersion, Version] = {}
+    present: set[GroupResource] = set()
+    for version in sorted(versions, key=lambda each: preferred_first(each.group_version.version), reverse=True):
+        rows = [
+            row
+            for row in version.resources
+            if not _is_too_new(row, emulation)
+            or (emulation.serves_newer and row.group_resource in present)
+            or (emulation.switches_newer and _is_named(row, runtime_config))
+        ]
+        if "alpha" not in version.group_version.version:
+            present.update(row.group_resource for row in rows)
+        kept[version.group_version] = replace(version, resources=rows)
+    return [kept[version.group_version] for version in versions]
+
+
+def too_new(runtime_config: dict[str, str], emulation: Emulation) -> list[str]:
+    """What is wrong with switching on by name what came after the emulated version."""
+    errors = []
+    for key, value in runtime_config.items():
+        group, _, rest = key.partition("/")
+        name, _, resource = rest.partition("/")
+        version = table().get(GroupVersion(group, name))
+        if version is None or value not in _ON:
+            continue
+        new = {row.name: row for row in version.resources if _is_too_new(row, emulation)}
+        advice = "Consider setting --runtime-config-emulation-forward-compatible=true"
+        if resource in new:
+            since = version_text(introduced()[new[resource].gvk])
+            errors.append(
+                f"cannot enable resource {group}/{name}, Resource={resource} in runtime-config because it is "
+                f"introduced at {since} after the current version {emulation.text()}. {advice}"
+            )
+        elif not resource and len(new) == len(version.resources):
+            errors.append(
+                f"cannot enable version {key} in runtime-config because all the resources have been introduced after "
+                f"the current version {emulation.text()}. {advice}"
+            )
+    return errors[:1]
+
+
+def _is_too_new(row: Resource, emulation: Emulation) -> bool:
+    since = introduced().get(row.gvk)
+    return since is not None and since > emulation.version
+
+
+def _is_named(row: Resource, runtime_config: dict[str, str]) -> bool:
+    keys = (f"{row.group_version}/{row.name}", str(row.group_version))
+    return any(runtime_config.get(key) in _ON for key in keys)
 
 
 def _is_legacy(key: str) -> bool:

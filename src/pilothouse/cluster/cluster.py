@@ -89,7 +89,7 @@ class Cluster:
                 resources_by_key,
                 options.etcd.etcd_count_metric_poll_period,
             ),
-            BuildMetrics(self.storage.gates),
+            BuildMetrics(self.storage.gates, options.generic.emulation()),
         )
         serving = options.secure_serving
         self._simulation = options.living.simulation(
@@ -243,13 +243,14 @@ class Cluster:
         )
         install_hooks(context, front.hooks, self._hooking, self._shared.workers)
         install_shutdown_check(front.checks, self._shared)
-        install_standard_routes(front, self._shared.metrics, self._shared.workers.join)
+        emulation = options.generic.emulation()
+        install_standard_routes(front, self._shared.metrics, self._shared.workers.join, emulation)
         self._shared.workers.show_errors(front.checks.errors)
         documents = CustomVersionDocuments(openapi)
         self._shared.metrics.register(documents.metrics, self.servers.discovery)
         for audience in (documents, self._definitions, self.informers):
             self.servers.custom.tell(audience)
-        install_debugging_pages(front, options.shown, self.storage.gates)
+        install_debugging_pages(front, options.shown, self.storage.gates, emulation.text())
         install_flow_control_dumps(front, self.flow_control, self._shared.workers)
         self._debug_socket = self._install_profiling(front.routes)
         if options.control_plane.enable_logs_handler:

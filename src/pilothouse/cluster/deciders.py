@@ -49,7 +49,7 @@ class Deciders:
         )
         self.authorization = options.authorization.build(shared.outgoing, shared.identity)
         self._sources = AuthorizationSources(self.authorization, informers)
-        self.enabled = options.api_enablement.enabled_versions(storage.gates)
+        self.enabled = options.api_enablement.enabled_versions(storage.gates, options.generic.emulation())
         """The group versions that flags and gates switch on."""
         self.served = ServedVersions({each.group_version for each in self.enabled}, definitions)
         self.admission = options.admission.build(

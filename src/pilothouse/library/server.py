@@ -142,8 +142,8 @@ class LibraryServer:
         metrics.register(self.authentication.metrics, self._authorization_metrics, self.admission.metrics)
         counted = self._options.etcd.etcd_count_metric_poll_period
         metrics.register(StorageMetrics(self._shared.storage.cachers, self.storage.root, dict, counted))
-        metrics.register(BuildMetrics(self.storage.gates))
-        install_standard_routes(server, metrics)
+        metrics.register(BuildMetrics(self.storage.gates, self._options.generic.emulation()))
+        install_standard_routes(server, metrics, emulation=self._options.generic.emulation())
         if self._options.features.profiling:
             ProfilingPages(self._shared.stalls, self._shared.workers.gather).install(server.routes)
         server.checks.install(server.routes)

@@ -10,6 +10,7 @@ from pilothouse.options.declaring import FlagGroup, flag
 from pilothouse.options.kinds import MAP_STRING_STRING
 
 if TYPE_CHECKING:
+    from pilothouse.apis.emulation import Emulation
     from pilothouse.apis.resources import Version
 
 _MATCHERS = ("api/all", "api/ga", "api/beta", "api/alpha", "api/legacy")
@@ -64,11 +65,19 @@ class APIEnablementOptions(FlagGroup):
                 return [f"group version {each.removeprefix('/')} that has not been registered"]
         return []
 
-    def enabled_versions(self, gates: frozenset[str]) -> list[Version]:
-        """The versions to serve, with the resources whose features are on."""
+    def enabled_versions(self, gates: frozenset[str], emulation: Emulation) -> list[Version]:
+        """The versions to serve, with the resources whose features are on and that the emulated version has."""
         from pilothouse.apis.enabled_versions import enabled_versions
 
-        return enabled_versions(self.runtime_config, gates)
+        return enabled_versions(self.runtime_config, gates, emulation)
+
+    def too_new_errors(self, emulation: Emulation) -> list[str]:
+        """What is switched on by name although the emulated version does not have it."""
+        if not emulation.is_older or emulation.switches_newer or not self.runtime_config:
+            return []
+        from pilothouse.apis.enabled_versions import too_new
+
+        return too_new(self.runtime_config, emulation)
 
     def normalise(self) -> None:
         """Bring the spellings of the core group to ``/v1``."""

@@ -1,4 +1,4 @@
-"""The versions named by ``--emulated-version`` and ``--min-compatibility-version``: their form and their bounds.
+"""The versions named by ``--emulated-version`` and ``--min-compatibility-version``: their form, bounds and meaning.
 
 A server of 1.37 can emulate 1.34 to 1.37, and be compatible with versions from 1.34 up to the one it emulates.
 """
@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import re
 
-from pilothouse import KUBERNETES_VERSION
+from pilothouse.apis.emulation import BINARY, Emulation, Version, version_text
 from pilothouse.machinery.go_quote import quote
 
 _VERSION = re.compile(r"v?([0-9]+(?:\.[0-9]+)*)(.*)", re.DOTALL)
-_BINARY = (int(KUBERNETES_VERSION.split(".")[0]), int(KUBERNETES_VERSION.split(".")[1]))
-_FLOOR = (_BINARY[0], _BINARY[1] - 3)
-
-Version = tuple[int, int]
+_FLOOR = (BINARY[0], BINARY[1] - 3)
 
 
 def check_versions(emulated: tuple[str, ...], compatible: tuple[str, ...]) -> list[str]:
@@ -23,16 +20,29 @@ def check_versions(emulated: tuple[str, ...], compatible: tuple[str, ...]) -> li
     oldest, more = _parse_all(compatible)
     if errors or more:
         return errors + more
-    emulation = wanted or _BINARY
-    compatibility = oldest or max(_FLOOR, (emulation[0], emulation[1] - 1))
-    if not _FLOOR <= emulation <= _BINARY:
-        errors.append(f"emulation version {_text(emulation)} is not between [{_text(_FLOOR)}, {_text(_BINARY)}]")
+    emulation, compatibility = _completed(wanted, oldest)
+    if not _FLOOR <= emulation <= BINARY:
+        bounds = f"[{version_text(_FLOOR)}, {version_text(BINARY)}]"
+        errors.append(f"emulation version {version_text(emulation)} is not between {bounds}")
     if not _FLOOR <= compatibility <= emulation:
         errors.append(
-            f"minCompatibilityVersion version {_text(compatibility)} is not between "
-            f"[{_text(_FLOOR)}, {_text(emulation)}]"
+            f"minCompatibilityVersion version {version_text(compatibility)} is not between "
+            f"[{version_text(_FLOOR)}, {version_text(emulation)}]"
         )
     return errors
+
+
+def read_emulation(
+    emulated: tuple[str, ...], compatible: tuple[str, ...], *, serves_newer: bool, switches_newer: bool
+) -> Emulation:
+    """What is emulated; flags that are wrong are taken for not given."""
+    version, oldest = _completed(_parse_all(emulated)[0], _parse_all(compatible)[0])
+    return Emulation(version, oldest, serves_newer, switches_newer)
+
+
+def _completed(emulated: Version | None, compatible: Version | None) -> tuple[Version, Version]:
+    version = emulated or BINARY
+    return version, compatible or max(_FLOOR, (version[0], version[1] - 1))
 
 
 def _parse_all(entries: tuple[str, ...]) -> tuple[Version | None, list[str]]:
@@ -67,7 +77,3 @@ def _parse(text: str) -> tuple[int, ...] | str:
     if len(numbers[0]) > 1 and numbers[0].startswith("0"):
         return f"illegal zero-prefixed version component {quote(numbers[0])} in {quote(text)}"
     return tuple(int(number) for number in numbers)
-
-
-def _text(version: Version) -> str:
-    return f"{version[0]}.{version[1]}"

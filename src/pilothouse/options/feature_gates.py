@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pilothouse.apis.emulation import PRESENT, Emulation
 from pilothouse.apis.gates import check_switched, default_gates, enabled_gates
 from pilothouse.options.go_numbers import ValueRefused, parse_bool
 from pilothouse.options.kinds import Multimap
 
 
-def check_gates(entries: Multimap) -> list[str]:
+def check_gates(entries: Multimap, emulation: Emulation = PRESENT) -> list[str]:
     """What is wrong with the flag."""
     if "" in entries and "kube" in entries:
         return ["set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use"]
@@ -15,7 +16,7 @@ def check_gates(entries: Multimap) -> list[str]:
         if component not in ("", "kube"):
             return [f"component not registered: {component}"]
     try:
-        return check_switched(read_gates(entries))
+        return check_switched(read_gates(entries), emulation)
     except ValueRefused as refusal:
         return [str(refusal)]
 

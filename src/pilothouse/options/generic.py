@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
+from pilothouse.apis.emulation import Emulation
 from pilothouse.apis.gates import enabled_gates
 from pilothouse.options.declaring import FlagGroup, flag
-from pilothouse.options.emulation import check_versions
+from pilothouse.options.emulation import check_versions, read_emulation
 from pilothouse.options.feature_gates import check_gates, read_gates
 from pilothouse.options.kinds import BOOL, DURATION, FLOAT, INT, IP, MULTIMAP, STRING, STRINGS, Multimap
 
@@ -146,11 +147,20 @@ class GenericOptions(FlagGroup):
                 errors.append(_needs_emulation("EmulationForwardCompatible"))
             if self.runtime_config_emulation_forward_compatible:
                 errors.append(_needs_emulation("RuntimeConfigEmulationForwardCompatible"))
-        return errors + check_gates(self.feature_gates)
+        return errors + check_gates(self.feature_gates, self.emulation())
+
+    def emulation(self) -> Emulation:
+        """The version that this server is to be taken for."""
+        return read_emulation(
+            self.emulated_version,
+            self.min_compatibility_version,
+            serves_newer=self.emulation_forward_compatible,
+            switches_newer=self.runtime_config_emulation_forward_compatible,
+        )
 
     def enabled_gates(self) -> frozenset[str]:
         """The feature gates that are on."""
-        return enabled_gates(read_gates(self.feature_gates))
+        return enabled_gates(read_gates(self.feature_gates), self.emulation())
 
     def _negative_errors(self) -> list[str]:
         errors = []

@@ -2,11 +2,4 @@
 
 from typing import Final
 
-IDLE_FLAGS: Final = frozenset(
-    {
-        "emulated-version",
-        "emulation-forward-compatible",
-        "min-compatibility-version",
-        "runtime-config-emulation-forward-compatible",
-    }
-)
+IDLE_FLAGS: Final = frozenset[str]()

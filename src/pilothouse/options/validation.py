@@ -31,6 +31,7 @@ def validate(options: ServerOptions) -> list[str]:
         options.api_enablement,
     ):
         errors += group.validate(given)
+    errors += options.api_enablement.too_new_errors(options.generic.emulation())
     errors += _token_request_errors(options)
     errors += options.metrics.validate(given) + options.egress.validate(given) + options.traces.validate(given)
     errors += _peer_errors(options) + _uid_header_errors(options)

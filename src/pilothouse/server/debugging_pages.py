@@ -41,13 +41,13 @@ Text = Callable[[dict[str, Any]], str]
 
 
 def install_debugging_pages(
-    server: GenericAPIServer, flags: Callable[[], dict[str, str]], gates: frozenset[str]
+    server: GenericAPIServer, flags: Callable[[], dict[str, str]], gates: frozenset[str], emulated: str
 ) -> None:
     """Add the pages whose gates are on to a chain's first server. ``flags``: every flag's name and value as text."""
     started = time.time()
 
     def status() -> dict[str, Any]:
-        return _status(started, server.paths())
+        return _status(started, emulated, server.paths())
 
     if "ComponentFlagz" in gates:
         server.routes.add("/flagz", _page("flagz", "Flagz", lambda: {"flags": flags()}, _flags_text))
@@ -55,14 +55,14 @@ def install_debugging_pages(
         server.routes.add("/statusz", _page("statusz", "Statusz", status, _status_text))
 
 
-def _status(started: float, paths: list[str]) -> dict[str, Any]:
+def _status(started: float, emulated: str, paths: list[str]) -> dict[str, Any]:
     folders = {"/" + path.split("/")[1] for path in paths if path != "/"}
     return {
         "startTime": format_time(Instant(int(started))),
         "uptimeSeconds": max(0, int(time.time() - started)),
         "goVersion": f"python{platform.python_version()}",
         "binaryVersion": KUBERNETES_VERSION,
-        "emulationVersion": KUBERNETES_VERSION,
+        "emulationVersion": emulated,
         "paths": sorted(folders - _NOT_FOR_DEBUGGING),
     }
 

@@ -10,6 +10,7 @@ from functools import cache, partial
 from typing import Any
 
 from pilothouse import KUBERNETES_VERSION, __version__
+from pilothouse.apis.emulation import PRESENT, Emulation
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery.joined_metrics import ways_of_joining
 from pilothouse.machinery.metrics import Instrument, read_aside, render_pieces
@@ -21,17 +22,17 @@ METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 
 
 @cache
-def version_info() -> dict[str, Any]:
+def version_info(emulation: Emulation = PRESENT) -> dict[str, Any]:
     """What ``/version`` says."""
     major, minor = KUBERNETES_VERSION.split(".")
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     return {
         "major": major,
         "minor": minor,
-        "emulationMajor": major,
-        "emulationMinor": minor,
-        "minCompatibilityMajor": major,
-        "minCompatibilityMinor": str(int(minor) - 1),
+        "emulationMajor": str(emulation.version[0]),
+        "emulationMinor": str(emulation.version[1]),
+        "minCompatibilityMajor": str(emulation.compatible[0]),
+        "minCompatibilityMinor": str(emulation.compatible[1]),
         "gitVersion": f"v{KUBERNETES_VERSION}.0",
         "gitCommit": f"pilothouse-{__version__}",
         "gitTreeState": "clean",
@@ -51,10 +52,13 @@ def _unjoined(name: str, page: Page, joining: Callable[[], Mapping[str, str]]) -
 
 
 def install_standard_routes(
-    server: GenericAPIServer, instruments: Iterable[Instrument], join: Join = _unjoined
+    server: GenericAPIServer,
+    instruments: Iterable[Instrument],
+    join: Join = _unjoined,
+    emulation: Emulation = PRESENT,
 ) -> None:
     """Add them to the first server of a chain. ``join`` makes a page of metrics one of several processes."""
-    version = only_get(only_json(json_route(version_info)))
+    version = only_get(only_json(json_route(partial(version_info, emulation))))
     server.routes.add("/version", version)
     server.routes.add("/version/", version, hidden=True)
     for path, shown in (("/metrics", instruments), ("/metrics/slis", server.checks.instruments())):

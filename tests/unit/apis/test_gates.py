@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pilothouse.apis import types
+from pilothouse.apis.emulation import Emulation
 from pilothouse.apis.gated import drop_gated, find_gated, is_served
 from pilothouse.apis.gates import check_switched, default_gates, enabled_gates, known_gates
 from pilothouse.apis.resources import table
@@ -206,3 +207,21 @@ def test_resources_of_features_that_are_off_are_not_served() -> None:
     assert is_served("lifecycle.k8s.io", "evictions", enabled_gates({"EvictionRequestAPI": True}))
     assert is_served("", "pods", enabled_gates({"AllBeta": False}))
     assert not is_served("certificates.k8s.io", "clustertrustbundles", enabled_gates({"ClusterTrustBundle": False}))
+
+
+def test_gates_of_an_older_version() -> None:
+    """As they were: with other defaults, unlocked, or not there at all."""
+    old, present = Emulation((1, 35), (1, 34)), Emulation()
+    assert "CRDObservedGenerationTracking" in default_gates(present) - default_gates(old)
+    assert known_gates(old)["AtomicFIFO"].stage == "pre-alpha"
+    assert known_gates(old)["CSIServiceAccountTokenSecrets"].locked is False
+    assert check_switched({"CSIServiceAccountTokenSecrets": False}, old) == []
+    assert check_switched({"AtomicFIFO": True}, old) == [
+        "cannot set feature gate AtomicFIFO to true, feature is PreAlpha at emulated version 1.35, "
+        "min compatibility version 1.34"
+    ]
+
+
+def test_gates_that_wait_for_the_oldest_version_to_go() -> None:
+    assert "DRAFractionalCapacityRange" not in default_gates()
+    assert "DRAFractionalCapacityRange" in default_gates(Emulation(compatible=(1, 37)))
