@@ -6,6 +6,7 @@ import base64
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from types import SimpleNamespace
 
 import orjson
@@ -33,7 +34,7 @@ def keyed(kind, *names):
 
 def stored(server, name, place="secrets/default"):
     """The newest stored value of an object."""
-    with sqlite3.connect(f"file:{server.data / 'store.db'}?mode=ro", uri=True) as database:
+    with closing(sqlite3.connect(f"file:{server.data / 'store.db'}?mode=ro", uri=True)) as database:
         rows = database.execute("select * from log").fetchall()
     values = [row for row in rows if f"/registry/{place}/{name}" in row]
     return next(cell for cell in max(values, key=lambda row: row[0]) if isinstance(cell, bytes))

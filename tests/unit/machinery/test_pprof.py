@@ -6,7 +6,7 @@ import gzip
 import threading
 from collections.abc import Iterator
 
-from pilothouse.machinery.pprof import encode, sample
+from pilothouse.machinery.pprof import PROCESSOR, encode, sample, sample_values
 
 STACK = (("/a.py", "inner", 1, 3), ("/a.py", "Outer.run", 10, 12))
 
@@ -34,7 +34,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def test_a_profile_holds_stacks_counts_and_names() -> None:
-    message = list(fields(gzip.decompress(encode({STACK: 300}, 3.0))))
+    message = list(fields(gzip.decompress(encode(sample_values({STACK: 300}), PROCESSOR, 3.0))))
     strings = [value for field, value in message if field == 6]
     assert strings[0] == b""
     assert {b"samples", b"cpu", b"nanoseconds", b"inner", b"Outer.run", b"/a.py"} <= set(strings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pilothouse.machinery.metric_registry import Registry
-from pilothouse.machinery.metrics import CollectedGauge, Counter, Gauge, Histogram, Instrument, render
+from pilothouse.machinery.metrics import CROWDED, CollectedGauge, Counter, Gauge, Histogram, Instrument, render
 from pilothouse.machinery.shown_metrics import Deprecated, read_allowed
 
 
@@ -26,12 +26,13 @@ def test_values_that_are_not_allowed_are_one() -> None:
     requests = Counter("requests_total", "[BETA] Requests.", ("code", "verb"))
     for code, verb, number in (("200", "GET", 5), ("500", "GET", 2), ("503", "GET", 1), ('5"3', "PUT", 4)):
         requests.labelled(code, verb).value += number
+    before = CROWDED.value
     text = page(Registry(allowed=read_allowed({"requests_total,code": "200,404"})), requests)
     assert 'requests_total{code="200",verb="GET"} 5\n' in text
     assert 'requests_total{code="unexpected",verb="GET"} 3\n' in text
     assert 'requests_total{code="unexpected",verb="PUT"} 4\n' in text
     assert "503" not in text
-    assert "cardinality_enforcement_unexpected_categorizations_total 7\n" in text
+    assert f"cardinality_enforcement_unexpected_categorizations_total {before + 7:.0f}\n" in text
 
 
 def test_histograms_and_gauges_of_them() -> None:
