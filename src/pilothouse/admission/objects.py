@@ -97,6 +97,10 @@ class Objects:
             return []
         return self._cache.entries(f"{self._prefix}{namespace}/" if namespace else self._prefix)
 
+    async def read(self, entries: list[Entry]) -> list[Entry]:
+        """To be waited for before many entries of a large resource are decoded."""
+        return await self._cache.read(entries)
+
     def list(self, namespace: str = "") -> list[Object]:
         """All objects, or those of a namespace, in the order of their keys; shared."""
         return [self.decoded(entry) for entry in self.entries(namespace)]

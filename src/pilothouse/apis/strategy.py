@@ -178,6 +178,10 @@ class Strategy:
     field_labels: ClassVar[frozenset[str]] = frozenset()
     """Fields beyond name and namespace that a selector may use."""
 
+    field_sources: ClassVar[frozenset[str] | None] = None
+    """The paths of all that ``fields`` looks at, defaults of these included. Where they are named, large numbers of
+    objects are put into the cache without being read whole."""
+
     def convert_field(self, name: str, value: str) -> tuple[str, str]:
         """The field a selector means, under the name ``fields`` gives it; ``ValueError`` for one it may not use."""
         if name in ("metadata.name", "metadata.namespace") or name in self.field_labels:

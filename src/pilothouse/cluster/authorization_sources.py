@@ -7,7 +7,7 @@ What nodes need is heard of only where the mode Node is on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -44,11 +44,18 @@ class AuthorizationSources:
         if authorization.knows_nodes:
             for group, version, resource in _NODE_RESOURCES:
                 informer = informers.of(group, version, resource)
-                self._hear(informer, partial(known.put, resource), partial(known.remove, resource))
+                fields = graph.FIELDS.get(resource, ())
+                self._hear(informer, partial(known.put, resource), partial(known.remove, resource), fields)
 
-    def _hear(self, informer: Informer, put: Callable[[Object], None], remove: Callable[[str, str], None]) -> None:
+    def _hear(
+        self,
+        informer: Informer,
+        put: Callable[[Object], None],
+        remove: Callable[[str, str], None],
+        fields: Sequence[str] = (),
+    ) -> None:
         self._informers.append(informer)
-        informer.add_trimming_handler(put, remove, name="authorization")
+        informer.add_trimming_handler(put, remove, fields=fields, name="authorization")
 
     async def wait_synced(self) -> None:
         """Return when all objects that decide have been seen."""

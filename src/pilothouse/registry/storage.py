@@ -121,6 +121,7 @@ class StorageFactory:
             struct=types.struct(resource.type_name),
             form=BuiltInForm(resource, strategy.default, self.media),
             writes_form=self.media is not MediaType.OWN_JSON,
+            field_sources=strategy.field_sources,
         )
 
     def _finish(self, resource: Resource, strategy: Strategy, cache: ResourceCache, codec: ObjectCodec) -> Store:

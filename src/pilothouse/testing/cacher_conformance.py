@@ -7,7 +7,7 @@ import asyncio
 import orjson
 
 from pilothouse.storage.backends.contract import Backend, Compacted
-from pilothouse.storage.cacher import Cacher, Entry, Watcher, WatchEvent, restamp_json
+from pilothouse.storage.cacher import NOTHING, Cacher, Entry, UnreadEntry, Watcher, WatchEvent, restamp_json
 from pilothouse.testing.storage_conformance import PODS, Harness, refused, soon
 
 
@@ -19,6 +19,13 @@ class LabelledCodec:
         data = orjson.dumps({"metadata": {"labels": labels, "resourceVersion": str(revision)}})
         namespace, name = key.split("/")[-2:]
         return Entry(key, data, revision, namespace, name, labels)
+
+    def unread_entry(self, key: str, value: bytes, revision: int) -> Entry:
+        namespace, name = key.split("/")[-2:]
+        return UnreadEntry(self, key, value, revision, namespace, name, orjson.loads(value), NOTHING)
+
+    def data_of(self, value: bytes, revision: int) -> bytes:
+        return self.entry("//", value, revision).data
 
     def restamp(self, entry: Entry, revision: int) -> Entry:
         data = restamp_json(entry.data, entry.revision, revision)

@@ -25,7 +25,6 @@ OWNERS: Final = {
     "simulation/kubelet_api/commands.py": "a command awaits the feeding of its input",
     "storage/cacher/resource.py": "all who wait for a cache await its loading, and closing does",
     "storage/backends/etcd/connection.py": "awaits all of them",
-    "storage/cacher/reading_processes.py": "who loads a cache awaits every page, and closing does",
     "server/hooks.py": "the start awaits the end of telling how far it is",
 }
 

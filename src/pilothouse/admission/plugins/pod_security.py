@@ -193,7 +193,8 @@ class PodSecurity(Plugin):
             return
         await self._pods.ready()
         name = namespace["metadata"].get("name", "")
-        pods = [self._pods.store.decode(entry) for entry in self._pods.entries(name)]
+        entries = await self._pods.read(self._pods.entries(name))
+        pods = [self._pods.store.decode(entry) for entry in entries]
         attributes.warnings += await describe_pods(name, pods, changed, configuration, self.environment.monotonic)
 
 

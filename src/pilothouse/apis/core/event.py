@@ -85,6 +85,7 @@ class EventStrategy(Strategy):
     field_labels = frozenset(
         {*(f"involvedObject.{key}" for key in _INVOLVED), "reason", "reportingComponent", "source", "type"}
     )
+    field_sources = frozenset({"involvedObject", "reason", "reportingComponent", "source", "type"})
     reporter: ClassVar[str] = "reportingComponent"
     """What the field that names the reporting controller is called where the event comes in."""
 

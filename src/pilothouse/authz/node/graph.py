@@ -5,7 +5,8 @@
     secret → volume → …               so are the secrets needed to mount it
     attachment, slice, request → node by their own field
 
-Fed by ``put`` and ``remove``; a question is a lookup or two, however many pods share an object.
+Fed by ``put`` and ``remove``; a question is a lookup or two, however many pods share an object. Pods of one workload
+refer to the same objects: what they have in common is kept once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
-from pilothouse.authz.node.references import CLAIM, SECRET, references_of_pod, secrets_of_volume
+from pilothouse.authz.node.references import CLAIM, POD_FIELDS, SECRET, references_of_pod, secrets_of_volume
 from pilothouse.machinery.metrics import Histogram, Instrument, doubling_buckets
 
 POD: Final = "pods"
@@ -24,6 +25,13 @@ ATTACHMENT: Final = "volumeattachments"
 SLICE: Final = "resourceslices"
 CERTIFICATE_REQUEST: Final = "podcertificaterequests"
 
+FIELDS: Final = {
+    POD: POD_FIELDS,
+    ATTACHMENT: ("spec.nodeName",),
+    SLICE: ("spec.nodeName",),
+    CERTIFICATE_REQUEST: ("spec.nodeName",),
+}
+"""What is looked at in objects of which not everything may be."""
 _ACTIONS: Final = {
     POD: "Pod",
     VOLUME: "PV",
@@ -31,7 +39,11 @@ _ACTIONS: Final = {
     SLICE: "ResourceSlice",
     CERTIFICATE_REQUEST: "PodCertificateRequest",
 }
+_MOST_SHARED: Final = 8192
 Vertex = tuple[str, str, str]
+Edge = tuple[str, frozenset[Vertex]]
+"""A node, and what is for it beside the object itself."""
+_NOTHING: Final[frozenset[Vertex]] = frozenset()
 
 
 class _Volume(NamedTuple):
@@ -43,9 +55,10 @@ class Graph:
     """The connections between nodes and objects."""
 
     def __init__(self) -> None:
-        # For each object the nodes it is for, with the number of reasons.
+        # For each object that others refer to, the nodes it is for, with the number of reasons.
         self._nodes: dict[Vertex, Counter[str]] = {}
-        self._edges: dict[Vertex, tuple[str, frozenset[Vertex]]] = {}
+        self._edges: dict[Vertex, Edge] = {}
+        self._shared: dict[Edge, Edge] = {}
         self._volumes: dict[str, _Volume] = {}
         self._volumes_of_secret: dict[Vertex, set[str]] = {}
         self._actions = Histogram(
@@ -70,11 +83,11 @@ class Graph:
         node = (obj.get("spec") or {}).get("nodeName", "")
         vertex = (resource, namespace, name)
         if resource == POD:
-            references = frozenset((kind, namespace, other) for kind, other in references_of_pod(obj))
             if node:
-                self._connect(vertex, node, references | {vertex})
+                references = frozenset((kind, namespace, other) for kind, other in references_of_pod(obj))
+                self._connect(vertex, (node, references))
         elif node:
-            self._connect(vertex, node, frozenset({vertex}))
+            self._connect(vertex, (node, _NOTHING))
         else:
             self._disconnect(vertex)
 
@@ -97,6 +110,9 @@ class Graph:
         if resource == VOLUME:
             volume = self._volumes.get(name)
             return volume is not None and self._holds(volume.claim, node)
+        edge = self._edges.get(vertex)
+        if edge is not None:
+            return edge[0] == node
         if self._holds(vertex, node):
             return True
         if resource != SECRET:
@@ -107,16 +123,22 @@ class Graph:
         nodes = self._nodes.get(vertex)
         return nodes is not None and node in nodes
 
-    def _connect(self, source: Vertex, node: str, objects: frozenset[Vertex]) -> None:
-        if self._edges.get(source) == (node, objects):
+    def _connect(self, source: Vertex, edge: Edge) -> None:
+        if self._edges.get(source) == edge:
             return
         self._disconnect(source)
-        self._edges[source] = (node, objects)
+        node, objects = self._edges[source] = self._share(edge)
         for vertex in objects:
             self._nodes.setdefault(vertex, Counter())[node] += 1
 
+    def _share(self, edge: Edge) -> Edge:
+        """Equal ones as one."""
+        if len(self._shared) >= _MOST_SHARED:
+            self._shared.clear()
+        return self._shared.setdefault(edge, edge)
+
     def _disconnect(self, source: Vertex) -> None:
-        node, objects = self._edges.pop(source, ("", frozenset[Vertex]()))
+        node, objects = self._edges.pop(source, ("", _NOTHING))
         for vertex in objects:
             nodes = self._nodes[vertex]
             nodes[node] -= 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from pilothouse.apis.core.pod_spec.traversal import containers_of
+from pilothouse.apis.core.pod_spec.traversal import CONTAINER_LISTS, containers_of
 
 CONFIG_MAP: Final = "configmaps"
 SECRET: Final = "secrets"
@@ -13,6 +13,19 @@ CLAIM: Final = "persistentvolumeclaims"
 RESOURCE_CLAIM: Final = "resourceclaims"
 SERVICE_ACCOUNT: Final = "serviceaccounts"
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
+
+POD_FIELDS: Final = (
+    "metadata.annotations",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "spec.imagePullSecrets",
+    "spec.volumes",
+    "spec.resourceClaims",
+    "status.resourceClaimStatuses",
+    "status.extendedResourceClaimStatus",
+    *(f"spec.{containers}.{source}" for containers in CONTAINER_LISTS for source in ("env", "envFrom")),
+)
+"""All that is looked at in a pod."""
 
 Struct = Mapping[str, Any]
 _VOLUME_SECRET_REFS: Final = ("cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos")

@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
@@ -45,6 +45,7 @@ from pilothouse.storage.backends.contract import Compacted, StorageError
 from pilothouse.storage.cacher import BOOKMARK, DELETED, Entry, Watcher
 
 logger = logging.getLogger(__name__)
+_IDENTITY: Final = frozenset({"metadata.name", "metadata.namespace", "metadata.uid"})
 _SLICE: Final = 200
 """So many objects are decoded and told of before others get their turn on the event loop."""
 
@@ -68,6 +69,8 @@ class Informer:
         self._entries: dict[str, dict[str, Entry]] = {}
         """What was told of, by namespace and name; the watch cache has the same."""
         self._indexer = Indexer()
+        self._fields: list[frozenset[str] | None] = []
+        """What each trimming handler looks at; None for everything."""
         self._keeps_objects = False
         """Whether there is anybody but trimming handlers. Without, the indexer stays empty."""
         self._registrations: list[Registration] = []
@@ -144,10 +147,17 @@ class Informer:
         self._registrations.append(registration)
         return registration
 
-    def add_trimming_handler(self, on_put: OnPut, on_remove: OnRemove, *, name: str = "") -> Registration:
-        """Tell of new states and of what went to somebody who keeps no object. The same state may be told again."""
+    def add_trimming_handler(
+        self, on_put: OnPut, on_remove: OnRemove, *, fields: Iterable[str] = (), name: str = ""
+    ) -> Registration:
+        """Tell of new states and of what went to somebody who keeps no object. The same state may be told again.
+
+        ``fields`` are the paths of what the handler looks at, beside name and namespace: it may get no others, and gets
+        these without defaults. Without, it gets whole objects.
+        """
         registration = self._registration(TrimmingHandler(on_put, on_remove), name)
         self._registrations.append(registration)
+        self._fields.append(_IDENTITY | {*fields} if fields else None)
         if self._keeps_objects:
             for obj in self._indexer.list():
                 registration.deliver(key_of(obj), None, obj)
@@ -213,6 +223,8 @@ class Informer:
             self._remove(key)
         for start in range(0, len(entries), _SLICE):
             page = entries[start : start + _SLICE]
+            if self._keeps_objects or self._wanted_fields() is None:
+                page = await source.store.cache.read(page)
             if source.prepare is not None:
                 await source.prepare(page)
             for entry in page:
@@ -262,7 +274,7 @@ class Informer:
         names[entry.name] = entry
         key = (entry.namespace, entry.name)
         if not self._keeps_objects:
-            self._tell(key, None, source.passing_object_of(entry))
+            self._tell(key, None, self._passing_object(source, entry))
             return
         obj = source.object_of(entry)
         old = self._indexer.put(obj)
@@ -285,13 +297,25 @@ class Informer:
         for registration in self._registrations:
             registration.deliver(key, old, new)
 
+    def _passing_object(self, source: Source, entry: Entry) -> Object:
+        """An object for trimming handlers."""
+        return source.passing_object_of(entry, self._wanted_fields())
+
+    def _wanted_fields(self) -> frozenset[str] | None:
+        wanted: frozenset[str] = frozenset()
+        for fields in self._fields:
+            if fields is None:
+                return None
+            wanted = wanted | fields if wanted else fields
+        return wanted or None
+
     def _newest(self, key: Key) -> Object | None:
         """The newest state that was told of; None for what went."""
         if self._keeps_objects:
             return self._indexer.get(*key)
         entry = self._entries.get(key[0], {}).get(key[1])
         source = self._find_source()
-        return None if entry is None or source is None else source.passing_object_of(entry)
+        return None if entry is None or source is None else self._passing_object(source, entry)
 
     def _known(self) -> set[Key]:
         return {(namespace, name) for namespace, names in self._entries.items() for name in names}
@@ -338,7 +362,7 @@ class Informer:
                 self._indexer.put(obj)
                 self._tell_late(key, obj)
         elif not all(registration.has_synced for registration in self._registrations):
-            self._tell_late(key, source.passing_object_of(entry))
+            self._tell_late(key, self._passing_object(source, entry))
 
     def _tell_late(self, key: Key, obj: Object) -> None:
         for registration in self._registrations:

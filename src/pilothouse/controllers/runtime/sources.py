@@ -28,8 +28,8 @@ class Source:
     kind: GroupVersionKind
     read: Callable[[Entry], Object]
     """The object of an entry, which may be kept with it, so that all who keep it share one."""
-    read_passing: Callable[[Entry], Object]
-    """The same, with nothing kept."""
+    read_passing: Callable[[Entry, frozenset[str] | None], Object]
+    """The same, with nothing kept, and, if paths are given, perhaps with nothing but the fields there."""
     prepare: Callable[[Sequence[Entry]], Awaitable[None]] | None = None
     """Waited for before entries are read (conversion by webhook)."""
 
@@ -37,9 +37,9 @@ class Source:
         """The object with its kind and apiVersion, as a client would get it."""
         return self._typed(self.read(entry))
 
-    def passing_object_of(self, entry: Entry) -> Object:
-        """The same for whoever does not keep it: it is gone with the last who holds it."""
-        return self._typed(self.read_passing(entry))
+    def passing_object_of(self, entry: Entry, fields: frozenset[str] | None = None) -> Object:
+        """The same for whoever does not keep it, and perhaps needs nothing but some fields of it."""
+        return self._typed(self.read_passing(entry, fields))
 
     def _typed(self, obj: Object) -> Object:
         return {"kind": self.kind.kind, "apiVersion": str(self.kind.group_version), **obj}
@@ -65,7 +65,7 @@ def built_in_source(storage: StorageFactory, gvr: GroupVersionResource) -> Sourc
     def read(entry: Entry) -> Object:
         return from_hub(store.decode(entry))
 
-    return Source(store, row.gvk, read, read)
+    return Source(store, row.gvk, read, lambda entry, fields: read(entry))
 
 
 def scope_source(scope: ResourceScope) -> Source:
@@ -76,4 +76,4 @@ def scope_source(scope: ResourceScope) -> Source:
         obj: Object = large_json.loads(entry.data if render is None else render(entry))
         return obj
 
-    return Source(scope.store, scope.kind, read, read, scope.prepare)
+    return Source(scope.store, scope.kind, read, lambda entry, fields: read(entry), scope.prepare)

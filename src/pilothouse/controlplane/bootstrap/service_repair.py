@@ -87,7 +87,7 @@ class ServiceRepair:
 
 async def _all(store: Store) -> list[Object]:
     await store.cache.wait_fresh()
-    return [store.decode(entry) for entry in store.cache.entries()]
+    return [store.decode(entry) for entry in await store.cache.read(store.cache.entries())]
 
 
 async def _report(notes: Iterable[Note], events: SeriesRecorder) -> None:

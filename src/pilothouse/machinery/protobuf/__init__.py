@@ -5,7 +5,7 @@ normalised objects, ``envelope`` is what stands around them: the ``k8s`` prefix 
 watch frames. Whatever bytes come in, the only exception out is ``ProtobufError``.
 """
 
-from pilothouse.machinery.protobuf.decoding import decode_message
+from pilothouse.machinery.protobuf.decoding import decode_message, decode_partly
 from pilothouse.machinery.protobuf.encoding import encode_message, has_protobuf
 from pilothouse.machinery.protobuf.envelope import (
     PREFIX,
@@ -26,6 +26,7 @@ __all__ = [
     "ProtobufError",
     "decode",
     "decode_message",
+    "decode_partly",
     "encode",
     "encode_message",
     "encode_watch_event",

@@ -1,12 +1,15 @@
 """Reading messages into objects, normalised as JSON decoding leaves them.
 
 Each struct has a plan, made at first use and kept with it: what to do at each tag. Reading is one loop over the bytes
-with a look-up per field; the usual one-byte tags and lengths are read in place. Unknown fields are skipped, a known
-number with another wire type is refused, messages that come in pieces are merged. Nothing outside the message being
-read is ever looked at; nesting is bounded.
+with a look-up per field; the usual tags and lengths of one or two bytes are read in place. Unknown fields are skipped,
+a known number with another wire type is refused, messages that come in pieces are merged. Nothing outside the message
+being read is ever looked at; nesting is bounded.
 
 Objects of one workload repeat themselves: tolerations, ports, owners, conditions. Short messages that were seen twice
 are therefore remembered by their bytes, and handed out as a new object each time.
+
+Who needs a few fields of many objects reads them partly: the plan then knows nothing but the wanted fields, and passes
+over all others by their lengths.
 """
 
 from __future__ import annotations
@@ -76,6 +79,31 @@ def decode_message(struct: Struct, raw: bytes) -> dict[str, Any]:
         raise ProtobufError("proto: string field contains invalid UTF-8") from None
 
 
+def decode_partly(struct: Struct, raw: bytes, wanted: frozenset[str]) -> dict[str, Any]:
+    """The same with nothing but some fields, each named by its path (``spec.containers.env``) and read whole."""
+    plans: dict[frozenset[str], _Plan] = struct.derived.setdefault("protobuf_partial_plans", {})
+    plan = plans.get(wanted)
+    if plan is None:
+        plan = plans[wanted] = _Plan(struct, wanted=_tree(wanted))
+    try:
+        return _read(plan, raw, 0, len(raw), 0, {})
+    except UnicodeDecodeError:
+        raise ProtobufError("proto: string field contains invalid UTF-8") from None
+
+
+_Tree = dict[str, Any]
+"""The wanted fields of a message: for each either those wanted of it, or nothing if it is read whole."""
+
+
+def _tree(paths: frozenset[str]) -> _Tree:
+    tree: _Tree = {}
+    for path in paths:
+        at = tree
+        for step in path.split("."):
+            at = at.setdefault(step, {})
+    return tree
+
+
 _remembered: dict[tuple[_Plan, bytes], Any] = {}
 """What short messages meant: the object of a plain one, the marshalled object of others."""
 _seen: set[int] = set()
@@ -84,12 +112,14 @@ _seen: set[int] = set()
 class _Plan:
     """What to do at each tag of a struct's message, and what to fill in at its end."""
 
-    __slots__ = ("always", "by_number", "by_tag", "inline", "is_plain", "name", "struct")
+    __slots__ = ("always", "by_number", "by_tag", "inline", "is_plain", "name", "struct", "wanted")
 
-    def __init__(self, struct: Struct, *, inline: bool = False) -> None:
+    def __init__(self, struct: Struct, *, inline: bool = False, wanted: _Tree | None = None) -> None:
+        """``wanted`` are the fields to read; without, all are."""
         self.struct = struct
         self.name = struct.short_name
         self.inline = inline
+        self.wanted = wanted
         self.by_tag: dict[int, tuple[int, str, Any, bool]] = {}
         self.by_number: dict[int, str] = {}
         self.always: tuple[tuple[str, Callable[[], Any]], ...] = ()
@@ -100,16 +130,25 @@ class _Plan:
         always = []
         for field in self.struct.fields.values():
             zero = zero_of(field)
-            if zero is not None and not is_type_meta(field):
+            if zero is not None and not is_type_meta(field) and self._wants(field.name):
                 always.append((field.name, zero))
         if not self.inline:
             self.always = tuple(always)
         for member in self.struct.members:
             if isinstance(member, Inline):
-                self._add(member.number, BYTES, _INLINE, member.struct.short_name, _Plan(member.struct, inline=True))
-            elif member.number:
+                plan = _Plan(member.struct, inline=True, wanted=self.wanted)
+                self._add(member.number, BYTES, _INLINE, member.struct.short_name, plan)
+            elif member.number and self._wants(member.name):
                 self._add_field(member)
         self.is_plain = all(_is_plain(member) for member in self.struct.members)
+
+    def _wants(self, name: str) -> bool:
+        return not self.wanted or name in self.wanted
+
+    def _plan_of(self, kind: Struct, name: str) -> _Plan:
+        """The plan of a field's message."""
+        wanted = self.wanted.get(name) if self.wanted else None
+        return _Plan(kind, wanted=wanted) if wanted else _plan(kind)
 
     def _add(self, number: int, wire_type: int, act: int, name: str, argument: Any, keep: bool = True) -> None:
         self.by_tag[number << 3 | wire_type] = act, name, argument, keep
@@ -119,7 +158,7 @@ class _Plan:
         kind, number, name = field.type, field.number, field.name
         keep = field.pointer or not field.omit_empty
         if isinstance(kind, Struct):
-            self._add(number, BYTES, _MESSAGE, name, _plan(kind))
+            self._add(number, BYTES, _MESSAGE, name, self._plan_of(kind, name))
         elif isinstance(kind, MapOf):
             self._add(number, BYTES, _ENTRY, name, _entry_reader(kind.value, self.struct))
         elif isinstance(kind, ListOf) and not is_wrapped(kind):
@@ -139,7 +178,7 @@ class _Plan:
 
     def _add_list(self, number: int, name: str, item: Type) -> None:
         if isinstance(item, Struct):
-            self._add(number, BYTES, _MESSAGES, name, _plan(item))
+            self._add(number, BYTES, _MESSAGES, name, self._plan_of(item, name))
         elif isinstance(item, Scalar) and item.kind == "string":
             self._add(number, BYTES, _TEXTS, name, None)
         elif isinstance(item, Scalar) and item.kind in _INTEGERS_OF:
@@ -170,25 +209,38 @@ def _read(plan: _Plan, data: bytes, position: int, end: int, depth: int, out: di
         plan.build()
     if depth > MAX_DEPTH:
         raise ProtobufError("exceeded maximum recursion depth")
-    acts = plan.by_tag.get
+    acts, complete = plan.by_tag.get, not plan.wanted
     while position < end:
         start = position
         tag = data[position]
         position += 1
         if tag > 127:
-            tag, position = read_varint(data, start, end)
+            if position < end and data[position] < 128:
+                tag += (data[position] - 1) << 7
+                position += 1
+            else:
+                tag, position = read_varint(data, start, end)
         found = acts(tag)
-        if found is None:
+        if found is None and (complete or tag & 5):  # neither a number nor bytes
             position = _pass(plan, tag, data, start, end)
             continue
-        act, name, argument, keep = found
         if position >= end:
             raise truncated()
         value = data[position]
         if value < 128:
             position += 1
+        elif position + 1 < end and data[position + 1] < 128:
+            value += (data[position + 1] - 1) << 7
+            position += 2
         else:
             value, position = read_varint(data, position, end)
+        if found is None:
+            if tag & BYTES:
+                position += value
+                if position > end:
+                    raise truncated()
+            continue
+        act, name, argument, keep = found
         if act == _INTEGER:
             if value > 127 or argument is bool:
                 value = argument(value)

@@ -27,7 +27,7 @@ from pilothouse.machinery.schema.raw import Place, Texts, embed, raw_places
 from pilothouse.machinery.schema.types import Struct
 from pilothouse.registry.store.sizing import SURELY_FITS, check_size
 from pilothouse.registry.store.stored_form import StoredForm, is_foreign
-from pilothouse.storage.cacher import NOTHING, Entry, share_labels
+from pilothouse.storage.cacher import NOTHING, Entry, UnreadEntry, share_labels
 
 _ORDER: Final = (
     "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
@@ -36,13 +36,14 @@ _ORDER: Final = (
 )  # fmt: skip
 _UID: Final = b'"uid":"'
 _UID_LENGTH: Final = len(_UID) + 36 + 1
+_METADATA: Final = frozenset({"metadata.name", "metadata.namespace", "metadata.labels"})
 SelectorFields = Callable[[Object], dict[str, str]]
 
 
 class ObjectCodec:
     """Encodes and decodes the objects of one resource."""
 
-    __slots__ = ("_fields", "_form", "_has_fields", "_head", "_prefix", "_struct", "_writes_form")
+    __slots__ = ("_fields", "_form", "_has_fields", "_head", "_prefix", "_selected", "_struct", "_writes_form")
 
     def __init__(
         self,
@@ -54,8 +55,13 @@ class ObjectCodec:
         struct: Struct | None = None,
         form: StoredForm | None = None,
         writes_form: bool = False,
+        field_sources: frozenset[str] | None = None,
     ) -> None:
-        """``form`` is kube-apiserver's, read wherever it is found, and written with ``writes_form``."""
+        """``form`` is kube-apiserver's, read wherever it is found, and written with ``writes_form``.
+
+        ``field_sources`` are the paths of all that ``fields`` looks at; without them an object is always read whole.
+        """
+        self._selected = _METADATA if fields is None else None if field_sources is None else _METADATA | field_sources
         self._struct = struct
         self._form, self._writes_form = form, writes_form
         self._head = b"" if keeps_type else b'{"kind":"%s","apiVersion":"%s",' % (kind.encode(), api_version.encode())
@@ -113,6 +119,38 @@ class ObjectCodec:
             obj.pop("apiVersion", None)
             data = orjson.dumps(obj)
         return self.entry_of(key, obj, data, revision)
+
+    def unread_entry(self, key: str, value: bytes, revision: int) -> Entry:
+        """The same for less, where what selectors need can be read without the rest."""
+        obj = self.read_partly(value, self._selected) if self._selected is not None else None
+        if obj is None or self._form is None:
+            return self.entry(key, value, revision)
+        if self._has_fields:
+            self._form.default(obj)
+        metadata = obj["metadata"]
+        return UnreadEntry(
+            self,
+            key,
+            value,
+            revision,
+            metadata.get("namespace", ""),
+            metadata.get("name", ""),
+            share_labels(metadata.get("labels")),
+            self._fields(obj) if self._has_fields else NOTHING,
+        )
+
+    def read_partly(self, value: bytes, wanted: frozenset[str]) -> Object | None:
+        """Some fields of a stored value, without defaults; None where only the whole can be read."""
+        if self._form is None or not is_foreign(value):
+            return None
+        return self._form.read_partly(value, wanted)
+
+    def data_of(self, value: bytes, revision: int) -> bytes:
+        """The cached bytes of a stored value."""
+        if self._form is None:
+            return self.entry("", value, revision).data
+        obj, texts = self._form.read(value)
+        return with_revision(self.encode(obj, texts), revision)
 
     def entry_of(self, key: str, obj: Object, data: bytes, revision: int) -> Entry:
         """Make the cached form of an object whose bytes are known."""

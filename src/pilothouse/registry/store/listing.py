@@ -94,6 +94,7 @@ def predicate_of(
 async def list_entries(store: Store, namespace: str, options: ListOptions) -> Listing:
     """One page of a list, or the Status that refuses it."""
     page = await _list(store, namespace, options)
+    page.entries = await store.cache.read(page.entries)
     tally, number = store.cache.tally, len(page.entries)
     counted = tally.stored_lists if page.is_stored else tally.cached_lists
     counted.lists += 1

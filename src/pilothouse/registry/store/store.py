@@ -30,7 +30,7 @@ from pilothouse.registry.rest.deletion import DEFAULT_DELETING, Deleting
 from pilothouse.registry.store.codec import ObjectCodec, with_version
 from pilothouse.registry.store.versions import names_version, parse_version, too_large_version
 from pilothouse.storage.backends.contract import Conflict, FutureRevision, KeyExists
-from pilothouse.storage.cacher import Entry, ResourceCache
+from pilothouse.storage.cacher import Entry, ResourceCache, UnreadEntry
 
 CONFLICT: Final = "the object has been modified; please apply your changes to the latest version and try again"
 _DECODED: Final = "decoded"
@@ -190,10 +190,15 @@ class Store:
             entry.keep(_DECODED, found)
         return found
 
-    def passing(self, entry: Entry) -> Object:
-        """The object of the entry for whoever only reads it and does not keep it: nothing is kept with the entry."""
+    def passing(self, entry: Entry, wanted: frozenset[str] | None = None) -> Object:
+        """The object of the entry for whoever only reads it and does not keep it: nothing is kept with the entry.
+
+        Whoever needs some fields only may get no others, and these as they are stored, without defaults.
+        """
         forms = entry.forms
         found: Object | None = None if forms is None else forms.get(_DECODED)
+        if found is None and wanted is not None and type(entry) is UnreadEntry and (stored := entry.stored) is not None:
+            found = self.codec.read_partly(stored, wanted)
         return self.decode(entry) if found is None else found
 
     # Creating

@@ -54,6 +54,12 @@ class StoredForm(Protocol):
     def read(self, value: bytes) -> tuple[Object, Texts]:
         """The object in a stored value, in the hub version with its defaults, and how its raw values are written."""
 
+    def read_partly(self, value: bytes, wanted: frozenset[str]) -> Object | None:
+        """Some fields of it, without defaults; None where only the whole can be read."""
+
+    def default(self, obj: Object) -> None:
+        """Fill in the defaults of what was read partly."""
+
 
 def is_foreign(value: bytes) -> bool:
     """Whether a value is in one of kube-apiserver's forms rather than the embedded store's own."""
@@ -106,6 +112,16 @@ class BuiltInForm:
         self._default(obj)
         return obj, texts
 
+    def read_partly(self, value: bytes, wanted: frozenset[str]) -> Object | None:
+        if self._gvk.group_version != self._resource.group_version or not value.startswith(protobuf.PREFIX):
+            return None
+        message = protobuf.unwrap(self._gvk, value)
+        return None if message is None else protobuf.decode_partly(self._struct, message, wanted)
+
+    def default(self, obj: Object) -> None:
+        """Fill in what a kind fills in."""
+        self._default(obj)
+
     def _decode(self, value: bytes) -> tuple[Object, Texts, GroupVersion]:
         """An object in the version it was stored in, without kind and apiVersion. Raises KeyError for unknown ones."""
         if value.startswith(protobuf.PREFIX):
@@ -138,6 +154,12 @@ class CustomForm:
     def read(self, value: bytes) -> tuple[Object, Texts]:
         obj: Object = large_json.loads(value)
         return obj, {}
+
+    def read_partly(self, value: bytes, wanted: frozenset[str]) -> Object | None:
+        return None
+
+    def default(self, obj: Object) -> None:
+        """Custom resources get their defaults from their definition, where they are served."""
 
 
 def _go_json(gvk: GroupVersionKind, obj: Object, order: Object | None) -> bytes:

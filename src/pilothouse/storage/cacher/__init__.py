@@ -2,7 +2,7 @@
 
 from pilothouse.storage.cacher.cacher import Cacher
 from pilothouse.storage.cacher.changes import ADDED, BOOKMARK, DELETED, MODIFIED, Change, WatchEvent
-from pilothouse.storage.cacher.entries import NOTHING, Entry, EntryCodec, restamp_json, share_labels
+from pilothouse.storage.cacher.entries import NOTHING, Entry, EntryCodec, UnreadEntry, restamp_json, share_labels
 from pilothouse.storage.cacher.resource import EntryPage, ResourceCache
 from pilothouse.storage.cacher.selection import select, select_in_turns
 from pilothouse.storage.cacher.watcher import Listener, Watcher
@@ -20,6 +20,7 @@ __all__ = [
     "EntryPage",
     "Listener",
     "ResourceCache",
+    "UnreadEntry",
     "WatchEvent",
     "Watcher",
     "restamp_json",

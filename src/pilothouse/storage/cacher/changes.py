@@ -48,12 +48,25 @@ class WatchEvent:
 class Change:
     """A change at a revision: `entry` is the new state (None: deleted), `previous` the old one (None: created)."""
 
-    __slots__ = ("_added", "_codec", "_deleted", "_modified", "at", "entry", "key", "previous", "revision")
+    __slots__ = (
+        "_added",
+        "_codec",
+        "_deleted",
+        "_modified",
+        "at",
+        "entry",
+        "key",
+        "previous",
+        "revision",
+        "superseded",
+    )
 
     def __init__(
         self, key: str, revision: int, entry: Entry | None, previous: Entry | None, codec: EntryCodec, at: float
     ) -> None:
         self.key, self.revision, self.entry, self.previous, self.at = key, revision, entry, previous, at
+        self.superseded = 0 if previous is None else previous.size
+        """Bytes of the state before, which only those who keep the change keep alive."""
         self._codec = codec
         self._added: WatchEvent | None = None
         self._modified: WatchEvent | None = None

@@ -58,6 +58,11 @@ class Entry:
         self.labels, self.fields = labels, fields
         self.forms: dict[Any, Any] | None = None
 
+    @property
+    def size(self) -> int:
+        """About as many bytes are kept for it."""
+        return len(self.data)
+
     def keep(self, name: Any, form: Any) -> None:
         """Keep a further encoding, or something else made from this state."""
         if self.forms is None:
@@ -68,11 +73,59 @@ class Entry:
         return f"Entry({self.key!r}, {self.revision})"
 
 
+class UnreadEntry(Entry):
+    """An entry whose data is made of the stored value when somebody first asks for it.
+
+    Loading a large resource then costs what its selectors need, and what nobody reads is never made. Whoever is about
+    to ask for the data of many waits for ``ResourceCache.read`` before, which makes them in turns with others.
+    """
+
+    __slots__ = ("_codec", "stored")
+
+    def __init__(
+        self,
+        codec: EntryCodec,
+        key: str,
+        stored: bytes,
+        revision: int,
+        namespace: str,
+        name: str,
+        labels: Mapping[str, str],
+        fields: Mapping[str, str],
+    ) -> None:
+        self._codec, self.key, self.revision = codec, key, revision
+        self.stored: bytes | None = stored
+        """The stored value until it is read."""
+        self.namespace, self.name = namespace, name
+        self.labels, self.fields = labels, fields
+        self.forms = None
+
+    def __getattr__(self, name: str) -> bytes:
+        if name != "data":
+            raise AttributeError(name)
+        stored = self.stored
+        if stored is not None:  # else another thread has read it meanwhile
+            self.data = self._codec.data_of(stored, self.revision)
+            self.stored = None
+        return self.data
+
+    @property
+    def size(self) -> int:
+        stored = self.stored
+        return len(self.data if stored is None else stored)
+
+
 class EntryCodec(Protocol):
     """Turns stored bytes into entries; one for each resource, given by the layer above."""
 
     def entry(self, key: str, value: bytes, revision: int) -> Entry:
         """Make the entry of a stored value."""
+
+    def unread_entry(self, key: str, value: bytes, revision: int) -> Entry:
+        """The same, where that can be had for less, with data that is made later."""
+
+    def data_of(self, value: bytes, revision: int) -> bytes:
+        """The data of a stored value that was not read so far."""
 
     def restamp(self, entry: Entry, revision: int) -> Entry:
         """The same state under another resourceVersion: what watchers see of an object that has gone."""

@@ -4,6 +4,9 @@ through it.
 Loaded when first used: a listing at some revision R, taken page by page off the loop, then every event after R.
 From then on reads are synchronous. A write returns when its change has been applied here, so whoever wrote reads
 what he wrote.
+
+Of a resource with more than a page of objects only what selectors need is read while it is loaded; whoever wants the
+data of many entries waits for ``read`` first.
 """
 
 from __future__ import annotations
@@ -18,9 +21,8 @@ from typing import TYPE_CHECKING
 from pilothouse.storage.backends.contract import Backend, Compacted, Event, KeyValue, Page, StorageError, Unavailable
 from pilothouse.storage.cacher.audience import Audience
 from pilothouse.storage.cacher.changes import Change, Matches
-from pilothouse.storage.cacher.entries import Entry, EntryCodec
+from pilothouse.storage.cacher.entries import Entry, EntryCodec, UnreadEntry
 from pilothouse.storage.cacher.ordering import OrderedEntries
-from pilothouse.storage.cacher.reading_processes import WORTH_IT, ReadingProcesses, processors
 from pilothouse.storage.cacher.store_calls import StoreCalls
 from pilothouse.storage.cacher.tally import CacheTally
 from pilothouse.storage.cacher.watcher import PAGE, Watcher
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+Read = Callable[[str, bytes, int], Entry]
+"""Makes an entry of a key, a stored value and a revision."""
 Hint = Callable[[int], Entry]
 """Makes the entry of a write from its revision, by someone who still has the decoded object."""
 
@@ -38,6 +42,8 @@ _LOAD_PAGE = 1000
 _TELL_SECONDS = 2.0
 """A load that takes longer is told of in the log."""
 _DECODE_SLICE = 50
+_READ_SLICE = 25
+"""So many unread entries are read in one turn of the loop: some milliseconds."""
 
 
 @dataclass(slots=True)
@@ -48,6 +54,10 @@ class EntryPage:
     revision: int
     more: bool
     remaining: int
+
+
+def _is_unread(entry: Entry) -> bool:
+    return type(entry) is UnreadEntry and entry.stored is not None
 
 
 class PendingWrite:
@@ -87,6 +97,8 @@ class ResourceCache:
         self._window = Window(0, limits)
         self._audience = Audience(prefix)
         self._loaded = 0
+        self._may_be_unread = False
+        """Whether there may be entries whose data is still to be made."""
         self._arrived: list[Event] = []
         self._loading: asyncio.Task[None] | None = None
         self._under_way: dict[str, list[asyncio.Future[None]]] = {}
@@ -152,12 +164,40 @@ class ResourceCache:
             raise
 
     def get(self, key: str) -> Entry | None:
-        return self._index.get(key)
+        entry = self._index.get(key)
+        if self._may_be_unread and entry is not None and not self._is_readable(entry):
+            return None
+        return entry
 
     def entries(self, prefix: str | None = None, start: str | None = None, limit: int = 0) -> list[Entry]:
         """Entries in key order, from a key on, as they are now: the list does not change afterwards."""
         low, high = self._range(prefix, start)
         return self._index.between(low, high, limit)
+
+    async def read(self, entries: list[Entry]) -> list[Entry]:
+        """Have the data of entries made, in turns with others; returns those whose data can be."""
+        if not self._may_be_unread:
+            return entries
+        unread = list(filter(_is_unread, entries))
+        bad: set[Entry] = set()
+        for number, entry in enumerate(unread):
+            if not self._is_readable(entry):
+                bad.add(entry)
+            if number % _READ_SLICE == _READ_SLICE - 1:
+                await asyncio.sleep(0)
+        if len(entries) >= len(self._index):
+            self._may_be_unread = any(map(_is_unread, self.entries()))
+        return [entry for entry in entries if entry not in bad] if bad else entries
+
+    def _is_readable(self, entry: Entry) -> bool:
+        """Read an entry; what cannot be read leaves the cache, as if it had been tried while it was loaded."""
+        try:
+            return bool(entry.data)
+        except Exception:
+            self._tell_unreadable(entry.key, entry.revision)
+            if self._index.get(entry.key) is entry:
+                self._index.remove(entry.key)
+            return False
 
     def count(self, prefix: str | None = None, start: str | None = None) -> int:
         return self._index.count(*self._range(prefix, start))
@@ -355,6 +395,7 @@ class ResourceCache:
         self.cancel_loading()
         self.ready = False
         self._loaded = self.changed_revision = 0
+        self._may_be_unread = False
         self._index = OrderedEntries()
         self._window = Window(0, self._limits)
 
@@ -380,13 +421,10 @@ class ResourceCache:
         began = time.perf_counter()
         first = await self.calls.list(self.prefix, limit=_LOAD_PAGE, counted=False)
         revision = first.revision
-        entries = await self._decode(first.items)
-        count = processors() if first.more and first.remaining > WORTH_IT else 0
-        if count:
-            entries += await self._read_elsewhere(first, revision, count)
-        else:
-            entries += await self._read_here(first, revision)
+        read = self.codec.unread_entry if first.more else self.codec.entry
+        entries = await self._read_pages(first, revision, read)
         self._index.fill(entries)
+        self._may_be_unread = any(map(_is_unread, entries))
         self._window = Window(revision, self._limits)
         self._loaded = self.changed_revision = revision
         self.ready = True
@@ -395,35 +433,20 @@ class ResourceCache:
         for event in arrived:
             self.apply(event, self._cacher.now())
 
-    async def _read_here(self, first: Page, revision: int) -> list[Entry]:
-        """All pages after the first; each is on its way while the one before it is read."""
+    async def _read_pages(self, first: Page, revision: int, read: Read) -> list[Entry]:
+        """All pages; each is on its way while the one before it is read."""
         entries: list[Entry] = []
         progress = _Progress(self.prefix)
-        page = await self._page_after(first, revision)
+        page: Page | None = first
         while page is not None:
             progress.tell(len(entries))
             following = asyncio.ensure_future(self._page_after(page, revision))
             try:
-                entries += await self._decode(page.items)
+                entries += await self._decode(page.items, read)
                 page = await following
             finally:
                 following.cancel()
         return entries
-
-    async def _read_elsewhere(self, first: Page, revision: int, count: int) -> list[Entry]:
-        """The same by several processes."""
-        entries: list[Entry] = []
-        progress = _Progress(self.prefix)
-        processes = ReadingProcesses(self.codec, count, lambda item: self._entry(item.key, item.value, item.revision))
-        try:
-            page = await self._page_after(first, revision)
-            while page is not None:
-                progress.tell(len(entries))
-                entries += await processes.give(page.items)
-                page = await self._page_after(page, revision)
-            return entries + await processes.rest()
-        finally:
-            await processes.close()
 
     async def _page_after(self, page: Page, revision: int) -> Page | None:
         if not page.more:
@@ -431,13 +454,13 @@ class ResourceCache:
         start = page.items[-1].key + "\0"
         return await self.calls.list(self.prefix, start=start, limit=_LOAD_PAGE, revision=revision, counted=False)
 
-    async def _decode(self, items: Sequence[KeyValue]) -> list[Entry]:
+    async def _decode(self, items: Sequence[KeyValue], read: Read | None = None) -> list[Entry]:
         entries: list[Entry] = []
         for start in range(0, len(items), _DECODE_SLICE):
             if start:
                 await asyncio.sleep(0)
             for item in items[start : start + _DECODE_SLICE]:
-                entry = self._entry(item.key, item.value, item.revision)
+                entry = self._entry(item.key, item.value, item.revision, read)
                 if entry is not None:
                     entries.append(entry)
         return entries
@@ -451,14 +474,17 @@ class ResourceCache:
                 logger.exception("the hint for %s failed; its stored bytes are decoded instead", event.key)
         return self._entry(event.key, event.value or b"", event.revision)
 
-    def _entry(self, key: str, value: bytes, revision: int) -> Entry | None:
+    def _entry(self, key: str, value: bytes, revision: int, read: Read | None = None) -> Entry | None:
         try:
-            return self.codec.entry(key, value, revision)
+            return (read or self.codec.entry)(key, value, revision)
         except Exception:
-            # One damaged object must not make its whole resource unreadable.
-            self.tally.decode_errors += 1
-            logger.exception("cannot decode %s at revision %d; it is left out", key, revision)
+            self._tell_unreadable(key, revision)
             return None
+
+    def _tell_unreadable(self, key: str, revision: int) -> None:
+        """One damaged object must not make its whole resource unreadable."""
+        self.tally.decode_errors += 1
+        logger.exception("cannot decode %s at revision %d; it is left out", key, revision)
 
     async def _written(self, pending: PendingWrite, key: str, value: bytes, revision: int) -> Entry:
         if pending.change is not None and pending.change.entry is not None:

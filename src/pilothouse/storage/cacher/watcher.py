@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from pilothouse.storage.backends.contract import StorageError
-from pilothouse.storage.cacher.changes import ADDED, Change, Matches, WatchEvent, bookmark
+from pilothouse.storage.cacher.changes import ADDED, BOOKMARK, Change, Matches, WatchEvent, bookmark
 from pilothouse.storage.cacher.entries import Entry
 
 PAGE = 500
@@ -49,6 +49,9 @@ class WatchSource(Protocol):
 
     async def read_history(self, prefix: str, after: int) -> tuple[list[Change], int]:
         """A page of changes from the backend's log, and the revision up to which it is complete. Raises Compacted."""
+
+    async def read(self, entries: list[Entry]) -> list[Entry]:
+        """Have the data of entries made; returns those whose data can be."""
 
     def leave(self, watcher: Watcher) -> None:
         """Stop offering."""
@@ -136,6 +139,7 @@ class Watcher:
         while self._buffer is None and not self.ended:
             if self._initial is not None:
                 self._take_initial()
+                await self._read_initial()
                 if self._buffer is None:
                     await asyncio.sleep(0)  # nothing matched: let others have their turn before the next page
             elif self._live:
@@ -229,6 +233,14 @@ class Watcher:
         self._initial = None
         if self._initial_end:
             self._keep(bookmark(self.position, initial_end=True))
+
+    async def _read_initial(self) -> None:
+        """Have the data of what was taken made, and leave out what has none."""
+        taken = [event.entry for event in self._buffer or () if event.type != BOOKMARK]
+        readable = await self._source.read(taken)
+        if len(readable) < len(taken) and self._buffer is not None:
+            kept = set(readable)
+            self._buffer = [event for event in self._buffer if event.type == BOOKMARK or event.entry in kept] or None
 
     def _collect(self, change: Change) -> None:
         if change.revision > self.position and change.key.startswith(self.prefix):

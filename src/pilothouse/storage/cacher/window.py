@@ -35,8 +35,7 @@ class Window:
 
     def append(self, change: Change) -> None:
         self._changes.append(change)
-        if change.previous is not None:
-            self._superseded += len(change.previous.data)
+        self._superseded += change.superseded
         self.trim(change.at)
 
     def trim(self, now: float) -> None:
@@ -49,8 +48,7 @@ class Window:
         ):
             gone = changes.popleft()
             self.start = gone.revision
-            if gone.previous is not None:
-                self._superseded -= len(gone.previous.data)
+            self._superseded -= gone.superseded
 
     def since(self, revision: int) -> list[Change] | None:
         """All changes after a revision, in order; None when the window does not reach back that far."""

@@ -2,12 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilothouse.apis import types
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import Decision
 from pilothouse.authz.node.authorizer import NodeAuthorizer
 from pilothouse.authz.node.graph import Graph
-from pilothouse.authz.node.references import references_of_pod, secrets_of_volume
+from pilothouse.authz.node.references import MIRROR_ANNOTATION, POD_FIELDS, references_of_pod, secrets_of_volume
 from pilothouse.machinery import fields
+from pilothouse.machinery.protobuf import decode_partly, encode_message
 from pilothouse.machinery.user import User
 
 NODE = User("system:node:n1", groups=("system:nodes",))
@@ -227,3 +229,14 @@ def test_graph_equals_a_search_over_the_pods(history):
     for name in list(pods):
         graph.remove("pods", "ns", name)
     assert (graph._nodes, graph._edges) == ({}, {})
+
+
+def test_what_is_read_of_a_stored_pod_is_all_that_is_looked_at():
+    message = encode_message(types.struct_of("v1", "Pod"), POD)
+    read = decode_partly(types.struct_of("v1", "Pod"), message, frozenset({"metadata.name", *POD_FIELDS}))
+    assert references_of_pod(read) == references_of_pod(POD)
+    assert read["spec"]["nodeName"] == "n1"
+    mirrored = encode_message(
+        types.struct_of("v1", "Pod"), {**POD, "metadata": {"annotations": {MIRROR_ANNOTATION: ""}}}
+    )
+    assert references_of_pod(decode_partly(types.struct_of("v1", "Pod"), mirrored, frozenset(POD_FIELDS))) == set()

@@ -30,6 +30,9 @@ class Source:
     async def read_history(self, prefix: str, after: int) -> tuple[list[Change], int]:
         raise AssertionError
 
+    async def read(self, entries: list[Entry]) -> list[Entry]:
+        return entries
+
     def leave(self, watcher: Watcher) -> None:
         self.left += 1
 

@@ -205,3 +205,27 @@ def test_watch_event_frame() -> None:
 def test_table_has_no_protobuf() -> None:
     assert not protobuf.has_protobuf(types.struct("meta.v1.Table"))
     assert protobuf.has_protobuf(types.struct("meta.v1.PartialObjectMetadata"))
+
+
+def test_a_message_is_read_partly_by_paths() -> None:
+    obj = {
+        "late": "x" * 300,
+        "count": 300,
+        "flag": True,
+        "inner": {"text": "a"},
+        "pointed": {"text": "b"},
+        "labels": {"k": "v"},
+        "ratio": 1.5,
+    }
+    message = protobuf.encode_message(THING, obj)
+    assert protobuf.decode_partly(THING, message, frozenset({"late"})) == {"late": "x" * 300}
+    read = protobuf.decode_partly(THING, message, frozenset({"inner.text", "labels", "count"}))
+    assert {name: read[name] for name in ("inner", "labels", "count")} == {
+        "inner": {"text": "a"},
+        "labels": {"k": "v"},
+        "count": 300,
+    }
+    assert "late" not in read and "ratio" not in read and "pointed" not in read
+    for cut in (1, 100, len(message) - 1):
+        with pytest.raises(ProtobufError):
+            protobuf.decode_partly(THING, message[:-cut], frozenset({"labels"}))

@@ -12,6 +12,7 @@ from pilothouse.apis.resources import hub_row, table
 from pilothouse.apis.strategies import strategy_for
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.store.stored_form import BuiltInForm, CustomForm, MediaType, read_plain, write_plain
+from pilothouse.storage.cacher import UnreadEntry
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "stored_values.jsonl").read_text().splitlines()]
 INTERNAL = ("masterleases/", "ranges/")
@@ -117,3 +118,49 @@ def test_a_definition_of_the_first_days_is_read():
     (version,) = spec["versions"]
     assert (version["name"], version["served"], version["storage"]) == ("v1", True, True)
     assert version["additionalPrinterColumns"][0]["jsonPath"] == ".spec.size"
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not name(row).startswith(INTERNAL)], ids=name)
+def test_what_is_read_partly_while_many_are_loaded_is_what_the_whole_says(row, cacher):
+    _, resource = form_of(row)
+    if resource is None:
+        return
+    value = base64.b64decode(row["value"])
+    codec = StorageFactory(cacher, media=MediaType.PROTOBUF).codec(resource.group, resource.version, resource.name)
+    whole, unread = codec.entry("k", value, 17), codec.unread_entry("k", value, 17)
+    for each in ("key", "revision", "namespace", "name", "labels", "fields"):
+        assert getattr(unread, each) == getattr(whole, each), each
+    assert unread.size in (len(value), len(whole.data))
+    assert unread.data == whole.data
+    assert unread.size == len(whole.data)
+
+
+def test_some_kinds_are_put_into_the_cache_unread(cacher):
+    put_off = {
+        name(row).partition("/")[0]
+        for row in ROWS
+        if (resource := form_of(row)[1]) is not None
+        and isinstance(
+            StorageFactory(cacher, media=MediaType.PROTOBUF)
+            .codec(resource.group, resource.version, resource.name)
+            .unread_entry("k", base64.b64decode(row["value"]), 17),
+            UnreadEntry,
+        )
+    }
+    assert {"pods", "minions", "configmaps", "secrets", "events", "endpointslices"} <= put_off
+    assert not put_off & {"services", "apiextensions.k8s.io"}
+
+
+def test_pods_without_defaults_are_selected_by_them(cacher):
+    codec = StorageFactory(cacher, media=MediaType.PROTOBUF).codec("", "v1", "pods")
+    obj = {
+        "metadata": {"name": "p", "namespace": "n", "uid": "0" * 36},
+        "spec": {"serviceAccount": "old", "containers": [{"name": "c", "image": "i"}]},
+        "status": {"podIP": "10.0.0.1"},
+    }
+    value = codec.to_stored(orjson.dumps(obj))
+    unread = codec.unread_entry("k", value, 17)
+    assert unread.fields == codec.entry("k", value, 17).fields
+    assert unread.fields["spec.restartPolicy"] == "Always"
+    assert unread.fields["spec.serviceAccountName"] == "old"
+    assert unread.fields["status.podIP"] == "10.0.0.1"

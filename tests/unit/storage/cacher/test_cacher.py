@@ -8,7 +8,7 @@ from pilothouse.machinery.supervision import RestartPolicy, Supervisor
 from pilothouse.storage.backends.contract import Compacted, Event, FutureRevision, KeyValue, Page, Unavailable
 from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.storage.cacher import Cacher
-from pilothouse.storage.cacher.entries import Entry
+from pilothouse.storage.cacher.entries import Entry, UnreadEntry
 from pilothouse.storage.cacher.ordering import OrderedEntries
 from pilothouse.testing.cacher_conformance import LabelledCodec, take_watched
 from pilothouse.testing.storage_conformance import PODS
@@ -298,3 +298,81 @@ async def test_a_clock_that_is_killed_ticks_on():
         await ticked.wait()
     await cacher.close()
     await supervisor.close()
+
+
+def unread(entries):
+    return [entry for entry in entries if isinstance(entry, UnreadEntry) and entry.stored is not None]
+
+
+async def loaded_with_many(bad=()):
+    backend = RemoteBackend(
+        [KeyValue(f"{PODS}ns/p{n:05}", b"bad" if n in bad else b'{"n":"%d"}' % n, n + 1, n + 1) for n in range(1500)],
+        revision=2000,
+    )
+    cacher = Cacher(backend, tick_seconds=0)
+    await cacher.open()
+    pods = cacher.resource(PODS, LateCodec())
+    await pods.wait_ready()
+    return cacher, pods
+
+
+class LateCodec(LabelledCodec):
+    """Sees only later that a value cannot be read."""
+
+    def unread_entry(self, key, value, revision):
+        labels = b"{}" if value == b"bad" else value
+        return UnreadEntry(self, key, value, revision, "ns", key[-6:], orjson.loads(labels), {})
+
+
+async def test_many_are_loaded_unread_and_read_in_turns():
+    cacher, pods = await loaded_with_many()
+    entries = pods.entries()
+    assert len(unread(entries)) == len(pods) == 1500
+    assert [entry.labels["n"] for entry in entries[:3]] == ["0", "1", "2"]
+    turns = 0
+
+    async def count_turns():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.ensure_future(count_turns())
+    assert await pods.read(entries[:1000]) == entries[:1000]
+    counting.cancel()
+    assert turns >= 20
+    assert len(unread(entries)) == 500
+    assert pods.get(entries[-1].key).data == LabelledCodec().entry(entries[-1].key, b'{"n":"1499"}', 1500).data
+    assert len(unread(entries)) == 499
+    await pods.read(entries)
+    assert unread(entries) == []
+    await cacher.close()
+
+
+async def test_what_turns_out_to_be_damaged_leaves_the_cache(caplog):
+    cacher, pods = await loaded_with_many(bad={7, 1200, 1400})
+    entries = pods.entries()
+    assert pods.get(entries[7].key) is None
+    watcher = await pods.watch(initial=True, bookmarks=True)
+    seen = [event.entry.key for event in await take_watched(watcher, 1498) if event.type == "ADDED"]
+    assert len(seen) == 1497
+    assert entries[1200].key not in seen
+    assert len(pods) == 1497
+    assert pods.tally.decode_errors == 3
+    assert await pods.read(entries) == [entry for entry in entries if entry not in unread(entries)]
+    assert "cannot decode" in caplog.text
+    await cacher.close()
+
+
+async def test_changes_of_what_was_never_read_do_not_read_it():
+    cacher, pods = await loaded_with_many()
+    before = pods.entries()[5]
+    watcher = await pods.watch(matches=lambda entry: entry.labels.get("n") in ("5", "new"))
+    cacher.receive([Event(before.key, 2001, b'{"n":"new"}', False)], 2001)
+    (event,) = await take_watched(watcher, 1)
+    assert (event.type, event.previous) == ("MODIFIED", before)
+    assert unread([before]) == [before]
+    cacher.receive([Event(before.key, 2002, None, False)], 2002)
+    (event,) = await take_watched(watcher, 1)
+    assert (event.type, event.entry.revision) == ("DELETED", 2002)
+    await cacher.close()

@@ -26,6 +26,9 @@ class Source:
         watcher.go_live()
         return ()
 
+    async def read(self, entries):
+        return entries
+
     def leave(self, watcher):
         self.audience.discard(watcher)
 

@@ -118,6 +118,7 @@ class NodeStrategy(Strategy):
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": NodeStatusStrategy}
     reset_fields = ("status",)
     field_labels = frozenset({"spec.unschedulable"})
+    field_sources = field_labels
     columns = COLUMNS
 
     def default(self, obj: Object) -> None:

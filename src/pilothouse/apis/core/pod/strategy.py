@@ -158,6 +158,7 @@ class PodStrategy(_AnyPodStrategy):
             "status.nominatedNodeName",
         }
     )
+    field_sources = field_labels | {"spec.serviceAccount"}
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         metadata, spec = obj["metadata"], obj["spec"]

@@ -33,6 +33,7 @@ class SecretStrategy(Strategy):
 
     metadata_rules = MetadataRules(judges_prefix_on_update=True)
     field_labels = frozenset({"type"})
+    field_sources = field_labels
     columns = (
         NAME,
         Column("Type", "string", lambda obj: obj.get("type", ""), description=Doc("core.v1.Secret", "type")),
