@@ -62,6 +62,15 @@ _PILOTHOUSE_USAGE = """pilothouse [serve] [flags]
 
 Every command has a --help of its own."""
 
+_OWN_USAGES = {
+    "kube-apiserver": "kube-apiserver [flags]",
+    "pilothouse inspect": """pilothouse inspect [flags] [-o text|json]
+
+Prints the filters, servers, routes, checks and resources of the server that these flags would make.
+Nothing is started.""",
+}
+"""Of programs whose help is not about all commands. Flags of the server follow."""
+
 
 def main(argv: Sequence[str] | None = None, program: str | None = None) -> int:
     """Run the command line; the answer is the exit code."""
@@ -252,7 +261,7 @@ def _answered(options: ServerOptions, program: str) -> bool:
 def _print_usage(program: str) -> None:
     from pilothouse.options.usage import flag_usage  # only this needs it
 
-    usage = "kube-apiserver [flags]" if program == "kube-apiserver" else _PILOTHOUSE_USAGE
+    usage = _OWN_USAGES.get(program, _PILOTHOUSE_USAGE)
     width = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 120
     print(_USAGE.format(kubernetes=KUBERNETES_VERSION, usage=usage, flags=flag_usage(width)), end="")
 
