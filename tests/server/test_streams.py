@@ -175,3 +175,30 @@ async def test_streams_are_held_to_their_rate() -> None:
             assert (len(out), status["status"]) == (60_000, "Success")
             assert asyncio.get_running_loop().time() - begin >= 0.45  # 60,000 bytes less what a tenth of a second saves
             await socket.close()
+
+
+@pytest.mark.parametrize("protocol", [V5, V4])
+async def test_a_kubelet_that_hangs_up_ends_idle_streams(protocol: str) -> None:
+    """As it does after its ``--streaming-connection-idle-timeout``."""
+    began = asyncio.Event()
+
+    async def wait(process: Process) -> int:
+        began.set()
+        await asyncio.Event().wait()
+        return 0
+
+    flags = "--disable-admission-plugins=ServiceAccount"
+    async with InProcessServer(flags) as server, aiohttp.ClientSession() as session:
+        async with StandInKubelet(command=wait) as kubelet:
+            await server.request("POST", "/api/v1/nodes", kubelet.node("n"))
+            spec = {"nodeName": "n", "containers": [{"name": "c", "image": "x"}]}
+            await server.request("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}, "spec": spec})
+            socket = await Place(server, kubelet, session).connect("&stdin=1&stdout=1", protocol)
+            async with asyncio.timeout(120):
+                await began.wait()
+        async with asyncio.timeout(120):
+            said = [message.data async for message in socket]
+        assert socket.closed
+        if protocol == V5:
+            status = orjson.loads(said[-1][1:])
+            assert (status["status"], status["message"]) == ("Failure", "Internal error occurred: connection closed")

@@ -115,7 +115,7 @@ class _Translator:
                 work = group.create_task(self._stream(socket, session, protocol))
                 work.add_done_callback(lambda _: pinging.cancel())
         except* (CommandFailed, StreamReset, ClientDisconnected, TimeoutError) as group_error:
-            raise group_error.exceptions[0] from None
+            raise _first_of(group_error) from None
         finally:
             session.close()
 
@@ -178,6 +178,12 @@ class _Translator:
                 stdin.reset()
         if message:
             _judge(message, protocol)
+
+
+def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What went wrong first, in whichever group of tasks."""
+    error = group.exceptions[0]
+    return _first_of(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 async def _ping(session: SpdySession) -> None:
