@@ -27,6 +27,8 @@ _META_VERSIONS: Final = frozenset({"v1", "v1beta1"})
 _SORTED_BY_INSERTION: Final = 12
 _KEPT_READINGS: Final = 512
 _KEPT_LENGTH: Final = 1024
+_MOST_CLAUSES: Final = 256
+"""How much of an Accept header is read: media ranges, and parameters of each. Nobody means what follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +79,15 @@ def _not_acceptable(request: APIRequest, accept: str, formats: tuple[str, ...]) 
     """Two refusals: no known media type at all, or a known one with demands that cannot be met."""
     if formats is NO_PROTOBUF:
         return errors.not_acceptable(ALL_FORMATS)
-    if formats is not ALL_FORMATS or any(_media_type(clause) in (*formats, "*/*") for clause in accept.split(",")):
+    if formats is not ALL_FORMATS or any(_media_type(clause) in (*formats, "*/*") for clause in _split(accept, ",")):
         return errors.not_acceptable(formats)
     listed = (*formats, *_STREAMS) if request.info.verb in ("list", "watch") else formats
     message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(listed)}"
     return errors.StatusError(406, "NotAcceptable", message, {})
+
+
+def _split(text: str, separator: str) -> list[str]:
+    return text.split(separator, _MOST_CLAUSES)[:_MOST_CLAUSES]
 
 
 def _media_type(clause: str) -> str:
@@ -101,7 +107,7 @@ def wants_pretty(request: APIRequest) -> bool:
 def _read(accept: str, formats: tuple[str, ...], transforms: bool, routed: bool) -> Media | None:
     if not accept:
         return Media(formats[0])
-    texts = accept.split(",")
+    texts = _split(accept, ",")
     if routed and formats is ALL_FORMATS and not any(_media_type(text) in (*formats, "*/*") for text in texts):
         return None  # the router of built-in resources knows no partial wildcards
     for clause in read_clauses(accept):
@@ -135,7 +141,7 @@ class Clause(NamedTuple):
 
 def read_clauses(accept: str) -> list[Clause]:
     """The media ranges of an Accept header that can be read, the preferred ones first."""
-    clauses = map(_clause, accept.split(","))
+    clauses = map(_clause, _split(accept, ","))
     return _by_preference([clause for clause in clauses if clause is not None])
 
 
@@ -153,7 +159,7 @@ def _by_preference(clauses: list[Clause]) -> list[Clause]:
 
 
 def _clause(text: str) -> Clause | None:
-    media_range, *rest = text.split(";")
+    media_range, *rest = _split(text, ";")
     type, *subtypes = (part.strip(" ") for part in media_range.split("/"))
     if len(subtypes) != 1 or not subtypes[0]:
         if subtypes not in ([], [""]) or type != "*":

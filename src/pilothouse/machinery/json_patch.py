@@ -138,6 +138,8 @@ class _Application:
         if parent is None:
             raise JsonPatchError(f"copy operation does not apply: doc is missing destination path: {path}: {_MISSING}")
         self._count(value)
+        # A value may be copied into itself: what leads there is changed in a copy, or it would hold itself for ever.
+        self.own.clear()
         self._wrap("error while adding value during copy", _insert, self._writable(path), key, value)
         # What was ours may now be reachable twice, so nothing may be changed in place any more.
         self.own.clear()

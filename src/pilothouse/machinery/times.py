@@ -264,8 +264,14 @@ _UNITS: Final = {
 _DURATION_PART = re.compile(r"(?=[0-9.])([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
 
 
+_LONGEST_DURATION: Final = 1024
+"""More parts than this are no duration but a burden."""
+
+
 def parse_duration(text: str) -> int:
     """Nanoseconds of a duration like ``1h15m30.5s``, as ``time.ParseDuration`` reads it."""
+    if len(text) > _LONGEST_DURATION:
+        raise _bad_duration(text)
     rest = text[1:] if text[:1] in ("-", "+") else text
     negative = text.startswith("-")
     if rest == "0":

@@ -3,7 +3,8 @@
 The listener accepts by itself instead of leaving it to `loop.create_server`, because a client that speaks plain HTTP
 to the TLS port has to be told so: the first bytes are looked at (not taken) before the TLS handshake begins.
 A client that connects and says nothing costs one socket, for `handshake_timeout` at most; when there are too many of
-them, or the process runs out of descriptors, the oldest go (`strangers.py`), and nobody is shut out.
+them, or the process runs out of descriptors, the oldest go (`strangers.py`), and nobody is shut out. However many speak
+at once, those who are connected are served in between (`greetings.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import ssl
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from pilothouse.net.greetings import Greetings
 from pilothouse.net.server import HttpServer
 from pilothouse.net.strangers import Strangers, affordable
 from pilothouse.net.tls_transport import Handshake, Session, TlsTransport
@@ -26,7 +28,7 @@ logger = logging.getLogger(__name__)
 _PLAIN_ANSWER = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 _PLAIN_STARTS = (b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO")
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-_ACCEPTS_PER_TURN = 64
+_ACCEPTS_PER_TURN = 16
 _SHED_WHEN_OUT_OF_FILES = 16
 _REST_SECONDS = 0.05
 
@@ -69,7 +71,7 @@ def bind(host: str, port: int, *, reuse_port: bool = False, backlog: int = 4096)
 class _Silent:
     """A connection that has said nothing yet; `heard` gets its first bytes once, or none if there will be no more."""
 
-    __slots__ = ("_heard", "_loop", "_timer", "address", "sock")
+    __slots__ = ("_greetings", "_heard", "_loop", "_over", "_timer", "address", "sock")
 
     def __init__(
         self,
@@ -77,9 +79,12 @@ class _Silent:
         sock: socket.socket,
         address: str,
         seconds: float,
+        greetings: Greetings,
         heard: Callable[[_Silent, bytes], None],
     ) -> None:
         self._loop = loop
+        self._greetings = greetings
+        self._over = False
         self._heard = heard
         self.sock = sock
         self.address = address
@@ -91,15 +96,23 @@ class _Silent:
         self._end(b"")
 
     def _readable(self) -> None:
+        self._loop.remove_reader(self.sock)
+        self._greetings.soon(self._listen)
+
+    def _listen(self) -> None:
+        if self._over:
+            return
         try:
             first = self.sock.recv(5, socket.MSG_PEEK)
         except (BlockingIOError, InterruptedError):
+            self._loop.add_reader(self.sock, self._readable)
             return
         except OSError:
             first = b""
         self._end(first)
 
     def _end(self, first: bytes) -> None:
+        self._over = True
         self._timer.cancel()
         self._loop.remove_reader(self.sock)
         self._heard(self, first)
@@ -123,6 +136,7 @@ class Listener:
         self._loop = server.loop
         self._handshake_timeout = handshake_timeout
         self._newcomers: Strangers[_Silent | Handshake] = Strangers(affordable(max_handshakes))
+        self._greetings = Greetings(self._loop)
         self._silent: dict[_Silent, None] = {}
         self._connecting: set[asyncio.Task[None]] = set()
         self._handshakes: set[Handshake] = set()
@@ -206,7 +220,7 @@ class Listener:
             return
         while (newcomer := self._newcomers.surplus()) is not None:
             newcomer.abandon()
-        silent = _Silent(self._loop, sock, address, self._handshake_timeout, self._heard)
+        silent = _Silent(self._loop, sock, address, self._handshake_timeout, self._greetings, self._heard)
         self._silent[silent] = None
         self._newcomers.add(silent, address)
 
@@ -219,7 +233,8 @@ class Listener:
         elif first.startswith(_PLAIN_STARTS):
             self._answer_plain(sock)
         else:
-            handshake = Handshake(self._loop, sock, self._tls(), self._handshake_timeout, self._shaken)
+            context, seconds = self._tls(), self._handshake_timeout
+            handshake = Handshake(self._loop, sock, context, seconds, self._greetings, self._shaken)
             self._handshakes.add(handshake)
             self._newcomers.add(handshake, silent.address)
 

@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
+from pilothouse.net.greetings import Greetings
+
 logger = logging.getLogger(__name__)
 
 _READ: Final = 128 * 1024  # what is read, decrypted and passed on at once: more leaves the processor's caches
@@ -69,7 +71,7 @@ class Session:
 class Handshake:
     """The beginning of a TLS connection: `done` gets the session once, or None if there will be no connection."""
 
-    __slots__ = ("_done", "_fd", "_loop", "_session", "_timer")
+    __slots__ = ("_done", "_fd", "_greetings", "_loop", "_over", "_session", "_timer")
 
     def __init__(
         self,
@@ -77,10 +79,13 @@ class Handshake:
         sock: socket.socket,
         context: ssl.SSLContext,
         seconds: float,
+        greetings: Greetings,
         done: Callable[[Handshake, Session | None], None],
     ) -> None:
         """Take over a connected, non-blocking socket."""
         self._loop = loop
+        self._greetings = greetings
+        self._over = False
         self._session = Session(sock, context)
         self._fd = sock.fileno()
         self._done = done
@@ -94,6 +99,12 @@ class Handshake:
         self._done(self, None)
 
     def _readable(self) -> None:
+        self._loop.remove_reader(self._fd)  # or the loop would call at every turn until it is done
+        self._greetings.soon(self._step)
+
+    def _step(self) -> None:
+        if self._over:
+            return
         session = self._session
         try:
             data = session.sock.recv(_READ)
@@ -103,9 +114,10 @@ class Handshake:
             session.tls.do_handshake()
             session.answer()
         except _NOT_NOW:
-            return
+            self._loop.add_reader(self._fd, self._readable)
         except ssl.SSLWantReadError:
             session.answer()
+            self._loop.add_reader(self._fd, self._readable)
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError; ValueError: a name that is none
             logger.debug("TLS handshake failed: %s", error)
             session.answer()  # the alert
@@ -115,6 +127,7 @@ class Handshake:
             self._done(self, session)
 
     def _leave(self) -> None:
+        self._over = True
         self._timer.cancel()
         self._loop.remove_reader(self._fd)
 

@@ -34,6 +34,23 @@ def test_silent_connections(victim: Any, said: bytes) -> None:
         assert [victim.call("GET", "/readyz").status for _ in range(5)] == [200] * 5
 
 
+def test_many_handshakes_at_once(victim: Any) -> None:
+    """Greetings that all come in one turn of the loop, each of which costs it a millisecond and more."""
+    context = victim.tls(anonymous=True)
+    incoming, greeting = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with suppress(ssl.SSLWantReadError):
+        context.wrap_bio(incoming, greeting, server_hostname="127.0.0.1").do_handshake()
+    said = greeting.read()
+    with victim.attacked("handshakes of 400 clients at once"), ExitStack() as stack:
+        connections = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", victim.port), timeout=60)) for _ in range(400)
+        ]
+        for connection in connections:
+            with suppress(OSError):
+                connection.sendall(said)
+        assert victim.call("GET", "/readyz").status == 200
+
+
 @pytest.mark.usefixtures("room")
 def test_more_connections_than_descriptors(launch: Any, tmp_path: Any) -> None:
     """A server with few descriptors gives up strangers for those who come."""

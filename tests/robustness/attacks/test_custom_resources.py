@@ -102,3 +102,83 @@ def test_apply_in_conflict_over_many_fields(victim: Any) -> None:
     with victim.attacked("an apply in conflict over 30,000 fields", allowance=200 << 20):
         answer = victim.call("PATCH", f"{where}two", custom("applies", {f"f{n}": "b" for n in range(30_000)}), kind)
     assert answer.status == 409
+
+
+def columns(count: int) -> dict[str, Any]:
+    return {
+        "additionalPrinterColumns": [
+            {"name": f"c{n}", "type": "string", "jsonPath": f".spec.f{n}"} for n in range(count)
+        ]
+    }
+
+
+def versions(count: int) -> dict[str, Any]:
+    made = definition("versioneds", {"type": "object"})
+    first = made["spec"]["versions"][0]
+    made["spec"]["versions"] = [{**first, "name": f"v{n + 1}", "storage": n == 0} for n in range(count)]
+    return made
+
+
+def rules(count: int, message: str) -> dict[str, Any]:
+    found = [{"rule": f"self.a != 'x{n}'", "message": message} for n in range(count)]
+    return {"type": "object", "properties": {"a": {"type": "string"}}, "x-kubernetes-validations": found}
+
+
+def nested(depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object"}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+def pattern(text: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": {"type": "string", "pattern": text}}}
+
+
+@pytest.mark.parametrize(
+    ("what", "made"),
+    [
+        ("10,000 columns", definition("columneds", {"type": "object"}, **columns(10_000))),
+        ("1,500 versions", versions(1_500)),
+        ("2,000 rules", definition("ruleds", rules(2_000, "m"))),
+        ("rules with messages of 1 MB", definition("toldrules", rules(2, "m" * 1_000_000))),
+        ("a pattern of nested repetitions", definition("patterns1", pattern("((a{1,100}){1,100}){1,100}"))),
+        ("a pattern of 500,000 alternatives", definition("patterns2", pattern("a|" * 500_000 + "b"))),
+        ("a pattern of nested groups", definition("patterns3", pattern("(" * 100_000 + ")" * 100_000))),
+        (
+            "an expression of nested parentheses",
+            definition(
+                "deeprules",
+                {"type": "object", "x-kubernetes-validations": [{"rule": "(" * 50_000 + "true" + ")" * 50_000}]},
+            ),
+        ),
+        (
+            "a long chain of operators",
+            definition(
+                "longrules", {"type": "object", "x-kubernetes-validations": [{"rule": "true" + " && true" * 100_000}]}
+            ),
+        ),
+        (
+            "10,000 short names",
+            {
+                **(named := definition("nameds", {"type": "object"})),
+                "spec": {
+                    **named["spec"],
+                    "names": {**named["spec"]["names"], "shortNames": [f"s{n}" for n in range(10_000)]},
+                },
+            },
+        ),
+        ("schemas nested 120 deep", definition("deeps", nested(120))),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_definitions(victim: Any, what: str, made: dict[str, Any]) -> None:
+    where = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    name = made["metadata"]["name"]
+    with victim.attacked(f"a definition with {what}", allowance=200 << 20):
+        assert victim.call("POST", where, made).status in (201, 400, 413, 422, 500)
+        plural = name.partition(".")[0]
+        table = "application/json;as=Table;g=meta.k8s.io;v=v1"
+        victim.call("POST", path(plural), custom(plural, {"a": "a" * 50_000}))
+        victim.call("GET", path(plural), accept=table)
+    assert victim.call("DELETE", f"{where}/{name}").status in (200, 404)

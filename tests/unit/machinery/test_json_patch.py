@@ -16,6 +16,13 @@ def add(path: str, value: Any) -> dict[str, Any]:
     return {"op": "add", "path": path, "value": value}
 
 
+def test_a_value_copied_into_itself() -> None:
+    into = {"op": "copy", "from": "/a", "path": "/a/b/c"}
+    once = apply({}, [add("/a", {"b": {}}), into])
+    assert once == {"a": {"b": {"c": {"b": {}}}}}
+    assert apply({}, [add("/a", {"b": {}}), into, into]) == {"a": {"b": {"c": once["a"]}}}
+
+
 @pytest.mark.parametrize(
     ("document", "operations", "expected"),
     [

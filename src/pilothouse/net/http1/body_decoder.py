@@ -12,6 +12,7 @@ _MAX_LINE = 4096
 _MAX_EXCESS = 16 * 1024
 _MAX_DIGITS = 16
 _TRAILER: Final = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)\r\n").fullmatch
+_PLAIN_HEAD: Final = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n").match
 
 
 class Decoder(Protocol):
@@ -61,6 +62,8 @@ class ChunkedDecoder:
         payload: list[bytes] = []
         at = 0
         while at < len(data):
+            if not (self._remaining or self._line or self._in_trailer):
+                at = self._take_whole(data, at, payload)
             if self._remaining:
                 at = self._take_payload(data, at, payload)
                 continue
@@ -74,6 +77,17 @@ class ChunkedDecoder:
             if self._end_line():
                 return b"".join(payload), data[at:]
         return b"".join(payload), None
+
+    def _take_whole(self, data: bytes, at: int, payload: list[bytes]) -> int:
+        """Take all chunks that are complete and plain, as most are: a body may come in thousands of a byte each."""
+        while (head := _PLAIN_HEAD(data, at)) is not None:
+            size, begin = int(head[1], 16), head.end()
+            if not size or data[begin + size : begin + size + 2] != b"\r\n":
+                break
+            payload.append(data[begin : begin + size])
+            self._excess = max(0, self._excess + begin - at - 16 - 2 * size)
+            at = begin + size + 2
+        return at
 
     def _take_payload(self, data: bytes, at: int, payload: list[bytes]) -> int:
         wanted = self._remaining - 2

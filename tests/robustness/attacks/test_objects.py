@@ -1,0 +1,305 @@
+"""Objects and patches with very many of something, and reads that multiply what is stored."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Callable
+from http.client import HTTPSConnection
+from typing import Any
+
+import orjson
+import pytest
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+RBAC = "rbac.authorization.k8s.io"
+ROLES = f"/apis/{RBAC}/v1/clusterroles"
+BINDINGS = f"/apis/{RBAC}/v1/clusterrolebindings"
+MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
+JSON_PATCH, APPLY = "application/json-patch+json", "application/apply-patch+yaml"
+ANSWERED = (200, 201, 400, 403, 409, 413, 422, 500)
+"""Refused or not: what matters is what it costs."""
+
+
+def of(version: str, kind: str, **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "attack"}, **fields}
+
+
+def in_default(group: str, resource: str) -> str:
+    root = "/api/v1" if not group else f"/apis/{group}"
+    return f"{root}/namespaces/default/{resource}"
+
+
+SUBJECT = {"kind": "User", "apiGroup": RBAC}
+OBJECTS: list[tuple[str, str, dict[str, Any]]] = [
+    ("a config map with 100,000 keys", MAPS, of("v1", "ConfigMap", data={f"k{n}": "" for n in range(100_000)})),
+    (
+        "a secret with 50,000 keys",
+        in_default("", "secrets"),
+        of("v1", "Secret", data={f"k{n}": "YQ==" for n in range(50_000)}),
+    ),
+    (
+        "endpoints with 60,000 addresses",
+        in_default("", "endpoints"),
+        of(
+            "v1",
+            "Endpoints",
+            subsets=[{"addresses": [{"ip": f"10.{n >> 8 & 255}.{n & 255}.1"} for n in range(60_000)]}],
+        ),
+    ),
+    (
+        "a slice with 40,000 endpoints",
+        in_default("discovery.k8s.io/v1", "endpointslices"),
+        of("discovery.k8s.io/v1", "EndpointSlice", addressType="IPv4", endpoints=[{"addresses": ["1.2.3.4"]}] * 40_000),
+    ),
+    (
+        "a quota with 100,000 scopes",
+        in_default("", "resourcequotas"),
+        of("v1", "ResourceQuota", spec={"hard": {"pods": "1"}, "scopes": ["BestEffort"] * 100_000}),
+    ),
+    (
+        "a quota of 40,000 resources",
+        in_default("", "resourcequotas"),
+        of("v1", "ResourceQuota", spec={"hard": {f"count/r{n}.example": "1" for n in range(40_000)}}),
+    ),
+    (
+        "a limit range with 20,000 limits",
+        in_default("", "limitranges"),
+        of("v1", "LimitRange", spec={"limits": [{"type": "Pod", "max": {"cpu": "1"}}] * 20_000}),
+    ),
+    (
+        "an ingress with 10,000 hosts",
+        in_default("networking.k8s.io/v1", "ingresses"),
+        of("networking.k8s.io/v1", "Ingress", spec={"rules": [{"host": f"h{n}.example"} for n in range(10_000)]}),
+    ),
+    (
+        "a role with 30,000 rules",
+        ROLES,
+        of(f"{RBAC}/v1", "ClusterRole", rules=[{"apiGroups": [""], "resources": ["x"], "verbs": ["get"]}] * 30_000),
+    ),
+    (
+        "a binding of 30,000 subjects",
+        BINDINGS,
+        of(
+            f"{RBAC}/v1",
+            "ClusterRoleBinding",
+            roleRef={"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"},
+            subjects=[{**SUBJECT, "name": f"u{n}"} for n in range(30_000)],
+        ),
+    ),
+    (
+        "a request for a certificate of 1 MB",
+        "/apis/certificates.k8s.io/v1/certificatesigningrequests",
+        of(
+            "certificates.k8s.io/v1",
+            "CertificateSigningRequest",
+            spec={
+                "request": base64.b64encode(b"-----BEGIN CERTIFICATE REQUEST-----\n" + b"A" * 1_000_000).decode(),
+                "signerName": "a.b/c",
+                "usages": ["client auth"] * 10_000,
+            },
+        ),
+    ),
+    (
+        "a token for 50,000 audiences",
+        in_default("", "serviceaccounts/default/token"),
+        of("authentication.k8s.io/v1", "TokenRequest", spec={"audiences": [f"a{n}" for n in range(50_000)]}),
+    ),
+    (
+        "a review of a token for 50,000 audiences",
+        "/apis/authentication.k8s.io/v1/tokenreviews",
+        of(
+            "authentication.k8s.io/v1",
+            "TokenReview",
+            spec={"token": "x", "audiences": [f"a{n}" for n in range(50_000)]},
+        ),
+    ),
+    (
+        "a review of access with 50,000 groups",
+        "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+        of(
+            "authorization.k8s.io/v1",
+            "SubjectAccessReview",
+            spec={
+                "user": "a",
+                "groups": [f"g{n}" for n in range(50_000)],
+                "resourceAttributes": {"verb": "get", "resource": "pods"},
+            },
+        ),
+    ),
+    (
+        "a webhook configuration of 4,000",
+        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+        of(
+            "admissionregistration.k8s.io/v1",
+            "ValidatingWebhookConfiguration",
+            webhooks=[
+                {
+                    "name": f"w{n}.b.c",
+                    "clientConfig": {"url": "https://127.0.0.1:1/"},
+                    "rules": [
+                        {"operations": ["CREATE"], "apiGroups": ["n"], "apiVersions": ["v1"], "resources": ["n"]}
+                    ],
+                    "sideEffects": "None",
+                    "admissionReviewVersions": ["v1"],
+                    "failurePolicy": "Ignore",
+                    "matchConditions": [{"name": "m", "expression": f"{n} == {n}"}],
+                }
+                for n in range(4_000)
+            ],
+        ),
+    ),
+    (
+        "a policy of 5,000 expressions",
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+        of(
+            "admissionregistration.k8s.io/v1",
+            "ValidatingAdmissionPolicy",
+            spec={
+                "matchConstraints": {
+                    "resourceRules": [
+                        {"operations": ["CREATE"], "apiGroups": ["n"], "apiVersions": ["v1"], "resources": ["n"]}
+                    ]
+                },
+                "validations": [{"expression": f"object.metadata.name != 'n{n}'"} for n in range(5_000)],
+            },
+        ),
+    ),
+    (
+        "managed fields of 2 MB",
+        MAPS,
+        {
+            **of("v1", "ConfigMap"),
+            "metadata": {
+                "name": "managed",
+                "managedFields": [
+                    {
+                        "manager": f"m{n}",
+                        "operation": "Update",
+                        "apiVersion": "v1",
+                        "fieldsType": "FieldsV1",
+                        "fieldsV1": {"f:data": {f"f:k{k}": {} for k in range(100)}},
+                    }
+                    for n in range(1_500)
+                ],
+            },
+        },
+    ),
+    (
+        "owner references and annotations",
+        MAPS,
+        {
+            **of("v1", "ConfigMap"),
+            "metadata": {"name": "notes", "annotations": {f"a.example/n{n}": "v" for n in range(60_000)}},
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "path", "body"), OBJECTS, ids=[what for what, _, _ in OBJECTS])
+def test_large_objects(victim: Any, what: str, path: str, body: dict[str, Any]) -> None:
+    size = len(orjson.dumps(body))
+    with victim.attacked(f"{what}, {size >> 10} KB", allowance=max(64 << 20, 20 * size)):
+        assert victim.call("POST", path, body).status in ANSWERED
+    assert victim.call("DELETE", f"{path}/{body['metadata']['name']}").status in (200, 404, 405)
+
+
+@pytest.fixture(scope="module")
+def patched(victim: Any) -> str:
+    containers = [{"name": f"c{n}", "image": "i"} for n in range(200)]
+    pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": containers}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": pod}
+    path = in_default("apps/v1", "deployments")
+    assert victim.call("POST", path, of("apps/v1", "Deployment", spec=spec)).status == 201
+    return f"{path}/attack"
+
+
+def containers(items: list[Any]) -> dict[str, Any]:
+    return {"spec": {"template": {"spec": {"containers": items}}}}
+
+
+PATCHES: list[tuple[str, str, Any]] = [
+    ("40,000 directives", STRATEGIC, containers([{"$patch": "delete", "name": f"c{n}"} for n in range(40_000)])),
+    ("one key 40,000 times", STRATEGIC, containers([{"name": "c1", "image": str(n)} for n in range(40_000)])),
+    (
+        "primitives to delete",
+        STRATEGIC,
+        {"metadata": {"$deleteFromPrimitiveList/finalizers": [f"a.b/f{n}" for n in range(100_000)]}},
+    ),
+    (
+        "an order of 100,000",
+        STRATEGIC,
+        containers([])
+        | {"spec": {"template": {"spec": {"$setElementOrder/containers": [{"name": f"c{n}"} for n in range(60_000)]}}}},
+    ),
+    ("maps to retain", STRATEGIC, {"spec": {"$retainKeys": [f"k{n}" for n in range(100_000)]}}),
+    (
+        "9,000 tests",
+        JSON_PATCH,
+        [{"op": "test", "path": "/spec/template/spec/containers/199/name", "value": "c199"}] * 9_000,
+    ),
+    ("9,000 moves", JSON_PATCH, [{"op": "move", "from": "/metadata/labels", "path": "/metadata/labels"}] * 9_000),
+    ("9,000 insertions", JSON_PATCH, [{"op": "add", "path": "/spec/template/spec/containers/0", "value": {}}] * 9_000),
+    ("a pointer of 1 MB", JSON_PATCH, [{"op": "add", "path": "/a" * 500_000, "value": 1}]),
+    ("escapes in a pointer", JSON_PATCH, [{"op": "test", "path": "/" + "~1~0" * 250_000, "value": 1}]),
+    (
+        "copies of a value into itself",
+        JSON_PATCH,
+        [{"op": "add", "path": "/metadata/annotations", "value": {"a": "x" * 1000}}]
+        + [{"op": "copy", "from": "/metadata", "path": "/metadata/annotations/b"}] * 60,
+    ),
+    ("nulls", MERGE, {"metadata": {"annotations": {f"k{n}": None for n in range(150_000)}}}),
+]
+
+
+@pytest.mark.parametrize(("what", "kind", "patch"), PATCHES, ids=[what for what, _, _ in PATCHES])
+def test_patches(victim: Any, patched: str, what: str, kind: str, patch: Any) -> None:
+    size = len(orjson.dumps(patch))
+    with victim.attacked(f"a patch: {what}, {size >> 10} KB", allowance=max(64 << 20, 20 * size)):
+        assert victim.call("PATCH", patched, patch, kind).status in ANSWERED
+
+
+def test_many_managers(victim: Any) -> None:
+    """An object that 300 managers apply to: each further one reads what all others own."""
+    connection = HTTPSConnection("127.0.0.1", victim.port, timeout=120, context=victim.tls())
+    with victim.attacked("300 managers of one object"):
+        for number in range(300):
+            body = {**of("v1", "ConfigMap"), "data": {f"k{number}-{key}": "v" for key in range(20)}}
+            body["metadata"] = {"name": "managers"}
+            path = f"{MAPS}/managers?fieldManager=m{number}&force=true"
+            connection.request("PATCH", path, orjson.dumps(body), {"Content-Type": APPLY})
+            answer = connection.getresponse()
+            answer.read()
+            assert answer.status in (200, 201)
+    connection.close()
+
+
+def many(victim: Any, count: int, work: Callable[[], None]) -> None:
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_tables_with_objects(victim: Any, crowd: Callable[[str, int], None]) -> None:
+    crowd("tables", 1_500)
+    table = "application/json;as=Table;g=meta.k8s.io;v=v1"
+    path = "/api/v1/namespaces/tables/configmaps?includeObject=Object"
+
+    def work() -> None:
+        assert victim.call("GET", path, accept=table).status == 200
+
+    with victim.attacked("tables of 1,500 objects, eight at once", allowance=96 << 20):
+        many(victim, 8, work)
+
+
+def test_initial_events_for_many(victim: Any, crowd: Callable[[str, int], None]) -> None:
+    crowd("streams", 1_500)
+    query = "watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=2"
+
+    def work() -> None:
+        assert victim.call("GET", f"/api/v1/namespaces/streams/configmaps?{query}").status == 200
+
+    with victim.attacked("initial events of 1,500 objects, 20 at once", allowance=96 << 20):
+        many(victim, 20, work)
