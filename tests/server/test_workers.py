@@ -307,3 +307,16 @@ def test_debugging_pages_are_about_all_processes(server):
             line.call("GET", f"/api/v1/namespaces/here-{number}")
         wait_for(lambda: all(f"here-{number}" in server.log.read_text() for number in range(2)))
         assert lines[0].call("PUT", "/debug/flags/v", 0)[0] == 200
+
+
+def test_a_worker_that_comes_later_logs_as_much_as_the_others(server):
+    with lines_to_each(server) as lines:
+        assert lines[0].call("PUT", "/debug/flags/v", 3)[0] == 200
+    (before,) = children_of(server.process.pid)
+    os.kill(before, signal.SIGKILL)
+    wait_for(lambda: (crew := children_of(server.process.pid)) and crew != [before])
+    with lines_to_each(server) as lines:
+        for number, line in enumerate(lines):
+            line.call("GET", f"/api/v1/namespaces/later-{number}")
+        wait_for(lambda: all(f"later-{number}" in server.log.read_text() for number in range(2)))
+        assert lines[0].call("PUT", "/debug/flags/v", 0)[0] == 200

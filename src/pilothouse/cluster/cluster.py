@@ -37,13 +37,14 @@ from pilothouse.filters.chain import ChainConfig, build_filter_chain
 from pilothouse.filters.types import Handler
 from pilothouse.machinery.closing import Closing
 from pilothouse.machinery.gvk import GroupResource, GroupVersionResource
+from pilothouse.machinery.verbosity import set_level
 from pilothouse.net.client import HttpClient
 from pilothouse.options import ServerOptions
 from pilothouse.registry.service_routing import ServiceResolver
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.storage_metrics import StorageMetrics, resources_by_key
 from pilothouse.server.build_metrics import BuildMetrics
-from pilothouse.server.debug_flags import install_debug_flags, take_verbosity
+from pilothouse.server.debug_flags import install_debug_flags, take_verbosity, tell_level
 from pilothouse.server.debug_socket import DebugSocket
 from pilothouse.server.debugging_pages import install_debugging_pages
 from pilothouse.server.log_files import install_log_files
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from pilothouse.console.shared_sessions import SharedSessions
 
 _SERVICES: Final = GroupResource("", "services")
+_LEVEL: Final = "log level"
 _KUBELET: Final = "kubelet"
 _AUDIT_SINKS: Final = GroupResource("auditregistration.k8s.io", "auditsinks")
 
@@ -263,6 +265,8 @@ class Cluster:
         flags, workers = self.options.features, self._shared.workers
         pages = ProfilingPages(self._shared.stalls, workers.gather)
         set_verbosity = workers.gather("verbosity", take_verbosity)
+        if workers.acts:
+            workers.offer(_LEVEL, tell_level)
         unprotected = PathMux()
         for each in (routes, unprotected) if flags.profiling else (unprotected,):
             pages.install(each)
@@ -304,6 +308,8 @@ class Cluster:
     async def start(self) -> None:
         """Get ready to decide about requests; what was started before a failure waits for ``close``."""
         self._closing.add("background work", self.supervisor.close)
+        if not self._shared.workers.acts:
+            set_level(await self._shared.workers.ask(_LEVEL))
         if self._debug_socket is not None:
             self._closing.add("the debug socket", self._debug_socket.close)
             await self._debug_socket.start()

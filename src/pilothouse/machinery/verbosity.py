@@ -27,7 +27,17 @@ def level_of(verbosity: int) -> int:
 
 def set_verbosity(verbosity: int) -> None:
     """Show so much from now on."""
-    _LOGGER.setLevel(level_of(verbosity))
+    set_level(level_of(verbosity))
+
+
+def set_level(level: int) -> None:
+    """The same, by the lowest level that is shown."""
+    _LOGGER.setLevel(level)
+
+
+def present_level() -> int:
+    """The lowest level that is shown now."""
+    return _LOGGER.level
 
 
 class ModuleLevels(logging.Filter):

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import NO_SNIFFING
 from pilothouse.machinery.go_quote import quote
-from pilothouse.machinery.verbosity import set_verbosity
+from pilothouse.machinery.verbosity import present_level, set_verbosity
 from pilothouse.net.messages import Response
 from pilothouse.server.routes import PathMux
 
@@ -34,6 +34,11 @@ _MOST: Final = 2**31 - 1
 async def take_verbosity(verbosity: int) -> None:
     """Log so much from now on, in this process."""
     set_verbosity(verbosity)
+
+
+async def tell_level() -> int:
+    """How much is logged in this process, for those that join it later."""
+    return present_level()
 
 
 def install_debug_flags(routes: PathMux, set_everywhere: Callable[[int], Awaitable[Any]]) -> None:

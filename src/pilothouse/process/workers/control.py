@@ -10,6 +10,7 @@ worker → owner   news  ready()                takes connections from now on
                        joined <name>          the same of pages of metrics, as one
                        console sessions …     who signed in to the console
                        kubelet                where the simulated kubelets listen
+                       log level              how much is logged, as changed while the server runs
 """
 
 from __future__ import annotations
