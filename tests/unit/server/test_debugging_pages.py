@@ -44,7 +44,7 @@ async def test_the_kind_is_named_in_the_content_type(ask: Ask) -> None:
 
 
 def test_people_read_dates_and_durations() -> None:
-    text = _status_text({**_status(0.0, ["/healthz", "/api/v1", "/"]), "uptimeSeconds": 3725})
+    text = _status_text({**_status(0.0, "1.37", ["/healthz", "/api/v1", "/"]), "uptimeSeconds": 3725})
     lines = text.splitlines()
     assert lines[1:3] == ["Started: Thu Jan  1 00:00:00 UTC 1970", "Up: 1 hr 02 min 05 sec"]
     assert lines[-1] == "Paths: /healthz"
