@@ -15,7 +15,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "living-cluster.md").read_text()
 
 
 def test_flags() -> None:
-    named = set(re.findall(r"--([a-z][a-z-]+)", TEXT)) - {"image", "replicas"}
+    named = set(re.findall(r"--([a-z][a-z0-9-]+)", TEXT)) - {"image", "replicas"}
     assert named <= set(declared_flags())
 
 
