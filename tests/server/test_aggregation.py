@@ -294,6 +294,8 @@ async def test_a_refused_upgrade_is_not_reused(aggregated: Aggregated) -> None:
     ],
 )
 async def test_backends_that_misbehave(aggregated: Aggregated, answer: bytes, status: int, text: str) -> None:
+    """One that redirects would send the client's credentials elsewhere (CVE-2022-3172)."""
+
     async def misbehave(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer)
         with suppress(ConnectionError):

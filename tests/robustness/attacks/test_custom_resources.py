@@ -175,7 +175,7 @@ def pattern(text: str) -> dict[str, Any]:
 def test_definitions(victim: Any, what: str, made: dict[str, Any]) -> None:
     where = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     name = made["metadata"]["name"]
-    with victim.attacked(f"a definition with {what}", allowance=200 << 20):
+    with victim.attacked(f"a definition with {what}", allowance=200 << 20, longest_wait=0.4):
         assert victim.call("POST", where, made).status in (201, 400, 413, 422, 500)
         plural = name.partition(".")[0]
         table = "application/json;as=Table;g=meta.k8s.io;v=v1"

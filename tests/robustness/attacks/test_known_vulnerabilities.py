@@ -1,7 +1,7 @@
 """Attacks that kube-apiserver has met in the past, each by its number.
 
-Those on connections, proxies and rights are tested where these are; here are the ones on parsing, and on what one
-request may cost or see.
+Those on connections, proxies and rights are tested where these are, and name their numbers there too; here are the ones
+on parsing, and on what one request may cost or see.
 """
 
 from __future__ import annotations
@@ -71,6 +71,25 @@ def test_cve_2022_3162_other_resources_by_paths(victim: Any) -> None:
         assert answer.status in (301, 400, 404), name
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
         assert victim.call("PUT", f"{MAPS}/{name}", body).status in (301, 400, 404, 405, 422), name
+
+
+def test_cve_2019_11247_cluster_objects_through_a_namespace(victim: Any) -> None:
+    """Whoever may read a kind in a namespace could read objects of the cluster of that kind."""
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    spec = {
+        "group": "cve.example",
+        "scope": "Cluster",
+        "names": {"plural": "wides", "kind": "Wide"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+    }
+    head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    victim.establish({**head, "metadata": {"name": "wides.cve.example"}, "spec": spec})
+    wide = {"apiVersion": "cve.example/v1", "kind": "Wide", "metadata": {"name": "secret"}}
+    assert victim.call("POST", "/apis/cve.example/v1/wides", wide).status == 201
+    for tail in ("wides", "wides/secret"):
+        assert victim.call("GET", f"/apis/cve.example/v1/namespaces/default/{tail}").status == 404
+    assert victim.call("DELETE", "/apis/cve.example/v1/namespaces/default/wides/secret").status == 404
+    assert victim.call("GET", "/apis/cve.example/v1/wides/secret").status == 200
 
 
 def test_many_at_once(victim: Any) -> None:

@@ -193,6 +193,14 @@ async def test_nodes(
     await check(plugin, refused, attributes, message)
 
 
+async def test_cve_2025_5187_owners_of_a_node(plugin: Any, make_request: Any, refused: Any) -> None:
+    """A node whose owner does not exist is deleted with it, and could come back with other labels."""
+    old = {"metadata": {"name": "n1"}, "spec": {}}
+    node = {"metadata": {"name": "n1", "ownerReferences": [OWNER]}, "spec": {}}
+    attributes = make_request(NODES, node, old, operation=UPDATE, namespace="", user=NODE)
+    await check(plugin, refused, attributes, 'node "n1" is not allowed to modify ownerReferences')
+
+
 @pytest.mark.parametrize(
     ("resource", "obj", "namespace", "message"),
     [

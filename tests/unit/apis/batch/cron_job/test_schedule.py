@@ -66,6 +66,12 @@ def test_anything_is_understood_or_refused(text: str) -> None:
         assert str(refused)
 
 
+def test_blanks_are_those_of_go() -> None:
+    check_schedule("*\u2003* * * *")
+    with pytest.raises(ScheduleError, match="found 1"):
+        check_schedule("\x1d")
+
+
 def test_time_zones() -> None:
     for name in ("", "UTC", "America/New_York", "Etc/GMT+3"):
         find_time_zone(name)
