@@ -2,6 +2,7 @@
 
     python benchmarks/living.py [--replicas 1000] [--nodes 20] [--only replicas,namespace,idle]
     python benchmarks/living.py --kube-controller-manager PATH --kube-scheduler PATH
+    python benchmarks/living.py --only large [--large-nodes 1000] [--large-pods 20000]
 
 Each figure is measured on a fresh server: wall time, and processor time of all processes that take part. With the two
 paths the same deployment is also made by kube-controller-manager and kube-scheduler, on our API server and with our
@@ -141,6 +142,29 @@ def replicas(made: Cluster, count: int, nodes: int) -> tuple[float, float]:
     return time.monotonic() - began, made.cpu() - spent
 
 
+def large(made: Cluster, pods: int, nodes: int) -> tuple[float, float]:
+    """Wall and processor seconds until deployments of 1,000 replicas each, a quarter with a service, are ready."""
+    path, number = "/apis/apps/v1/namespaces/default/deployments", max(1, pods // 1000)
+    made.until(lambda: len([node for node in _items(made, "/api/v1/nodes") if not node["spec"].get("taints")]) == nodes)
+    made.until(lambda: made.call("GET", "/api/v1/namespaces/default/serviceaccounts/default"))
+    container = {"name": "c", "image": "nginx", "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}}
+    began, spent = time.monotonic(), made.cpu()
+    for index in range(number):
+        labels, name = {"app": f"web-{index}"}, {"name": f"web-{index}"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+        spec = {"replicas": pods // number, "selector": {"matchLabels": labels}, "template": template}
+        made.call("POST", path, {"metadata": name, "spec": spec})
+        if index % 4 == 0:
+            service = {"metadata": name, "spec": {"selector": labels, "ports": [{"port": 80}]}}
+            made.call("POST", "/api/v1/namespaces/default/services", service)
+
+    def ready() -> int:
+        return sum((each.get("status") or {}).get("readyReplicas") or 0 for each in _items(made, path))
+
+    made.until(lambda: ready() == pods // number * number)
+    return time.monotonic() - began, made.cpu() - spent
+
+
 def namespace(made: Cluster, count: int) -> tuple[float, float]:
     """Wall and processor seconds until a namespace of so many objects is gone."""
     made.call("POST", "/api/v1/namespaces", {"metadata": {"name": "full"}})
@@ -171,6 +195,8 @@ def main() -> int:
     parser.add_argument("--replicas", type=int, default=1000)
     parser.add_argument("--nodes", type=int, default=20)
     parser.add_argument("--only", default="replicas,namespace,idle")
+    parser.add_argument("--large-nodes", type=int, default=1000)
+    parser.add_argument("--large-pods", type=int, default=20000)
     parser.add_argument("--kube-controller-manager", default="")
     parser.add_argument("--kube-scheduler", default="")
     given = parser.parse_args()
@@ -186,6 +212,13 @@ def main() -> int:
             with cluster("--controllers=-*", "--scheduler=false", nodes, beside=beside) as made:
                 wall, spent = replicas(made, given.replicas, given.nodes)
                 print(f"  by kube-controller-manager and kube-scheduler: {wall:.1f} s, {spent:.1f} s of processor time")
+    if "large" in only:
+        with cluster(f"--simulate-nodes={given.large_nodes}", "--cluster-cidr=10.128.0.0/10") as made:
+            wall, spent = large(made, given.large_pods, given.large_nodes)
+            size = made.megabytes()
+            what = f"{given.large_pods} pods on {given.large_nodes} nodes"
+            print(f"{what}: {wall:.0f} s, {spent:.0f} s of processor time")
+            print(f"  {size:.0f} MB; then idle at {idle(made)[1]:.1f} % of a core")
     if "namespace" in only:
         with cluster() as made:
             wall, spent = namespace(made, 1000)

@@ -160,3 +160,23 @@ def test_a_liveness_probe_that_fails_restarts_the_container() -> None:
 def test_no_probe_no_failure() -> None:
     played = Played(annotations={"simulation.pilothouse.dev/unhealthy-after": "1s"})
     assert played.to(100)["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_a_container_has_started_when_its_startup_probe_says_so() -> None:
+    probes = {"startupProbe": {"initialDelaySeconds": 5}, "readinessProbe": {"initialDelaySeconds": 2}}
+    played = Played(containers=[container("nginx", **probes)])
+    seen = []
+    for at in (4.0, 5.0, 6.0, 7.0):
+        [status] = played.to(at)["containerStatuses"]
+        seen.append((status["started"], status["ready"]))
+    assert seen == [(False, False), (True, False), (True, False), (True, True)]
+    assert Played(containers=[container("nginx", **probes)]).next == 5.0
+
+
+def test_an_unready_container_fails_its_readiness_probe() -> None:
+    unready = {"simulation.pilothouse.dev/unready": "true"}
+    probed = Played(annotations=unready, containers=[container("nginx", readinessProbe={"initialDelaySeconds": 2})])
+    assert ("Warning", "Unhealthy") in {each[:2] for each in probed.pod.take_happenings()}
+    plain = Played(annotations=unready, containers=[container("nginx")])
+    assert "Unhealthy" not in {each.reason for each in plain.pod.take_happenings()}
+    assert probed.condition("Ready")["status"] == plain.condition("Ready")["status"] == "False"

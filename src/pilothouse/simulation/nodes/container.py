@@ -28,6 +28,8 @@ class Container:
         self.exit_code = 0
         self.start_at: float | None = None
         self.ends_at: float | None = None
+        self.up_at = 0.0
+        """When its startup probe has succeeded."""
         self.ready_at: float | None = None
         self.dies_at: float | None = None
         """When its liveness probe has failed too often."""
@@ -83,6 +85,7 @@ class Container:
         self.started, self.finished, self.start_at = instant, None, None
         self._ending = self.behaviour.ending(self.restarts, rng)
         self.ends_at = None if self._ending is None else now + self._ending[0]
+        self.up_at = now + self._startup_delay()
         self.ready_at = None if self.behaviour.unready else now + self._readiness_delay()
         self.dies_at = self._death(now)
 
@@ -105,10 +108,12 @@ class Container:
         failures = int(probe.get("failureThreshold") or 3) - 1
         return now + self.behaviour.unhealthy_after + failures * float(probe.get("periodSeconds") or 10)
 
+    def _startup_delay(self) -> float:
+        return float((self.spec.get("startupProbe") or {}).get("initialDelaySeconds") or 0)
+
     def _readiness_delay(self) -> float:
         probe = self.spec.get("readinessProbe") or {}
-        startup = self.spec.get("startupProbe") or {}
-        initial = float(probe.get("initialDelaySeconds") or 0) + float(startup.get("initialDelaySeconds") or 0)
+        initial = float(probe.get("initialDelaySeconds") or 0) + self._startup_delay()
         return max(initial, self.behaviour.ready_after)
 
     def status(self, now: float, pod_name: str) -> dict[str, Any]:
@@ -123,7 +128,7 @@ class Container:
             "restartCount": self.restarts,
             "image": image,
             "imageID": f"{image}@sha256:{hashlib.sha256(image.encode()).hexdigest()}" if was_pulled else "",
-            "started": self.state == RUNNING,
+            "started": self.state == RUNNING and self.up_at <= now,
         }
         if was_pulled:
             status["containerID"] = self.container_id

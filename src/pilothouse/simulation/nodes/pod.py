@@ -161,6 +161,9 @@ class SimulatedPod:
         container.start(at, instant, self._rng)
         self._tell(container, "Normal", "Created", "Container created")
         self._tell(container, "Normal", "Started", "Container started")
+        if container.behaviour.unready and container.spec.get("readinessProbe"):
+            text = "Readiness probe failed: the container is simulated to be unready"
+            self._tell(container, "Warning", "Unhealthy", text)
         self._end_if_due(container, at, instant)
 
     def _fail_pull(self, container: Container, at: float) -> None:
@@ -208,8 +211,8 @@ class SimulatedPod:
             if container.state == RUNNING:
                 due = (container.ends_at, container.dies_at, self._stops_at.get(container.name))
                 times += (each for each in due if each is not None)
-                if container.ready_at is not None and container.ready_at > at:
-                    times.append(container.ready_at)
+                probed = (container.up_at, container.ready_at)
+                times += (each for each in probed if each is not None and each > at)
             elif container.start_at is not None and not self._is_stopping:
                 times.append(container.start_at)
         seconds = self.pod["spec"].get("activeDeadlineSeconds")
