@@ -209,7 +209,8 @@ async def test_paths_are_passed_on_as_they_were_judged(aggregated: Aggregated) -
     assert aggregated.backend.heads[0].startswith(f"GET {BASE}/namespaces/a/things/x HTTP/1.1".encode())
 
 
-async def test_watches_flow_event_by_event(aggregated: Aggregated) -> None:
+def serve_two_events(aggregated: Aggregated) -> asyncio.Event:
+    """Watches get one event at once, and another when the event that this gives is set."""
     more = asyncio.Event()
 
     async def watch(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -219,6 +220,11 @@ async def test_watches_flow_event_by_event(aggregated: Aggregated) -> None:
         await reader.read()
 
     aggregated.backend.serve = watch
+    return more
+
+
+async def test_watches_flow_event_by_event(aggregated: Aggregated) -> None:
+    more = serve_two_events(aggregated)
     aggregated.backend.gone.clear()
     reader, writer = await aggregated.connect()
     writer.write(f"GET {BASE}/things?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -230,15 +236,7 @@ async def test_watches_flow_event_by_event(aggregated: Aggregated) -> None:
 
 
 async def test_two_hundred_watches_at_once(aggregated: Aggregated) -> None:
-    more = asyncio.Event()
-
-    async def watch(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n")
-        await more.wait()
-        writer.write(b"4\r\ntwo\n\r\n")
-        await reader.read()
-
-    aggregated.backend.serve = watch
+    more = serve_two_events(aggregated)
     watches = [await aggregated.connect() for _ in range(200)]
     try:
         async with asyncio.timeout(120):
