@@ -23,7 +23,7 @@ import orjson
 
 WHOLE: Final = 96 * 1024
 """Up to how many bytes a text is read in one call."""
-_PIECE: Final = 32 * 1024
+_PIECE: Final = 8 * 1024
 _DEEPEST: Final = 1000
 """What the parser takes of nested values, and somewhat less: deeper texts are refused anyway."""
 _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'

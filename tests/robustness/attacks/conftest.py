@@ -34,7 +34,7 @@ WAIT_SECONDS = 0.012
 """What others may wait for in any case: the handshakes of one or two connections, such as the attack's own."""
 ENOUGH_WAITS = 30
 """An attack that is over sooner says nothing about what is usual."""
-LONGEST_WAIT_SECONDS = 0.1
+LONGEST_WAIT_SECONDS = 0.15
 """What one wait in a hundred may take: calls into C keep the interpreter's lock for milliseconds, one after another."""
 _BUCKET = re.compile(r'^pilothouse_event_loop_hold_seconds_bucket\{le="([^"]+)"\} (\d+)$', re.MULTILINE)
 

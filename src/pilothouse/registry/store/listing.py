@@ -23,6 +23,7 @@ from typing import Final
 from pilothouse.machinery import errors
 from pilothouse.machinery.fields import Selector as FieldSelector
 from pilothouse.machinery.labels import Selector
+from pilothouse.machinery.workers import weighed
 from pilothouse.registry.store.store import Store, field_value
 from pilothouse.registry.store.versions import parse_version
 from pilothouse.storage.backends.contract import Compacted
@@ -232,7 +233,7 @@ async def _at(
 
 async def _continue(store: Store, prefix: str, options: ListOptions) -> Listing:
     try:
-        token = decode_continue(options.token, prefix)
+        token = await weighed(len(options.token), decode_continue, options.token, prefix)
     except InvalidContinue as error:
         raise errors.bad_request(f"invalid continue token: {error}") from None
     if options.version and options.version != "0":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any, Final
 
 Schema = dict[str, Any]
 _MAPS: Final = frozenset({"properties", "patternProperties", "definitions", "dependencies"})
 _HOLDERS: Final = _MAPS | {"items", "not", "additionalProperties", "additionalItems", "allOf", "anyOf", "oneOf"}
+_RULES: Final = "x-kubernetes-validations"
 _SIMPLE_TYPES: Final = frozenset({"boolean", "integer", "number", "object", "string"})
 _PLAIN: Final = frozenset(
     {
@@ -30,8 +30,13 @@ def is_plain(schema: Schema) -> bool:
 
 
 def has_more_than(schema: Any, count: int) -> bool:
-    """Whether there are more schemas than this in one, itself included."""
-    return next(islice(_walk(schema), count, None), None) is not None
+    """Whether there are more schemas than this in one, itself included; a rule takes as long as two of them."""
+    for each, _ in _walk(schema):
+        rules = each.get(_RULES)
+        count -= 1 + 2 * len(rules) if isinstance(rules, list) else 1
+        if count < 0:
+            return True
+    return False
 
 
 def depth_of(schema: Any) -> int:
