@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+_OWN = (Path(__file__).parents[2], Path(sys.prefix), Path(sys.base_prefix))
+"""What a program of this checkout needs wherever it lies, in a folder that is emptied too."""
 _READY = re.compile("is ready|ready to serve client requests")
 _PATIENCE = 120.0
 
@@ -48,6 +51,9 @@ class Confined:
         made = ["bwrap", *_machine(), "--dev", "/dev", "--proc", "/proc", "--die-with-parent", "--new-session"]
         for each in self.emptied:
             made += ["--tmpfs", each]
+        for path in _OWN:
+            if any(path.is_relative_to(each) for each in self.emptied):
+                made += ["--ro-bind", str(path), str(path)]
         for inside, outside in self.shown.items():
             made += ["--ro-bind", str(outside), inside]
         for inside, outside in self.folders.items():
