@@ -52,10 +52,11 @@ run: install
 	@$(BIN)/pilothouse serve --bind-address=127.0.0.1 $(ARGS)
 
 # Files stay whole, so that what a module's tests share is made once; JOBS=0 runs everything in one process. Tests wait for
-# processes now and then, so three at a time keep two cores busy.
+# processes now and then, so three at a time keep two cores busy. Files are begun in the order of their names, not of how many tests
+# they have: those that take long, with few tests and servers of their own, then come first, and no process ends long after the others.
 JOBS ?= 3
 test: dev clients
-	KUBECTL="$(CURDIR)/.tools/kubectl" HELM="$(CURDIR)/.tools/helm" $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
+	KUBECTL="$(CURDIR)/.tools/kubectl" HELM="$(CURDIR)/.tools/helm" $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # What takes too long for every change: faults in many rounds, guides with servers of their own, and the model checker for SECONDS (an hour).
 soak: dev
