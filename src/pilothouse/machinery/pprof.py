@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from types import FrameType
 from typing import Final
 
@@ -45,12 +46,17 @@ def sample_values(seen: dict[Stack, int]) -> Samples:
 
 
 def stack_of(frame: FrameType | None) -> Stack:
-    """The functions on the way to a frame."""
+    """The functions on the way to a frame.
+
+    The thread that the frame is of may go on meanwhile. Its frames are then no longer what they were, and CPython 3.11
+    has been seen to give something else for one: as far as was read until then is good enough.
+    """
     places: list[Place] = []
-    while frame is not None and len(places) < _MOST_FRAMES:
-        code = frame.f_code
-        places.append((code.co_filename, code.co_qualname, code.co_firstlineno, frame.f_lineno or 0))
-        frame = frame.f_back
+    with suppress(AttributeError):
+        while frame is not None and len(places) < _MOST_FRAMES:
+            code = frame.f_code
+            places.append((code.co_filename, code.co_qualname, code.co_firstlineno, frame.f_lineno or 0))
+            frame = frame.f_back
     return tuple(places)
 
 

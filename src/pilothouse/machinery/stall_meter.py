@@ -149,7 +149,6 @@ def _processor_clock(ident: int) -> Callable[[], float]:
 
 
 def _frames_of(ident: int) -> _Frames:
-    frame = sys._current_frames().get(ident)
-    if frame is None:
-        return _Frames("", ())
-    return _Frames("".join(traceback.format_stack(frame, limit=None)[-_FRAMES:]), stack_of(frame))
+    stack = stack_of(sys._current_frames().get(ident))
+    lines = [(path, line, name, None) for path, name, _, line in reversed(stack[:_FRAMES])]
+    return _Frames("".join(traceback.StackSummary.from_list(lines).format()), stack)
