@@ -30,7 +30,7 @@ from pilothouse.credentials.pki import Pki
 MEGABYTE = 1024 * 1024
 HOLD_SECONDS = 0.08
 """The rule says 20 ms; the meter's buckets, and what the first use of a part costs, need some room."""
-WAIT_SECONDS = 0.012
+WAIT_SECONDS = 0.02
 """What others may wait for in any case: the handshakes of one or two connections, such as the attack's own."""
 ENOUGH_WAITS = 30
 """An attack that is over sooner says nothing about what is usual."""
