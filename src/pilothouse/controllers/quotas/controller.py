@@ -1,4 +1,10 @@
-"""Keeps the status of quotas true."""
+"""Keeps the status of quotas true.
+
+Admission charges an object before it is stored, and informers of different kinds are not equally far. So a recount may
+give away the share of an object that is about to be stored, or find that all is well by a quota that was charged since;
+no event would ever tell. Whatever has brought a recount about therefore brings some more, ever further apart, for as
+long as a request may take. (kube-controller-manager sees such things when it looks at all quotas, every five minutes.)
+"""
 
 from __future__ import annotations
 
@@ -22,6 +28,8 @@ _ACCOUNT: Final = "resourcequota-controller"
 _RESYNC_SECONDS: Final = 300.0
 _KINDS_SECONDS: Final = 30.0
 _SOON: Final = 0.2
+_RECOUNT_SECONDS: Final = 60.0
+_FIRST_RECOUNT_SECONDS: Final = 0.5
 
 
 class QuotaController:
@@ -31,6 +39,9 @@ class QuotaController:
         self._quotas = context.informers.of("", "v1", "resourcequotas")
         client = context.client(_ACCOUNT)
         self._client = client.of("", "v1", "resourcequotas")
+        self._clock = context.clock
+        self._told: dict[Key, float] = {}
+        """When something was last heard of that makes quotas count again."""
         self._kinds = QuotaKinds(context, client, self._watch)
         clock = context.clock
         self._controller: Controller[Key] = Controller(
@@ -38,8 +49,7 @@ class QuotaController:
         )
         self._looking: Controller[str] = Controller("quota, kinds", self._look, clock=clock)
         self._resync = Periodic("quota, all", self._look_at_all, _RESYNC_SECONDS, at_once=False, clock=clock)
-        add = self._controller.queue.add
-        self._quotas.add_handler(lambda quota: add(key_of(quota)), self._quota_changed, name=_ACCOUNT)
+        self._quotas.add_handler(self._count, self._quota_changed, self._quota_gone, name=_ACCOUNT)
         self._definitions = context.informers.of("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         self._definitions.add_handler(
             on_update=lambda old, new: self._looking.queue.add_after("kinds", _SOON), name=_ACCOUNT
@@ -54,9 +64,17 @@ class QuotaController:
 
     # Following
 
+    def _count(self, quota: Object) -> None:
+        key = key_of(quota)
+        self._told[key] = self._clock.monotonic()
+        self._controller.queue.add(key)
+
     def _quota_changed(self, old: Object, new: Object) -> None:
         if old["spec"] != new["spec"]:
-            self._controller.queue.add(key_of(new))
+            self._count(new)
+
+    def _quota_gone(self, quota: Object) -> None:
+        self._told.pop(key_of(quota), None)
 
     async def _look(self, key: str) -> float:
         """Kinds come and go with definitions, which tell, and with aggregated servers, which do not."""
@@ -66,7 +84,7 @@ class QuotaController:
 
     async def _look_at_all(self) -> None:
         for quota in self._quotas.lister.list():
-            self._controller.queue.add(key_of(quota))
+            self._count(quota)
 
     def _watch(self, kind: QuotaKind, informer: Informer) -> None:
         evaluator = kind.evaluator
@@ -74,12 +92,12 @@ class QuotaController:
         def changed(old: Object, new: Object) -> None:
             for quota in self._quotas.lister.list(new["metadata"]["namespace"]):
                 if _is_named(evaluator, quota) and has_changed(evaluator, old, new, scopes_of(quota["spec"])):
-                    self._controller.queue.add(key_of(quota))
+                    self._count(quota)
 
         def gone(obj: Object) -> None:
             for quota in self._quotas.lister.list(obj["metadata"]["namespace"]):
                 if _is_named(evaluator, quota):
-                    self._controller.queue.add(key_of(quota))
+                    self._count(quota)
 
         counts_only = type(evaluator) is Evaluator
         informer.add_handler(on_update=None if counts_only else changed, on_delete=gone, name=_ACCOUNT)
@@ -105,13 +123,21 @@ class QuotaController:
         used = only(known | used, hard)
         is_settled = "used" in status and same(read_amounts(status.get("hard")), read_amounts(hard))
         if is_settled and same(known, used):
-            return None
+            return self._next_recount(key)
         changed = copy_of(quota)
         changed["status"] = {"hard": hard, "used": {name: str(used[name]) for name in sorted(used)}}
         try:
             await self._client.update_status(changed)
         except errors.NotFound:
             return None
+        return self._next_recount(key)
+
+    def _next_recount(self, key: Key) -> float | None:
+        """In how many seconds to count again: twice as long after what was heard of as this time."""
+        passed = self._clock.monotonic() - self._told.get(key, -_RECOUNT_SECONDS)
+        if passed < _RECOUNT_SECONDS:
+            return max(_FIRST_RECOUNT_SECONDS, passed)
+        self._told.pop(key, None)
         return None
 
 

@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
+from pilothouse.machinery.times import parse_time
 from pilothouse.testing.fake_clock import FakeClock
 
 from ..conftest import StartWorld, World
 
 
 class Cron:
-    """A world with a clock at the beginning of a minute."""
+    """A world with a clock that stands at the moment in which the cron job was created.
+
+    The server dates by the machine's clock. On a busy machine the minute in which the world began may be over by then,
+    and a cron job would wait for a time that the test does not let come.
+    """
 
     def __init__(self, world: World, clock: FakeClock) -> None:
         self.world, self.clock = world, clock
@@ -23,16 +28,24 @@ class Cron:
         template = {"metadata": {"labels": {"cron": "c"}}, "spec": {"template": {"spec": pod}}}
         made = {"metadata": {"name": "c", "namespace": "default"}}
         made["spec"] = {"schedule": schedule, "jobTemplate": template, **spec}
-        await self.world.of("batch", "cronjobs").create(made)
+        await self.begin(made)
         await self.clock.until_waiting()
+
+    async def begin(self, made: dict[str, Any]) -> None:
+        """Create the cron job while it is suspended, and let it begin at that very moment."""
+        crons, suspend = self.world.of("batch", "cronjobs"), made["spec"].get("suspend", False)
+        created = await crons.create({**made, "spec": {**made["spec"], "suspend": True}})
+        at = parse_time(created["metadata"]["creationTimestamp"])
+        self.clock.advance(at.seconds - self.clock.now().seconds)
+        await crons.patch("default", "c", {"spec": {"suspend": suspend}})
 
     async def jobs(self) -> list[Any]:
         return await self.world.list("batch", "jobs")
 
     async def pass_minute(self) -> None:
-        """Let a minute pass once the controller waits for it."""
+        """Let the next minute begin once the controller waits for it."""
         await self.clock.until_waiting()
-        self.clock.advance(61)
+        self.clock.advance(61 - self.clock.now().seconds % 60)
 
     async def until_jobs(self, count: int) -> list[Any]:
         async def look() -> list[Any] | None:
@@ -61,7 +74,7 @@ class Cron:
 
 @pytest.fixture
 async def cron(start_world: StartWorld) -> Cron:
-    clock = FakeClock(start=int(time.time()) // 60 * 60)
+    clock = FakeClock(start=int(time.time()))
     return Cron(await start_world("cronjob-controller", nodes=0, clock=clock), clock)
 
 
@@ -124,7 +137,7 @@ async def test_suspended(cron: Cron) -> None:
     made = {"suspend": True}
     pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
     spec = {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": {"spec": pod}}}, **made}
-    await cron.world.of("batch", "cronjobs").create({"metadata": {"name": "c", "namespace": "default"}, "spec": spec})
+    await cron.begin({"metadata": {"name": "c", "namespace": "default"}, "spec": spec})
     cron.clock.advance(90)
     await cron.world.of("batch", "cronjobs").patch("default", "c", {"spec": {"suspend": False}})
     await cron.until_jobs(1)

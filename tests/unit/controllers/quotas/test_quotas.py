@@ -96,6 +96,19 @@ async def test_what_goes_is_given_back(cluster: Quotas) -> None:
     await cluster.used(pods="0", requests_cpu="0", count__configmaps=str(existing - 1), secrets="0")
 
 
+async def test_a_share_that_was_given_away_too_early_is_taken_back(cluster: Quotas) -> None:
+    """A recount between the charge for an object and its storing says too little, and no event follows."""
+    quotas, secrets = cluster.of("", "v1", "resourcequotas"), cluster.of("", "v1", "secrets")
+    await cluster.quota(count__secrets="5")
+    await cluster.used(count__secrets="0")
+    for name in ("stays", "goes"):
+        await secrets.create({"metadata": {"name": name, "namespace": "default"}})
+    await secrets.delete("default", "goes")
+    await cluster.used(count__secrets="1")
+    await quotas.patch("default", "q", {"status": {"used": {"count/secrets": "0"}}}, subresource="status")
+    await cluster.used(count__secrets="1")
+
+
 async def test_custom_resources_are_counted(cluster: Quotas) -> None:
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
