@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pilothouse.cel.values import CostLimitExceeded
-from pilothouse.machinery.workers import PATIENCE, NeedsTime
+from pilothouse.machinery.workers import ABANDONED, PATIENCE, NeedsTime, checkpoint
 
 Frame = list[Any]
 Run = Callable[[Frame], Any]
@@ -38,6 +38,8 @@ class Tracker:
 
     def charge(self, cost: int) -> None:
         self.cost += cost
+        if ABANDONED:
+            checkpoint()
         if self.cost > self._bound:
             if self.cost > self.limit:
                 raise CostLimitExceeded
@@ -45,6 +47,8 @@ class Tracker:
 
     def copy(self, elements: int) -> None:
         self.work += elements
+        if ABANDONED:
+            checkpoint()
         PATIENCE.spend(elements // 10)
         if self.work > MAX_WORK or elements > MAX_LIST:
             raise CostLimitExceeded

@@ -17,6 +17,7 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.machinery.go_quote import format_float, quote
+from pilothouse.machinery.workers import ABANDONED, checkpoint
 
 NOT_FOUND: Final = "FieldValueNotFound"
 REQUIRED: Final = "FieldValueRequired"
@@ -73,6 +74,8 @@ class Path:
 
     def index(self, position: int) -> Path:
         """The path of a list item."""
+        if ABANDONED:
+            checkpoint()
         return self._down(f"[{position}]")
 
     def key(self, key: str) -> Path:

@@ -21,6 +21,8 @@ from typing import Any, Final
 
 import orjson
 
+from pilothouse.machinery.workers import ABANDONED, checkpoint
+
 WHOLE: Final = 96 * 1024
 """Up to how many bytes a text is read in one call."""
 _PIECE: Final = 8 * 1024
@@ -114,6 +116,8 @@ class _Reader:
 
     def _continue(self, stack: list[tuple[int, Any]]) -> None:
         """Read on in the innermost container: a piece of it, its rest, or the beginning of one long item."""
+        if ABANDONED:
+            checkpoint()
         opening, container = stack[-1]
         end = self._run.match(self._data, self._at, self._at + _PIECE).end()  # type: ignore[union-attr]
         if end > self._at:

@@ -6,14 +6,14 @@ done on the loop while that is short, and ``aside`` when it is long. A handful o
 make each other, and the loop, wait.
 
 Work done aside must touch nothing that others change meanwhile: the request's own objects, and what is immutable.
-Whoever stops waiting (the time is up, the client has gone) stops the work as well: the thread is interrupted where it
-is, at the next step of Python code.
+Whoever stops waiting (the time is up, the client has gone) stops the work as well, at its next ``checkpoint``: what can
+take long has one wherever it goes round. A thread is never interrupted elsewhere: an exception from outside in the
+middle of an import, or between taking a lock and guarding it, would leave the lock taken for good.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -24,19 +24,27 @@ from typing import Any, Final, Generic, TypeVar
 LONG: Final = 16 * 1024
 """From how many bytes of input on work is done aside: what one of less costs is a matter of milliseconds."""
 THREADS: Final = 4
-_ENOUGH_STEPS: Final = 100_000
+ABANDONED: Final[set[int]] = set()
+"""The threads whose work nobody waits for any more. Code that goes round often asks whether there are any before it
+calls ``checkpoint``: that costs next to nothing."""
 
 Result = TypeVar("Result")
 
 
-class Abandoned(SystemExit):
+class Abandoned(BaseException):
     """Ends work that nobody waits for; no ``except Exception`` holds it up."""
+
+
+def checkpoint() -> None:
+    """Raise ``Abandoned`` if nobody waits any more for the work that this is part of. On the loop it does nothing."""
+    if threading.get_ident() in ABANDONED:
+        raise Abandoned
 
 
 class _Job(Generic[Result]):
     """A piece of work, and the future that waits for it on its loop."""
 
-    __slots__ = ("_context", "_future", "_interrupted", "_lock", "_loop", "_thread", "_work")
+    __slots__ = ("_abandoned", "_context", "_future", "_lock", "_loop", "_thread", "_work")
 
     def __init__(self, work: Callable[[], Result], loop: asyncio.AbstractEventLoop) -> None:
         self._work, self._loop = work, loop
@@ -44,49 +52,40 @@ class _Job(Generic[Result]):
         self._context: Context = copy_context()
         self._lock = threading.Lock()
         self._thread: int | None = None
-        self._interrupted = False
+        self._abandoned = False
 
     async def result(self) -> Result:
         try:
             return await self._future
         except asyncio.CancelledError:
-            self._interrupt()
+            self._abandon()
             raise
 
     def run(self) -> None:
         """Called in a worker's thread; raises nothing."""
+        thread = threading.get_ident()
         with self._lock:
-            if self._interrupted:
+            if self._abandoned:
                 return
-            self._thread = threading.get_ident()
+            self._thread = thread
         error: BaseException | None = None
         result: Any = None
         try:
             result = self._context.run(self._work)
         except BaseException as failure:
             error = failure
-        finally:
-            self._leave(error)
+        with self._lock:
+            self._thread = None
+            ABANDONED.discard(thread)
         with suppress(RuntimeError):  # without a loop there is nobody left who could want to know
             self._loop.call_soon_threadsafe(_settle, self._future, result, error)
 
-    def _leave(self, error: BaseException | None) -> None:
-        """From here on nobody interrupts this thread. An interruption on its way is taken here, not by the next job."""
-        try:
-            with self._lock:
-                self._thread = None
-            if self._interrupted and not isinstance(error, Abandoned):
-                for _ in range(_ENOUGH_STEPS):
-                    pass
-        except Abandoned:
-            self._thread = None
-
-    def _interrupt(self) -> None:
+    def _abandon(self) -> None:
+        self._future.cancel()
         with self._lock:
-            self._interrupted = True
+            self._abandoned = True
             if self._thread is not None:
-                thread = ctypes.c_ulong(self._thread)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(Abandoned))
+                ABANDONED.add(self._thread)
 
 
 def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
@@ -94,8 +93,6 @@ def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | Non
         return
     if error is None:
         future.set_result(result)
-    elif isinstance(error, Abandoned):
-        future.cancel()
     else:
         future.set_exception(error)
 
@@ -130,8 +127,7 @@ class _Workers:
     def _serve(self) -> None:
         self._own.here = True
         while True:
-            with suppress(Abandoned):
-                self._queue.get().run()
+            self._queue.get().run()
             with self._lock:
                 self._idle += 1
 

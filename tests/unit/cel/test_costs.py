@@ -1,5 +1,7 @@
 """Costs are kube-apiserver's numbers: they decide which rules are accepted and which evaluations are stopped."""
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from pilothouse.cel.crd_compiling import CompiledRule, RuleCompiler
 from pilothouse.cel.schema_types import Declarations, Declared
 from pilothouse.cel.steps import Tracker
+from pilothouse.machinery.workers import aside
 
 TEXT = {"type": "string"}
 SCHEMA: dict[str, Any] = {
@@ -79,6 +82,26 @@ def test_run_time(rule: str, cost: int) -> None:
     tracker = Tracker(10**9)
     assert result.program.run({"self": declared.convert(OBJECT)}, tracker) is True
     assert tracker.cost == cost
+
+
+async def test_an_evaluation_ends_when_nobody_waits_for_it() -> None:
+    """Its limit is a number that no evaluation gets to: without a checkpoint it would go on for hours."""
+    result, declared = compiled("lists.range(100000).all(a, lists.range(100000).all(b, a + b >= 0))")
+    assert result.program is not None and declared.convert is not None
+    program, bound = result.program, {"self": declared.convert(OBJECT)}
+    begun, ended = threading.Event(), threading.Event()
+
+    def evaluate() -> None:
+        begun.set()
+        try:
+            program.run(bound, Tracker(10**15))
+        finally:
+            ended.set()
+
+    waiting = asyncio.ensure_future(aside(evaluate))
+    await asyncio.to_thread(begun.wait)
+    waiting.cancel()
+    assert await asyncio.to_thread(ended.wait, 60)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from pilothouse.machinery.workers import LONG, THREADS, Abandoned, aside, finish, weighed
+from pilothouse.machinery.workers import LONG, THREADS, Abandoned, aside, checkpoint, finish, weighed
 
 
 async def test_short_work_is_done_at_once_and_long_work_in_a_thread() -> None:
@@ -43,7 +43,7 @@ async def test_work_ends_when_nobody_waits_for_it() -> None:
         begun.set()
         try:
             while True:
-                pass
+                checkpoint()
         except Abandoned:
             ended.set()
             raise
@@ -53,8 +53,32 @@ async def test_work_ends_when_nobody_waits_for_it() -> None:
     for each in waiting:
         each.cancel()
     assert await asyncio.to_thread(ended.wait, 30)
-    # All threads are free again, and none of them brings the interruption to innocent work.
+    # All threads are free again, and none of them stops innocent work.
     assert await asyncio.gather(*(aside(sum, range(1000)) for _ in range(THREADS * 3))) == [499500] * THREADS * 3
+
+
+async def test_work_is_stopped_at_its_checkpoints_alone() -> None:
+    """What it does in between, such as importing a module, is done to the end: half done it would do harm for good."""
+    begun, go, done = threading.Event(), threading.Event(), threading.Event()
+
+    def import_something() -> None:
+        begun.set()
+        go.wait()
+        sum(range(1000))
+        done.set()
+
+    waiting = asyncio.ensure_future(aside(import_something))
+    await asyncio.to_thread(begun.wait)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    go.set()
+    assert await asyncio.to_thread(done.wait, 30)
+
+
+async def test_a_checkpoint_lets_work_go_on_that_somebody_waits_for() -> None:
+    checkpoint()
+    await aside(checkpoint)
 
 
 async def test_work_that_has_not_begun_is_never_begun() -> None:

@@ -32,6 +32,7 @@ from pilothouse.machinery.merge.element_order import (
     wrong_type,
 )
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import ABANDONED, checkpoint
 
 __all__ = ["UNTYPED", "FieldPatchInfo", "PatchSchema", "StrategicMergeError", "apply"]
 
@@ -89,6 +90,8 @@ def apply(document: Object, patch: Object, schema: PatchSchema) -> Object:
 
 
 def _merge_objects(original: Object, patch: Object, schema: PatchSchema) -> Object:
+    if ABANDONED:
+        checkpoint()
     if DIRECTIVE in patch:
         return _obey(patch)
     original = original.copy()

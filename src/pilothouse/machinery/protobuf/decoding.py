@@ -39,6 +39,7 @@ from pilothouse.machinery.protobuf.wire import (
 )
 from pilothouse.machinery.schema.decoding import type_zero, zero_of
 from pilothouse.machinery.schema.types import Field, Inline, ListOf, MapOf, Scalar, Special, Struct, Type
+from pilothouse.machinery.workers import ABANDONED, checkpoint
 
 
 class _Act(IntEnum):
@@ -209,6 +210,8 @@ def _read(plan: _Plan, data: bytes, position: int, end: int, depth: int, out: di
         plan.build()
     if depth > MAX_DEPTH:
         raise ProtobufError("exceeded maximum recursion depth")
+    if ABANDONED:
+        checkpoint()
     acts, complete = plan.by_tag.get, not plan.wanted
     while position < end:
         start = position

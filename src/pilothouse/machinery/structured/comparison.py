@@ -15,6 +15,7 @@ import orjson
 from pilothouse.machinery.structured.descriptions import describe, step_of
 from pilothouse.machinery.structured.field_sets import FieldSet, in_order, union
 from pilothouse.machinery.structured.shapes import ListShape, MapShape, Shape, is_open
+from pilothouse.machinery.workers import ABANDONED, checkpoint
 
 
 @dataclass(slots=True)
@@ -71,6 +72,8 @@ def _canonical(value: Any) -> bytes | str:
 
 
 def _compare(shape: Shape, old: Any, new: Any, found: _Found) -> None:
+    if ABANDONED:
+        checkpoint()
     if same(shape, old, new):
         return
     old_part, new_part = _part(shape, old), _part(shape, new)

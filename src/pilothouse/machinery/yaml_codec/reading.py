@@ -10,6 +10,7 @@ import orjson
 from pilothouse.machinery import large_json
 from pilothouse.machinery.go_json import may_repeat_fields
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.workers import ABANDONED, checkpoint
 from pilothouse.machinery.yaml_codec.scalars import TAG, YamlError, fail, format_float, resolve_tagged, to_json
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ class _Builder:
 
     def take(self, event: Event) -> bool:
         """Handle one event; True at the end of the first document."""
+        if ABANDONED:
+            checkpoint()
         kind = type(event).__name__
         if kind == "ScalarEvent":
             self._take_scalar(event)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final
 from pilothouse.apis.apiextensions.schema import formats
 from pilothouse.apis.apiextensions.schema.nodes import Schema
 from pilothouse.apis.apiextensions.schema.patterns import PatternError, compile_pattern
+from pilothouse.machinery.workers import ABANDONED, checkpoint
 
 Check = Callable[[Any], bool]
 _SAFE: Final = (1 << 53) - 1
@@ -208,6 +209,8 @@ def _map_checks(schema: Schema) -> list[Check]:
 
 def _named(below: dict[str, Check]) -> Check:
     def check(value: dict[str, Any]) -> bool:
+        if ABANDONED:
+            checkpoint()
         for key, item in value.items():
             test = below.get(key)
             if test is not None and not test(item):

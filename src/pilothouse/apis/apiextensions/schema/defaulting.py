@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.apis.apiextensions.schema.nodes import NO_DEFAULT, Node
+from pilothouse.machinery.workers import ABANDONED, checkpoint
 
 MOST_BYTES: Final = 4 << 20
 """Of defaults in one object, as JSON: twice of what may be stored."""
@@ -50,6 +51,8 @@ class _Filling:
                 self.fill(item, items)
 
     def _fill_map(self, value: dict[str, Any], node: Node) -> None:
+        if ABANDONED:
+            checkpoint()
         properties, additional = node.properties, node.additional
         for key, child in properties.items():
             if child.default is not NO_DEFAULT:

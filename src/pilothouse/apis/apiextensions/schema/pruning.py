@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.apis.apiextensions.schema.nodes import NO_DEFAULT, Node
+from pilothouse.machinery.workers import ABANDONED, checkpoint
 
 TYPE_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
@@ -37,6 +38,8 @@ def prune_value(value: Any, node: Node | None) -> list[str]:
 
 
 def _prune(value: Any, node: Node | None, steps: Steps, dropped: list[str]) -> None:
+    if ABANDONED:
+        checkpoint()
     kind = value.__class__
     if kind is dict:
         if node is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from pilothouse.machinery.workers import ABANDONED, checkpoint
+
 Schema = dict[str, Any]
 _MAPS: Final = frozenset({"properties", "patternProperties", "definitions", "dependencies"})
 _HOLDERS: Final = _MAPS | {"items", "not", "additionalProperties", "additionalItems", "allOf", "anyOf", "oneOf"}
@@ -48,6 +50,8 @@ def _walk(schema: Any) -> Iterator[tuple[Schema, int]]:
     waiting = [(schema, 1)] if isinstance(schema, dict) else []
     while waiting:
         each, depth = waiting.pop()
+        if ABANDONED:
+            checkpoint()
         yield each, depth
         depth += 1
         for key, below in each.items():
