@@ -7,7 +7,7 @@ discovery, OpenAPI and the APIService of each of its versions follow within the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from pilothouse.apiextensions.establishing import establish, set_approval, set_structure
 from pilothouse.apiextensions.finalizing import RETRY_SECONDS, finalize, is_finalizing
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from pilothouse.apiextensions.serving.definition import ServedDefinition
     from pilothouse.apiextensions.serving.versions import CustomVersion
     from pilothouse.apiextensions.serving.webhook import ConversionWebhooks
+
+
+_PUBLISHED_AT_ONCE: Final = 100
+"""Group versions of one definition; more of them follow in turns with others."""
 
 
 class Audience(Protocol):
@@ -73,6 +77,7 @@ class CustomResources:
         self._by_version: dict[GroupVersion, dict[str, ServedDefinition]] = {}
         self._writer = StatusWriter(store)
         self.controller: Controller[str] = Controller("custom resource definitions", self.reconcile)
+        self.publisher: Controller[GroupVersion] = Controller("versions of custom resources", self._publish_later)
         self.informer = informers.of("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         self.informer.add_handler(self._came, lambda old, new: self._came(new), self._went, name="custom resources")
 
@@ -84,6 +89,7 @@ class CustomResources:
         """Settle what is defined, and whatever changes."""
         await self.informer.wait_synced()
         self.controller.start(supervisor)
+        self.publisher.start(supervisor)
 
     async def close(self) -> None:
         """Let conversion webhooks go."""
@@ -125,7 +131,7 @@ class CustomResources:
         if crd is None:
             return
         if is_finalizing(crd):
-            if not await finalize(crd, self._instances(crd), self._writer):
+            if not await finalize(crd, await self._instances(crd), self._writer):
                 self.controller.queue.add_after(name, RETRY_SECONDS)
             return
         if self._settle(crd):
@@ -142,10 +148,11 @@ class CustomResources:
         changed |= establish(crd, at)
         return changed
 
-    def _instances(self, crd: Object) -> Store | None:
+    async def _instances(self, crd: Object) -> Store | None:
         served = self._served.get(crd["metadata"]["name"])
         if served is None:
             return None
+        await served.compile(served.versions.storage)
         scope = served.scope(served.versions.storage)
         return None if scope is None else scope.store
 
@@ -205,7 +212,14 @@ class CustomResources:
                 gv = GroupVersion(made.group, version)
                 self._by_version.setdefault(gv, {})[made.plural] = made
                 touched[gv] = None
-        for gv in touched:
+        for number, gv in enumerate(touched):
+            if number < _PUBLISHED_AT_ONCE:
+                self._publish(gv)
+            else:
+                self.publisher.queue.add(gv)
+
+    async def _publish_later(self, gv: GroupVersion) -> None:
+        if gv in self._by_version:
             self._publish(gv)
 
     def _publish(self, gv: GroupVersion) -> None:

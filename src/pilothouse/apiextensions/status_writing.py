@@ -10,6 +10,7 @@ from pilothouse.controllers.own_objects import OWN_MANAGER, server_context
 from pilothouse.endpoints.installer import make_field_manager
 from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
 from pilothouse.registry.store.store import Store
 
 Change = Callable[[Object], object]
@@ -28,12 +29,17 @@ class StatusWriter:
         ctx = server_context("", "update", "status")
 
         async def changed(old: Object | None) -> Object:
-            wanted: Object = large_json.loads(orjson.dumps(old))
+            wanted: Object = await weighed(ctx.weight, _copied, old)
             change(wanted)
-            return self._fields.update(old, wanted, OWN_MANAGER, ctx.now)
+            return await weighed(ctx.weight, self._fields.update, old, wanted, OWN_MANAGER, ctx.now)
 
         try:
             await self._store.update(ctx, name, changed, strategy=self._strategy, create=False)
         except errors.StatusError as error:
             if error.code not in (404, 409):
                 raise
+
+
+def _copied(obj: Object | None) -> Object:
+    copy: Object = large_json.loads(orjson.dumps(obj))
+    return copy

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from pilothouse.authz.authorization import Authorization
 from pilothouse.authz.node import graph
+from pilothouse.authz.rbac import index as rbac_index
 from pilothouse.controllers.runtime.informer import Informer
 from pilothouse.controllers.runtime.informers import InformerFactory
 from pilothouse.machinery.objects import Object
@@ -40,7 +41,8 @@ class AuthorizationSources:
         index, known = authorization.index, authorization.graph
         for resource, kind in _RBAC_KINDS.items():
             informer = informers.of("rbac.authorization.k8s.io", "v1", resource)
-            self._hear(informer, partial(index.put, kind), partial(index.remove, kind))
+            put, remove = partial(index.take, kind), partial(index.remove, kind)
+            self._hear(informer, put, remove, digest=partial(rbac_index.digest, kind))
         if authorization.knows_nodes:
             for group, version, resource in _NODE_RESOURCES:
                 informer = informers.of(group, version, resource)
@@ -50,12 +52,13 @@ class AuthorizationSources:
     def _hear(
         self,
         informer: Informer,
-        put: Callable[[Object], None],
+        put: Callable[[Any], None],
         remove: Callable[[str, str], None],
         fields: Sequence[str] = (),
+        digest: Callable[[Object], Any] | None = None,
     ) -> None:
         self._informers.append(informer)
-        informer.add_trimming_handler(put, remove, fields=fields, name="authorization")
+        informer.add_trimming_handler(put, remove, fields=fields, digest=digest, name="authorization")
 
     async def wait_synced(self) -> None:
         """Return when all objects that decide have been seen."""

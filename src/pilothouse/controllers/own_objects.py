@@ -15,11 +15,12 @@ from pilothouse.apis import types
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.endpoints.installer import make_field_manager
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.field_manager import FieldManager, keep_times
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import decode
 from pilothouse.machinery.times import now
+from pilothouse.machinery.workers import weighed
 from pilothouse.registry.rest.deletion import DeleteOptions
 from pilothouse.registry.store.removal import delete
 from pilothouse.registry.store.store import Store
@@ -49,7 +50,7 @@ async def existing(store: Store, namespace: str, name: str) -> Object | None:
     """The stored object, or None."""
     await store.cache.wait_ready()
     entry = store.cache.get(store.key(namespace, name))
-    return None if entry is None else store.decode(entry)
+    return None if entry is None else await store.read(entry)
 
 
 async def create(store: Store, obj: Object, manager: str = OWN_MANAGER) -> bool:
@@ -74,6 +75,11 @@ async def create_missing(store: Store, obj: Object, manager: str = OWN_MANAGER) 
     return await create(store, obj, manager)
 
 
+def _copied(obj: Object | None) -> Object:
+    copy: Object = large_json.loads(orjson.dumps(obj))
+    return copy
+
+
 async def update(store: Store, namespace: str, name: str, change: Change, manager: str = OWN_MANAGER) -> bool:
     """Change an object; whether there was one to change."""
     return await _update(store, server_context(namespace, "update"), name, change, manager, "Update")
@@ -96,14 +102,13 @@ async def _update(store: Store, ctx: Context, name: str, change: Change, manager
     fields = _fields(store.resource, ctx.subresource, type(strategy or store.strategy))
 
     async def changed(old: Object | None) -> Object:
-        copy: Object = orjson.loads(orjson.dumps(old))
-        wanted = change(copy)
+        wanted = change(await weighed(ctx.weight, _copied, old))
         if wanted is None or old is None:
             return dict(old or {})
         store.strategy.default(wanted)
         if operation == "Apply":
             return _applied(store, fields, old, wanted, manager, ctx.now)
-        return keep_times(fields.update(old, wanted, manager, ctx.now), old)
+        return keep_times(await weighed(ctx.weight, fields.update, old, wanted, manager, ctx.now), old)
 
     for attempt in range(_ATTEMPTS):
         try:

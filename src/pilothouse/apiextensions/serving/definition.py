@@ -52,6 +52,7 @@ _VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create",
 _LEAVING_VERBS: Final = ("delete", "deletecollection", "get", "list", "watch")
 _STATUS_VERBS: Final = ("get", "patch", "update")
 _MANY_SCHEMAS: Final = 300
+_MANY_COLUMNS: Final = 300
 """More than that take longer to compile than the loop can be held."""
 _SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 
@@ -85,10 +86,11 @@ class ServedDefinition:
         self.served_since: int = int(crd["metadata"]["resourceVersion"])
         self._shapes: dict[str, Shape] = {}
         self._rules: dict[str, Rules | None] = {}
+        self._columns: dict[str, tuple[Column, ...]] = {}
         self.versions: Versions
         if previous is not None and previous.is_same(crd):
             self._id, self.versions = previous._id, previous.versions
-            self._shapes, self._rules = previous._shapes, previous._rules
+            self._shapes, self._rules, self._columns = previous._shapes, previous._rules, previous._columns
             self.served_since = previous.served_since
         else:
             self.versions = self._make_versions(converter)
@@ -106,12 +108,14 @@ class ServedDefinition:
         if version in self._rules or version not in self.versions.schemas:
             return
         is_large = has_more_than(self.versions.schemas[version].source, _MANY_SCHEMAS)
+        is_large = is_large or len(self._versions[version].get("additionalPrinterColumns") or ()) > _MANY_COLUMNS
         await weighed(LONG if is_large else 0, self._compile, version)
 
     def _compile(self, version: str) -> None:
         schema = self.versions.schemas[version]
         schema.compile()
         self.shape(version)
+        self._columns[version] = self._make_columns(version)
         self._rules[version] = compile_rules(schema)
 
     def is_same(self, crd: Object) -> bool:
@@ -269,6 +273,12 @@ class ServedDefinition:
 
     def columns(self, version: str) -> tuple[Column, ...]:
         """What tables show at a version."""
+        found = self._columns.get(version)
+        if found is None:
+            found = self._columns[version] = self._make_columns(version)
+        return found
+
+    def _make_columns(self, version: str) -> tuple[Column, ...]:
         own = self._additions.columns.get(version)
         return table_columns(self._versions[version].get("additionalPrinterColumns")) if own is None else own
 

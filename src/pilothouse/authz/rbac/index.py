@@ -13,7 +13,7 @@ ClusterRoleBinding those of the cluster, a ClusterRole all. Both caches are boun
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pilothouse.authz.rbac.rules import CompiledRules, Names
 from pilothouse.machinery.go_quote import quote
@@ -78,6 +78,23 @@ class Binding:
         if subject["kind"] == "ServiceAccount":
             who = f"{who}/{subject.get('namespace') or self.namespace}"
         return f"{kind} {quote(name)} of {self.role_kind} {quote(self.role_name)} to {subject['kind']} {quote(who)}"
+
+
+class RoleDigest(NamedTuple):
+    """A role as the index needs it."""
+
+    namespace: str
+    name: str
+    rules: CompiledRules
+
+
+def digest(kind: str, obj: dict[str, Any]) -> Binding | RoleDigest:
+    """What the index takes of an object: of a long one that is much work, which any thread can do."""
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace", "")
+    if kind in (CLUSTER_ROLE_BINDING, ROLE_BINDING):
+        return Binding(namespace if kind == ROLE_BINDING else "", obj)
+    return RoleDigest(namespace, metadata["name"], CompiledRules(obj.get("rules") or []))
 
 
 class Grants:
@@ -183,16 +200,16 @@ class Index:
 
     def put(self, kind: str, obj: dict[str, Any]) -> None:
         """A role or binding was created or changed."""
-        metadata = obj["metadata"]
-        if kind in (CLUSTER_ROLE_BINDING, ROLE_BINDING):
-            namespace = metadata.get("namespace", "") if kind == ROLE_BINDING else ""
-            self._put_binding(Binding(namespace, obj))
-            return
-        rules = obj.get("rules") or []
-        if kind == CLUSTER_ROLE:
-            self._put_cluster_role(metadata["name"], rules)
+        self.take(kind, digest(kind, obj))
+
+    def take(self, kind: str, digested: Binding | RoleDigest) -> None:
+        """The same, with what ``digest`` has made of the object."""
+        if isinstance(digested, Binding):
+            self._put_binding(digested)
+        elif kind == CLUSTER_ROLE:
+            self._put_cluster_role(digested.name, digested.rules)
         elif kind == ROLE:
-            self._put_role((metadata.get("namespace", ""), metadata["name"]), rules)
+            self._put_role((digested.namespace, digested.name), digested.rules)
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """A role or binding was deleted."""
@@ -258,16 +275,16 @@ class Index:
             raise LookupError(f"{kind.lower()}.rbac.authorization.k8s.io {quote(name)} not found")
         return rules
 
-    def _put_cluster_role(self, name: str, rules: list[dict[str, Any]]) -> None:
+    def _put_cluster_role(self, name: str, rules: CompiledRules) -> None:
         known = self._cluster_roles.get(name)
-        if known is None or known.rules != rules:
-            self._cluster_roles[name] = CompiledRules(rules)
+        if known is None or known.rules != rules.rules:
+            self._cluster_roles[name] = rules
             self._forget_everything()
 
-    def _put_role(self, key: Key, rules: list[dict[str, Any]]) -> None:
+    def _put_role(self, key: Key, rules: CompiledRules) -> None:
         known = self._roles.get(key)
-        if known is None or known.rules != rules:
-            self._roles[key] = CompiledRules(rules)
+        if known is None or known.rules != rules.rules:
+            self._roles[key] = rules
             self._forget(key[0])
 
     def _put_binding(self, binding: Binding) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
 from pilothouse.controllers.runtime.work_queue import Closed, WorkQueue
@@ -19,6 +20,7 @@ from pilothouse.machinery.supervision import Supervised, Supervisor
 
 logger = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
+_TURN_SECONDS: Final = 0.005
 
 
 class Synced(Protocol):
@@ -75,7 +77,11 @@ class Controller(Generic[K]):
     async def _work(self) -> None:
         for each in self._wait_for:
             await each.wait_synced()
+        began = time.perf_counter()
         while True:
+            if time.perf_counter() - began > _TURN_SECONDS:
+                await asyncio.sleep(0)  # keys that need no waiting are worked on in turns with others, too
+                began = time.perf_counter()
             try:
                 key = await self.queue.get()
             except Closed:

@@ -6,15 +6,17 @@
 So a handler that failed for one object hears of all others as before, and catches up with that one as soon as it can.
 What it is told stays one of three: an object it does not know is there (``on_add``), one it knows changed
 (``on_update``), one it knows went (``on_delete``). A trimming handler, which keeps no object, is told the newest state
-(``on_put``) or that there is none (``on_remove``). Handlers are called on the event loop and must not block it.
+(``on_put``) or that there is none (``on_remove``). Handlers are called on the event loop and must not block it: what a
+trimming handler makes of an object (``digest``) is made aside where the object is long.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from pilothouse.controllers.runtime.clock import Clock
 from pilothouse.controllers.runtime.indexer import Key
@@ -26,7 +28,8 @@ logger = logging.getLogger(__name__)
 OnAdd = Callable[[Object], None]
 OnUpdate = Callable[[Object, Object], None]
 OnDelete = Callable[[Object], None]
-OnPut = Callable[[Object], None]
+OnPut = Callable[[Any], None]
+Digest = Callable[[Object], Any]
 OnRemove = Callable[[str, str], None]
 UNHEALTHY_AFTER: Final = 3
 
@@ -36,6 +39,9 @@ class Told(Protocol):
 
     def tell(self, key: Key, old: Object | None, new: Object | None) -> None:
         """May raise; is then told again."""
+
+    def prepare(self, new: Object) -> None:
+        """Make, in another thread, what ``tell`` will need of a state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +62,32 @@ class Handler:
         elif self.on_update is not None:
             self.on_update(old, new)
 
+    def prepare(self, new: Object) -> None:
+        """Compares what it is told, and makes nothing of it."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class TrimmingHandler:
     """What somebody does who keeps a few values of each object, under its namespace and name."""
 
     on_put: OnPut
     on_remove: OnRemove
+    digest: Digest | None = None
+    """Makes of an object what ``on_put`` takes; without, that takes the object."""
+    _prepared: tuple[Object, Any] | None = None
 
     def tell(self, key: Key, old: Object | None, new: Object | None) -> None:
         if new is None:
             self.on_remove(*key)
-        else:
+        elif self.digest is None:
             self.on_put(new)
+        else:
+            prepared, self._prepared = self._prepared, None
+            self.on_put(self.digest(new) if prepared is None or prepared[0] is not new else prepared[1])
+
+    def prepare(self, new: Object) -> None:
+        if self.digest is not None:
+            self._prepared = new, self.digest(new)
 
 
 class Registration:
@@ -105,6 +124,13 @@ class Registration:
         else:
             if key in self._behind:
                 self._catch_up(key)
+
+    def prepare(self, new: Object) -> None:
+        """Make what the handler needs of a state that it will be told of next. Raises nothing, runs in any thread."""
+        handler = self._handler
+        if handler is not None:
+            with suppress(Exception):  # it then fails when it is told, which is where that is dealt with
+                handler.prepare(new)
 
     def errors(self) -> str:
         """What the handler keeps failing on; nothing if all is well."""

@@ -26,6 +26,7 @@ from typing import Final
 
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
 from pilothouse.controllers.runtime.handlers import (
+    Digest,
     Handler,
     OnAdd,
     OnDelete,
@@ -41,6 +42,7 @@ from pilothouse.controllers.runtime.sources import Source
 from pilothouse.machinery.metrics import Observations
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
+from pilothouse.machinery.workers import LONG, aside
 from pilothouse.storage.backends.contract import Compacted, StorageError
 from pilothouse.storage.cacher import BOOKMARK, DELETED, Entry, Watcher
 
@@ -81,6 +83,8 @@ class Informer:
         self._latecomers = 0
         self._watcher: Watcher | None = None
         self._revision = 0
+        self._made: tuple[Entry, bool, Object] | None = None
+        """The object of a long entry that was made aside, and whether it is one to keep."""
         self.latencies = Observations(LATENCY_BUCKETS)
         """How long all handlers together took for a change."""
 
@@ -148,14 +152,21 @@ class Informer:
         return registration
 
     def add_trimming_handler(
-        self, on_put: OnPut, on_remove: OnRemove, *, fields: Iterable[str] = (), name: str = ""
+        self,
+        on_put: OnPut,
+        on_remove: OnRemove,
+        *,
+        fields: Iterable[str] = (),
+        digest: Digest | None = None,
+        name: str = "",
     ) -> Registration:
         """Tell of new states and of what went to somebody who keeps no object. The same state may be told again.
 
         ``fields`` are the paths of what the handler looks at, beside name and namespace: it may get no others, and gets
-        these without defaults. Without, it gets whole objects.
+        these without defaults. Without, it gets whole objects. ``digest`` is what to make of an object before it is
+        put: aside, where the object is long.
         """
-        registration = self._registration(TrimmingHandler(on_put, on_remove), name)
+        registration = self._registration(TrimmingHandler(on_put, on_remove, digest), name)
         self._registrations.append(registration)
         self._fields.append(_IDENTITY | {*fields} if fields else None)
         if self._keeps_objects:
@@ -228,6 +239,7 @@ class Informer:
             if source.prepare is not None:
                 await source.prepare(page)
             for entry in page:
+                await self._make_long(source, entry)
                 self._put(source, entry)
             await asyncio.sleep(0)
 
@@ -240,11 +252,12 @@ class Informer:
                     await source.prepare([event.entry for event in events if event.type != DELETED])
                 began = time.perf_counter()
                 for number, event in enumerate(events):
-                    self._revision = event.entry.revision
                     if event.type == DELETED:
                         self._remove((event.entry.namespace, event.entry.name))
                     else:
+                        await self._make_long(source, event.entry)
                         self._put(source, event.entry)
+                    self._revision = event.entry.revision
                     if number % _SLICE == _SLICE - 1:
                         await asyncio.sleep(0)
                 if events:
@@ -265,6 +278,27 @@ class Informer:
         """A single object's key is also the beginning of others."""
         return not self._object_name or entry.key == source.store.key(self._namespace, self._object_name)
 
+    async def _make_long(self, source: Source, entry: Entry) -> None:
+        """Make the object of a long entry aside, with what handlers make of it: ``_put`` then finds both."""
+        if entry.size >= LONG:
+            keeps = self._keeps_objects
+            self._made = entry, keeps, await aside(self._make_all, source, entry, keeps)
+
+    def _make_all(self, source: Source, entry: Entry, keeps: bool) -> Object:
+        obj = source.object_of(entry) if keeps else source.passing_object_of(entry, self._wanted_fields())
+        for registration in tuple(self._registrations):
+            registration.prepare(obj)
+        return obj
+
+    def _object(self, source: Source, entry: Entry) -> Object:
+        """The object of an entry, for keeping or not."""
+        made, self._made = self._made, None
+        if made is not None and made[0] is entry and made[1] is self._keeps_objects:
+            return made[2]
+        if self._keeps_objects:
+            return source.object_of(entry)
+        return source.passing_object_of(entry, self._wanted_fields())
+
     def _put(self, source: Source, entry: Entry) -> None:
         names = self._entries.setdefault(entry.namespace, {})
         known = names.get(entry.name)
@@ -274,9 +308,9 @@ class Informer:
         names[entry.name] = entry
         key = (entry.namespace, entry.name)
         if not self._keeps_objects:
-            self._tell(key, None, self._passing_object(source, entry))
+            self._tell(key, None, self._object(source, entry))
             return
-        obj = source.object_of(entry)
+        obj = self._object(source, entry)
         old = self._indexer.put(obj)
         if old is not None and old["metadata"].get("uid") != obj["metadata"].get("uid"):
             # Deleted and created again while nobody watched: two objects, not one that changed.
@@ -297,10 +331,6 @@ class Informer:
         for registration in self._registrations:
             registration.deliver(key, old, new)
 
-    def _passing_object(self, source: Source, entry: Entry) -> Object:
-        """An object for trimming handlers."""
-        return source.passing_object_of(entry, self._wanted_fields())
-
     def _wanted_fields(self) -> frozenset[str] | None:
         wanted: frozenset[str] = frozenset()
         for fields in self._fields:
@@ -315,7 +345,7 @@ class Informer:
             return self._indexer.get(*key)
         entry = self._entries.get(key[0], {}).get(key[1])
         source = self._find_source()
-        return None if entry is None or source is None else self._passing_object(source, entry)
+        return None if entry is None or source is None else self._object(source, entry)
 
     def _known(self) -> set[Key]:
         return {(namespace, name) for namespace, names in self._entries.items() for name in names}
@@ -358,11 +388,11 @@ class Informer:
         key = (entry.namespace, entry.name)
         if self._keeps_objects:
             if self._indexer.get(*key) is None:
-                obj = source.object_of(entry)
+                obj = self._object(source, entry)
                 self._indexer.put(obj)
                 self._tell_late(key, obj)
         elif not all(registration.has_synced for registration in self._registrations):
-            self._tell_late(key, self._passing_object(source, entry))
+            self._tell_late(key, self._object(source, entry))
 
     def _tell_late(self, key: Key, obj: Object) -> None:
         for registration in self._registrations:

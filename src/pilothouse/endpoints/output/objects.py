@@ -18,7 +18,7 @@ from pilothouse.endpoints.output.table import table_of, table_parts
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import encode_object
 from pilothouse.endpoints.scope import ShownScope
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.workers import LONG, aside, weighed
 from pilothouse.net.messages import Response
@@ -42,7 +42,7 @@ def served_bytes(scope: ShownScope, entry: Entry) -> bytes:
 
 def served_object(scope: ShownScope, entry: Entry) -> dict[str, Any]:
     """The object, decoded."""
-    obj: dict[str, Any] = orjson.loads(served_bytes(scope, entry))
+    obj: dict[str, Any] = large_json.loads(served_bytes(scope, entry))
     return obj
 
 

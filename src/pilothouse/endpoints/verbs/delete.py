@@ -19,10 +19,12 @@ from pilothouse.machinery import errors, go_json
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.spans import step
+from pilothouse.machinery.workers import weighed
 from pilothouse.net.messages import Response
 from pilothouse.registry.rest.deletion import DeleteOptions, validate_delete_options
 from pilothouse.registry.store.removal import ValidateDelete
 from pilothouse.registry.store.removal import delete as remove
+from pilothouse.storage.cacher import Entry
 
 _OPTIONS_SCHEME: Final = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
 
@@ -47,18 +49,17 @@ async def delete(scope: ResourceScope, request: APIRequest) -> Response:
     step("Object deleted from database")
     if scope.prepare is not None:
         await scope.prepare([entry])
-    if gone and ctx.dry_run and served_object(scope, entry)["metadata"].get("finalizers"):
+    if gone and ctx.dry_run and (await _metadata(scope, entry)).get("finalizers"):
         # Nothing is left to wait for, and nothing was written that could be read: kube-apiserver shows an empty object.
         return object_response(media, {"kind": scope.kind.kind, "apiVersion": scope.api_version, **scope.empty})
     if not gone or scope.strategy.deletion_rules.returns_deleted:
         accepted = not gone and options.orphan_dependents is False
         return await entry_response(scope, request, media, entry, 202 if accepted else 200)
-    obj = served_object(scope, entry)
     details = {
         "name": entry.name,
         "group": scope.resource.group,
         "kind": scope.resource.name,
-        "uid": obj["metadata"].get("uid"),
+        "uid": (await _metadata(scope, entry)).get("uid"),
     }
     status = {
         "kind": "Status",
@@ -68,6 +69,12 @@ async def delete(scope: ResourceScope, request: APIRequest) -> Response:
         "details": {key: value for key, value in details.items() if value},
     }
     return object_response(media, status)
+
+
+async def _metadata(scope: ResourceScope, entry: Entry) -> Object:
+    """Of an object as it is served."""
+    metadata: Object = (await weighed(len(entry.data), served_object, scope, entry))["metadata"]
+    return metadata
 
 
 async def _delete_unread(scope: ResourceScope, request: APIRequest) -> None:

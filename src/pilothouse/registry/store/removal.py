@@ -9,6 +9,7 @@ from dataclasses import replace
 from pilothouse.apis.strategy import Context
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
 from pilothouse.net.eager import ensure_task
 from pilothouse.registry.rest.deletion import (
     DeleteOptions,
@@ -42,7 +43,7 @@ async def delete(
             raise errors.not_found(store.resource.group_resource, name)
         if store.converts:
             await store.prepare((entry,))
-        stored = store.decode(entry)
+        stored = await store.read(entry)
         plan = plan_deletion(
             store.resource, store.strategy, ctx, stored, options, collects_garbage=store.deleting.collects_garbage
         )
@@ -68,11 +69,11 @@ async def delete(
 
 
 async def _store_marked(store: Store, ctx: Context, key: str, obj: Object, entry: Entry) -> Entry:
-    if obj["metadata"] == store.decode(entry)["metadata"]:
+    if obj["metadata"] == (await store.read(entry))["metadata"]:
         return entry
     if store.converts:
         obj = await store.stored_form(obj)
-    data = store.codec.encode(obj, *store.raw_texts(entry))
+    data = await weighed(len(entry.data), lambda: store.codec.encode(obj, *store.raw_texts(entry)))
     if ctx.dry_run:
         return store.codec.entry_of(key, obj, data, entry.revision)
     return await store.cache.update(

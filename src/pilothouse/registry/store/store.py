@@ -181,6 +181,14 @@ class Store:
         obj: Object = large_json.loads(entry.data)
         return obj
 
+    async def read(self, entry: Entry) -> Object:
+        """The same, made aside if it is long."""
+        return await weighed(len(entry.data), self.decode, entry)
+
+    async def read_shared(self, entry: Entry) -> Object:
+        """What ``shared`` gives, made aside if it is long."""
+        return await weighed(len(entry.data), self.shared, entry)
+
     def shared(self, entry: Entry) -> Object:
         """The object of the entry, decoded once for all who only read it: nobody may change it."""
         forms = entry.forms
@@ -211,12 +219,12 @@ class Store:
         try:
             return await self._create_once(ctx, obj, validate, checked=False)
         except KeyExists:
-            raise self._exists(metadata) from None
+            raise await self._exists(metadata) from None
 
-    def _exists(self, metadata: dict[str, Any]) -> errors.StatusError:
+    async def _exists(self, metadata: dict[str, Any]) -> errors.StatusError:
         error = errors.already_exists(self.resource.group_resource, metadata["name"])
         present = self.cache.get(self.key(metadata.get("namespace", ""), metadata["name"]))
-        if present is not None and self.decode(present)["metadata"].get("deletionTimestamp"):
+        if present is not None and (await self.read(present))["metadata"].get("deletionTimestamp"):
             error.message = f"object is being deleted: {error.message}"
         return error
 
@@ -384,7 +392,7 @@ class Store:
     ) -> Entry:
         """Change an object from one state to the next. Raises Conflict."""
         ctx.weight = max(ctx.weight, len(entry.data))
-        old = self.decode(entry)
+        old = await self.read(entry)
         obj = await change(old)
         self._check_version(strategy, obj, entry, name)
         if ctx.raw is not None:

@@ -1,4 +1,5 @@
 import asyncio
+import time
 
 import pytest
 
@@ -47,6 +48,27 @@ async def test_a_controller_reconciles_what_is_added(supervisor: Supervisor) -> 
     controller.queue.add("after")
     await recorder.called(2)
     assert recorder.calls == ["before", "after"]
+
+
+async def test_keys_that_need_no_waiting_are_worked_on_in_turns_with_others(supervisor: Supervisor) -> None:
+    done: list[int] = []
+
+    async def reconcile(key: int) -> None:
+        until = time.perf_counter() + 0.001
+        while time.perf_counter() < until:
+            pass
+        done.append(key)
+
+    controller = Controller("test", reconcile)
+    for key in range(100):
+        controller.queue.add(key)
+    controller.start(supervisor)
+    seen: set[int] = set()
+    async with asyncio.timeout(120):
+        while len(done) < 100:
+            await asyncio.sleep(0)
+            seen.add(len(done))
+    assert len(seen) > 5
 
 
 async def test_a_failing_key_is_tried_again(supervisor: Supervisor, caplog: pytest.LogCaptureFixture) -> None:

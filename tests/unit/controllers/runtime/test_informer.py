@@ -1,4 +1,5 @@
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from pilothouse.controllers.runtime.informer import Informer
 from pilothouse.controllers.runtime.informers import InformerFactory
 from pilothouse.machinery import labels
 from pilothouse.machinery.supervision import Supervisor
+from pilothouse.machinery.workers import LONG
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.store.store import Store
 from pilothouse.storage.backends.contract import Unavailable
@@ -320,6 +322,39 @@ async def test_a_trimming_handler_hears_of_everything_and_nothing_is_kept_for_it
     await remove(store, "default", "new")
     await create(store, config_map("newer"))
     await trimmed.until(newer="")
+
+
+async def test_what_a_handler_makes_of_a_long_object_is_made_aside(store: Store, informers: InformerFactory) -> None:
+    informer, trimmed, threads = informers.of("", "v1", "configmaps"), Trimmed(), dict[str, int]()
+
+    def digest(obj: dict[str, Any]) -> dict[str, Any]:
+        threads[obj["metadata"]["name"]] = threading.get_ident()
+        return obj
+
+    informer.add_trimming_handler(trimmed.put, trimmed.remove, digest=digest)
+    await informer.wait_synced()
+    long = "x" * LONG
+    await create(store, {**config_map("long"), "data": {"k": long}})
+    await create(store, {**config_map("short"), "data": {"k": "a"}})
+    await trimmed.until(long=long, short="a")
+    here = threading.get_ident()
+    assert (threads["long"] == here, threads["short"] == here) == (False, True)
+    assert decoded(store) == 0
+
+
+async def test_a_digest_that_fails_is_made_again(store: Store, informer: Informer) -> None:
+    trimmed, failures = Trimmed(), [1, 2]
+
+    def digest(obj: dict[str, Any]) -> dict[str, Any]:
+        if failures:
+            raise RuntimeError(failures.pop())
+        return obj
+
+    informer.add_trimming_handler(trimmed.put, trimmed.remove, digest=digest)
+    await informer.wait_synced()
+    long = "x" * LONG
+    await create(store, {**config_map("long"), "data": {"k": long}})
+    await trimmed.until(long=long)
 
 
 async def test_a_trimming_handler_that_raises_is_told_the_newest_state(store: Store, informer: Informer) -> None:
