@@ -1,18 +1,13 @@
-"""Regular expressions of users: RE2, compiled once per pattern."""
+"""Regular expressions in expressions, with kube-apiserver's words for what is wrong with them."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import re2
 
 from pilothouse.cel.values import fail
-
-_OPTIONS = re2.Options()
-_OPTIONS.log_errors = False
-_OPTIONS.never_capture = True  # nobody asks for groups, and 100,000 of them cost gigabytes
-
+from pilothouse.machinery.re2_patterns import compile_re2
 
 # What RE2 for C++ says, and what its sibling for Go says instead.
 _WORDS = {
@@ -27,10 +22,9 @@ _WORDS = {
 }
 
 
-@lru_cache(maxsize=2048)
 def _compiled(pattern: str) -> Any:
     try:
-        return re2.compile(pattern, _OPTIONS)
+        return compile_re2(pattern)
     except UnicodeEncodeError:
         return f"invalid UTF-8: `{pattern}`"
     except re2.error as error:

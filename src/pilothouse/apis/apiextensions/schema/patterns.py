@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
 import re2
+
+from pilothouse.machinery.re2_patterns import compile_re2
 
 Search = Callable[[str], bool]
 
@@ -14,14 +15,10 @@ class PatternError(ValueError):
     """The text is no regular expression. It is worded as Go words it."""
 
 
-@lru_cache(maxsize=4096)
 def compile_pattern(pattern: str) -> Search:
     """Whether a text contains a match. Raises ``PatternError``."""
-    options = re2.Options()
-    options.log_errors = False
-    options.never_capture = True  # nobody asks for groups, and 100,000 of them cost gigabytes
     try:
-        search = re2.compile(pattern, options).search
+        search = compile_re2(pattern).search
     except re2.error as error:
         raise PatternError(_explain(pattern, error)) from None
     return lambda text: search(text) is not None
