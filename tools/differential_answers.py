@@ -95,7 +95,9 @@ _MOVING = re.compile(
 _UIDS = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIMES = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _SUFFIX = re.compile(r"(\bt\d+-)[a-z0-9]{5}\b")
-_QUOTED_MANAGERS = re.compile(r'managedFields\\+":\[.*?\}\]\}(?=[,}])|\\+"status\\+":\{\\+"conditions.*?(?=\\": )')
+_QUOTED_MANAGERS = re.compile(
+    r'managedFields\\+":\[.*?\}\]\}(?=[,}])|\\+"status\\+":\{(?:\}\}|\\+"conditions.*?)(?=\\": )'
+)
 """Of objects that messages quote: their order, and what controllers have done so far."""
 _AGES = re.compile(r'"(?:\d+[dhms])+"|(?<=\n  - )\d+s(?=\n)|(?<="serverAddress":)"[^"]*"')
 _BUILD = re.compile(r"(?:k8s/|k8s\.io/kubernetes/)?(?=pkg/api/legacyscheme)")

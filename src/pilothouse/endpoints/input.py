@@ -9,7 +9,7 @@ in a 400 as ``fieldValidation`` asks.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -282,11 +282,19 @@ def read_type_meta(value: Any) -> tuple[str, str]:
     kind, version = value.get("kind"), value.get("apiVersion")
     if not value.keys() <= _USUAL:
         kind, version = _in_any_case(value, "kind"), _in_any_case(value, "apiVersion")
-    for name, given in (("apiVersion", version), ("kind", kind)):
+    for name, given in _type_fields(value, kind, version):
         if given is not None and not isinstance(given, str):
             why = f"json: cannot unmarshal {json_type(given)} into Go struct field .{name} of type string"
             raise ValueError(f"couldn't get version/kind; json parse error: {why}")
     return kind or "", version or ""
+
+
+def _type_fields(value: dict[str, Any], kind: Any, version: Any) -> Iterable[tuple[str, Any]]:
+    """Both fields, in the order of the body: of two that are wrong the first is told."""
+    fields = {"kind": kind, "apiVersion": version}
+    if kind.__class__ is str or version.__class__ is str:  # one of them is right: nothing depends on the order
+        return fields.items()
+    return [(name, fields[name]) for name in sorted(fields, key=[*value, *fields].index)]
 
 
 def _in_any_case(value: dict[str, Any], name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pilothouse.apis.integers import IntegerRangeError, parse_integer
 from pilothouse.apis.validation import NEGATIVE
-from pilothouse.machinery.field_errors import FieldError, Path, invalid
+from pilothouse.machinery.field_errors import FieldError, Named, Path, invalid
 from pilothouse.machinery.names import check_percent
 
 Amount = int | str
@@ -14,7 +14,7 @@ _MANY = (1 << 63) - 1
 def validate_amount(amount: Amount, path: Path, errs: list[FieldError]) -> None:
     """A count of zero or more, or a percentage."""
     if isinstance(amount, str):
-        errs += (invalid(path, amount, message) for message in check_percent(amount))
+        errs += (invalid(path, Named(amount), message) for message in check_percent(amount))
     elif amount < 0:
         errs.append(invalid(path, amount, NEGATIVE))
 
@@ -22,7 +22,7 @@ def validate_amount(amount: Amount, path: Path, errs: list[FieldError]) -> None:
 def validate_not_above_all(amount: Amount, path: Path, errs: list[FieldError]) -> None:
     """A percentage up to 100%. Counts have no limit."""
     if isinstance(amount, str) and not check_percent(amount) and _number(amount[:-1]) > 100:
-        errs.append(invalid(path, amount, "must not be greater than 100%"))
+        errs.append(invalid(path, Named(amount), "must not be greater than 100%"))
 
 
 def is_nothing(amount: Amount) -> bool:

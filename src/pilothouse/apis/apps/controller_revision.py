@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import orjson
-
 from pilothouse.apis.columns import AGE, NAME
 from pilothouse.apis.strategy import Column, Context, Doc, Strategy
 from pilothouse.apis.strategy_rules import MetadataRules
 from pilothouse.apis.validation import IMMUTABLE, NEGATIVE
 from pilothouse.machinery.field_errors import FieldError, Path, invalid, required
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.schema.raw import shown_text
 
 _DATA: Final = Path("data")
 
@@ -61,9 +60,9 @@ class ControllerRevisionStrategy(Strategy):
 
 
 def _as_written(ctx: Context, obj: Object) -> Any:
-    """The data with its keys in the order in which they would be stored."""
+    """The data as it was sent, without blanks."""
     text = None if ctx.raw is None else ctx.raw(obj, {}).get(("data",))
-    return obj.get("data") if text is None else orjson.loads(text)
+    return obj.get("data") if text is None else shown_text(text)
 
 
 def _check_number(obj: Object) -> list[FieldError]:

@@ -9,7 +9,7 @@ from pilothouse.apis.metadata import IMMUTABLE
 from pilothouse.apis.strategy import Column, Context, Doc, Strategy
 from pilothouse.apis.validation import one_of_required
 from pilothouse.machinery import errors
-from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid
+from pilothouse.machinery.field_errors import FieldError, Named, Path, forbidden, invalid
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.objects import Object
 
@@ -81,7 +81,7 @@ class PriorityClassStrategy(Strategy):
         if obj.get("value", 0) != old.get("value", 0):
             errs.append(forbidden(Path("value"), "may not be changed in an update."))
         if obj.get("preemptionPolicy") != old.get("preemptionPolicy"):
-            errs.append(invalid(Path("preemptionPolicy"), obj.get("preemptionPolicy"), IMMUTABLE))
+            errs.append(invalid(Path("preemptionPolicy"), Named(obj.get("preemptionPolicy", "")), IMMUTABLE))
         return errs
 
     def check_graceful_delete(self, ctx: Context, obj: Object, grace: int | None) -> int | None:

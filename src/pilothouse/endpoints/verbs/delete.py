@@ -51,7 +51,8 @@ async def delete(scope: ResourceScope, request: APIRequest) -> Response:
         await scope.prepare([entry])
     if gone and ctx.dry_run and (await _metadata(scope, entry)).get("finalizers"):
         # Nothing is left to wait for, and nothing was written that could be read: kube-apiserver shows an empty object.
-        return object_response(media, {"kind": scope.kind.kind, "apiVersion": scope.api_version, **scope.empty})
+        empty = {} if scope.keeps_type else scope.empty
+        return object_response(media, {"kind": scope.kind.kind, "apiVersion": scope.api_version, **empty})
     if not gone or scope.strategy.deletion_rules.returns_deleted:
         accepted = not gone and options.orphan_dependents is False
         return await entry_response(scope, request, media, entry, 202 if accepted else 200)

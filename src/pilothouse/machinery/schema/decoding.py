@@ -121,16 +121,16 @@ def _build_struct(struct: Struct) -> StructDecoder:
         if value.__class__ is not dict:
             raise DecodeError(json_type(value), go)
         out: dict[str, Any] = {}
-        for key, item in value.items():
-            if item.__class__ is str and item and key in texts:
-                out[key] = item
+        for key, given in value.items():
+            if given.__class__ is str and given and key in texts:
+                out[key] = given
                 continue
             decoder = decoders.get(key)
             if decoder is None:
                 seen.unknown = True
-            elif item is not None:
+            elif given is not None:
                 try:
-                    item = decoder(item, seen)
+                    item = decoder(given, seen)
                 except DecodeError as error:
                     error.inside(name, labels[key])
                     raise
@@ -138,7 +138,9 @@ def _build_struct(struct: Struct) -> StructDecoder:
                     out[key] = item
                 elif seen.noting and key in noted:
                     seen.empty = True
-                    out = note_empty(out, key, noted[key]())
+                    empty = noted[key]()
+                    is_list = given.__class__ is list and empty.__class__ is dict
+                    out = note_empty(out, key, [] if is_list else empty)
         for key, zero in always:
             if key not in out:
                 out[key] = zero()
@@ -174,7 +176,7 @@ def _empty_form(kind: Type) -> Callable[[], Any] | None:
     """How to make an empty value, for types where kube-apiserver tells it from none."""
     if isinstance(kind, ListOf):
         return list
-    if isinstance(kind, MapOf):
+    if isinstance(kind, MapOf) or (isinstance(kind, Special) and kind.kind == "SchemaOrArray"):
         return dict
     return str if isinstance(kind, Scalar) and kind.kind == "bytes" else None
 

@@ -140,6 +140,11 @@ def compacted(places: tuple[Place, ...]) -> Writing:
     return write
 
 
+def shown_text(text: bytes) -> bytes:
+    """A raw value as Go writes it into messages: as it was sent, but without blanks and with its HTML escaped."""
+    return escape_html(_STRING_OR_SPACE.sub(rb"\1", text))
+
+
 def embed(obj: dict[str, Any], places: tuple[Place, ...], *sources: Texts) -> dict[str, Any]:
     """The object ready for encoding, each raw value as the text of the first source that has it."""
     for place, value in list(values_at(obj, places)):

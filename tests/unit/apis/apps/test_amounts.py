@@ -17,6 +17,7 @@ PERCENT = "a valid percent string must be a numeric string followed by an ending
         ("250%", ""),
         (-1, "f: Invalid value: -1: must be greater than or equal to 0"),
         ("5", f'f: Invalid value: "5": {PERCENT}'),
+        ("\0", f'f: Invalid value: "\\u0000": {PERCENT}'),
         ("-5%", f'f: Invalid value: "-5%": {PERCENT}'),
     ],
 )

@@ -72,6 +72,8 @@ def test_neither_value_nor_policy_of_a_priority_class_changes() -> None:
         "value: Forbidden: may not be changed in an update.",
         'preemptionPolicy: Invalid value: "Never": field is immutable',
     ]
+    found = errors_of("priorityclasses", {"value": 1, "preemptionPolicy": "\0"}, {"value": 1})
+    assert 'preemptionPolicy: Invalid value: "\\u0000": field is immutable' in found
 
 
 GROUP = {"schedulingPolicy": {"gang": {"minCount": 2}}}

@@ -40,6 +40,18 @@ def test_patches_rewrite_raw_values(
         assert answer.json["details"]["causes"][0]["field"] == "data"
 
 
+@pytest.mark.parametrize(
+    ("sent", "shown"), [(b'"\\u0000"', '"\\u0000"'), (b'{"a": "\\u00e9 <"}', '{"a":"\\u00e9 \\u003c"}')]
+)
+def test_refused_raw_values_are_quoted_as_they_were_sent(
+    pilothouse_server: InProcessServer, pilothouse_namespace: str, sent: bytes, shown: str
+) -> None:
+    path = f"/apis/apps/v1/namespaces/{pilothouse_namespace}/controllerrevisions"
+    assert pilothouse_server.call("POST", path, HEAD + b'{"a":1}}', JSON).status == 201
+    answer = pilothouse_server.call("PUT", f"{path}/r", HEAD + sent + b"}", JSON)
+    assert answer.json["details"]["causes"][0]["message"] == f"Invalid value: {shown}: field is immutable"
+
+
 def test_another_text_is_another_generation(pilothouse_server: InProcessServer) -> None:
     path = "/apis/resource.k8s.io/v1/deviceclasses"
     config = b'{"config":[{"opaque":{"driver":"d.example.com","parameters":{"a": 1}}}]}'
@@ -153,6 +165,8 @@ def test_refused_numbers_are_quoted(pilothouse_server: InProcessServer, number: 
         (b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n"},"Kind":"Pod"}', 400, 'Pod in version "v1"'),
         (b'{"APIVERSION":"v2","metadata":{"name":"n"}}', 400, 'in version "v2"'),
         (b'{"KIND":1,"metadata":{"name":"n"}}', 400, "json: cannot unmarshal number into Go struct field .kind"),
+        (b'{"kind":1,"apiVersion":1,"metadata":{"name":"n"}}', 400, "Go struct field .kind"),
+        (b'{"apiVersion":1,"kind":1,"metadata":{"name":"n"}}', 400, "Go struct field .apiVersion"),
         (b'{"kind":"ConfigMap","Kind":null,"metadata":{"name":"n"}}', 201, ""),
         (b'{"apiVersion":"/","metadata":{"name":"n"}}', 201, ""),
     ],

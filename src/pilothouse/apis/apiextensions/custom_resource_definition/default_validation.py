@@ -108,11 +108,22 @@ def _check_metadata_default(node: Node, path: Path, surround: Surround, errs: li
     errs += _value_errors(node, where, resource=False)
 
 
+def _without_int_or_string(schema: Any) -> Any:
+    """The schema that defaults are held to: in kube-apiserver it has no types where numbers and texts are allowed."""
+    if not any("x-kubernetes-int-or-string" in each for each in subschemas(schema)):
+        return schema
+    copy = orjson.loads(orjson.dumps(schema))
+    for each in subschemas(copy):
+        each.pop("x-kubernetes-int-or-string", None)
+    return copy
+
+
 def _value_errors(node: Node, where: Path, *, resource: bool) -> list[FieldError]:
     WORK.left = WORK.LIMIT
     try:
-        if not compile_check(node.source)(node.default):
-            return field_errors(where, explain(node.source, node.default))
+        source = _without_int_or_string(node.source)
+        if not compile_check(source)(node.default):
+            return field_errors(where, explain(source, node.default))
     except TooMuchWork:
         return [invalid(where, "", "takes too long to check against all alternatives of the schema")]
     return default_rule_errors(node, node.default, where, resource=resource)

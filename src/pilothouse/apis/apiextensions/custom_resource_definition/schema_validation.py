@@ -268,7 +268,7 @@ def _check_list_type(schema: Schema, path: Path, options: SchemaOptions, errs: l
         where, why = path.child("x-kubernetes-list-type"), "must be map if x-kubernetes-list-map-keys is non-empty"
         errs.append(required(where, why) if declared is None else invalid(where, declared, why))
     if declared == "map":
-        _check_map_list(items, keys or [], path, errs)
+        _check_map_list(items, as_given(schema, "items"), keys or [], path, errs)
 
 
 def _check_set_items(items: Schema, path: Path, errs: list[FieldError]) -> None:
@@ -280,16 +280,18 @@ def _check_set_items(items: Schema, path: Path, errs: list[FieldError]) -> None:
         errs.append(invalid(path.child("x-kubernetes-map-type"), inner, why))
 
 
-def _check_map_list(items: Any, keys: list[str], path: Path, errs: list[FieldError]) -> None:
+def _check_map_list(items: Any, given: Any, keys: list[str], path: Path, errs: list[FieldError]) -> None:
+    """``given`` is an empty list or map where the items are an empty list, or neither schema nor list."""
     where = path.child("x-kubernetes-list-map-keys")
     if not keys:
         errs.append(required(where, "must not be empty if x-kubernetes-list-type is map"))
-    if items is None:
+    if given is None:
         errs.append(required(path.child("items"), "must have a schema if x-kubernetes-list-type is map"))
         return
     if not isinstance(items, dict):
         why = "must only have a single schema if x-kubernetes-list-type is map"
-        errs.append(invalid(path.child("items"), show_items(items), why))
+        shown = {"Schema": None, "JSONSchemas": given if given == [] else None} if items is None else show_items(items)
+        errs.append(invalid(path.child("items"), shown, why))
         return
     kind = items.get("type", "")
     if kind != "object":

@@ -13,6 +13,8 @@ from pilothouse.apis.apiextensions.custom_resource_definition.strategy import (
 )
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.apis.strategy import Context
+from pilothouse.apis.types import struct
+from pilothouse.machinery.schema.decoding import decode
 
 CTX = Context(now="2026-01-02T03:04:05Z")
 SCHEMA = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "string"}}}}}
@@ -236,6 +238,28 @@ def test_errors(crd, expected):
     assert len(found) == len(expected), found
     for error, part in zip(found, expected, strict=True):
         assert part in error
+
+
+@pytest.mark.parametrize(
+    ("items", "why"),
+    [
+        (None, "Required value: must have a schema"),
+        ("x", 'Invalid value: {"Schema":null,"JSONSchemas":null}: must only have a single schema'),
+        ([], 'Invalid value: {"Schema":null,"JSONSchemas":[]}: must only have a single schema'),
+    ],
+)
+def test_items_that_are_no_schema(items, why):
+    listed = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": items}
+    given, _ = decode(struct("apiextensions.v1.JSONSchemaProps"), listed, noting=True)
+    found = errors_of(definition(version(schema={"type": "object", "properties": {"spec": given}})))
+    path = "spec.validation.openAPIV3Schema.properties[spec].items"
+    assert f"{path}: {why} if x-kubernetes-list-type is map" in found
+
+
+@pytest.mark.parametrize("default", [True, 1.5, [], [1], {}])
+def test_defaults_of_numbers_or_texts_are_of_any_type(default):
+    either = {"x-kubernetes-int-or-string": True, "default": default}
+    assert errors_of(definition(version(schema={"type": "object", "properties": {"spec": either}}))) == []
 
 
 def test_errors_of_single_versions_name_them():
