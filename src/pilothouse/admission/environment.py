@@ -32,16 +32,27 @@ class Environment:
     served: ServedVersions = field(default_factory=ServedVersions)
     metrics: AdmissionMetrics = field(default_factory=AdmissionMetrics)
     _objects: dict[tuple[str, str], Objects] = field(default_factory=dict)
+    _late: dict[tuple[str, str], Objects] = field(default_factory=dict)
 
     def objects(self, group: str, version: str, name: str) -> Objects:
-        """The stored objects of a resource."""
+        """The stored objects of a resource that requests of all kinds are judged by. They are loaded at the start."""
         found = self._objects.get((group, name))
         if found is None:
             found = self._objects[group, name] = Objects(self.storage.store(group, version, name))
         return found
 
+    def late_objects(self, group: str, version: str, name: str) -> Objects:
+        """Those of a resource that few requests are judged by, or that there may be very many of: pods, nodes, classes.
+
+        They are loaded when they are first needed: ``ready`` must be awaited before anything else is asked of them.
+        """
+        found = self._objects.get((group, name)) or self._late.get((group, name))
+        if found is None:
+            found = self._late[group, name] = Objects(lambda: self.storage.store(group, version, name))
+        return found
+
     def all_objects(self) -> tuple[Objects, ...]:
-        """All that anybody has asked for so far."""
+        """All that anybody has asked for so far and that are loaded at the start."""
         return tuple(self._objects.values())
 
     def enabled(self, feature: str) -> bool:

@@ -12,10 +12,11 @@ from typing import Any, Final, TypeVar, cast
 
 from pilothouse.machinery.objects import Object
 from pilothouse.registry.store.store import Store
-from pilothouse.storage.cacher import Entry
+from pilothouse.storage.cacher import Entry, ResourceCache
 
 T = TypeVar("T")
 _MOST_FOUND: Final = 10_000
+_FROM_STORE: Final = frozenset({"store", "_cache", "_shared", "_key", "_prefix"})
 
 
 class Objects:
@@ -26,6 +27,7 @@ class Objects:
         "_counted_at",
         "_found",
         "_key",
+        "_make",
         "_memo",
         "_none",
         "_prefix",
@@ -34,15 +36,35 @@ class Objects:
         "store",
     )  # fmt: skip
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self._cache, self._shared, self._key, self._prefix = store.cache, store.shared, store.key, store.prefix
+    store: Store
+    _cache: ResourceCache
+    _shared: Callable[[Entry], Object]
+    _key: Callable[[str, str], str]
+    _prefix: str
+
+    def __init__(self, store: Store | Callable[[], Store]) -> None:
+        """``store``, or how it is made when something is first asked for."""
+        if isinstance(store, Store):
+            self._bind(store)
+        else:
+            self._make = store
         self._memo: dict[object, tuple[int, Any]] = {}
         self._found: dict[tuple[str, str], Object] = {}
         """What ``get`` has found at ``_revision``."""
         self._revision = -1
         self._none, self._counted_at = False, -1
         """Whether there was nothing at a revision."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Only what is not there yet is asked for here: the store, and what is taken from it."""
+        if name not in _FROM_STORE:
+            raise AttributeError(name)
+        self._bind(self._make())
+        return getattr(self, name)
+
+    def _bind(self, store: Store) -> None:
+        self.store = store
+        self._cache, self._shared, self._key, self._prefix = store.cache, store.shared, store.key, store.prefix
 
     @property
     def is_empty(self) -> bool:

@@ -1,11 +1,12 @@
 """Finding the strategy of a resource: its group's own, or one made from what the table and the catalogue say.
 
 A group folder with behaviour of its own has a module ``index`` with a dictionary ``STRATEGIES`` from resource names
-to classes. It is imported when the first of its resources is used, in a thread where a client is the first.
+to classes. A class is imported when its resource is first used, in a thread where a client is the first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,11 +18,11 @@ from pilothouse.apis.strategy_rules import GenerationRules
 
 
 @cache
-def _group_strategies(package: str) -> dict[str, type[Strategy]]:
+def _group_strategies(package: str) -> Mapping[str, type[Strategy]]:
     name = f"pilothouse.apis.{package}.index"
     if find_spec(f"pilothouse.apis.{package}") is None or find_spec(name) is None:
         return {}
-    strategies: dict[str, type[Strategy]] = import_module(name).STRATEGIES
+    strategies: Mapping[str, type[Strategy]] = import_module(name).STRATEGIES
     return strategies
 
 

@@ -42,6 +42,10 @@ class LibraryEnvironment(Environment):
             found = self._objects[group, f"{version}/{name}"] = self._make(group, version, name)
         return found
 
+    def late_objects(self, group: str, version: str, name: str) -> Objects:
+        """The same: what is of the main server is loaded late anyway, and what is of this one it serves."""
+        return self.objects(group, version, name)
+
     def _make(self, group: str, version: str, name: str) -> Objects:
         own = self.stores.get((group, version, name))
         if own is not None or self.main is None:

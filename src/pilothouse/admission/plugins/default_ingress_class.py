@@ -23,7 +23,7 @@ class DefaultIngressClass(Plugin):
 
     def __init__(self, environment: Environment, configuration: Any = None) -> None:
         super().__init__(environment)
-        self._classes = environment.objects("networking.k8s.io", "v1", "ingressclasses")
+        self._classes = environment.late_objects("networking.k8s.io", "v1", "ingressclasses")
 
     async def admit(self, attributes: Attributes) -> None:
         """Fill in the class."""

@@ -26,7 +26,7 @@ class DefaultStorageClass(Plugin):
 
     def __init__(self, environment: Environment, configuration: Any = None) -> None:
         super().__init__(environment)
-        self._classes = environment.objects("storage.k8s.io", "v1", "storageclasses")
+        self._classes = environment.late_objects("storage.k8s.io", "v1", "storageclasses")
 
     async def admit(self, attributes: Attributes) -> None:
         """Fill in the class."""

@@ -27,7 +27,7 @@ class PersistentVolumeClaimResize(Plugin):
 
     def __init__(self, environment: Environment, configuration: Any = None) -> None:
         super().__init__(environment)
-        self._classes = environment.objects("storage.k8s.io", "v1", "storageclasses")
+        self._classes = environment.late_objects("storage.k8s.io", "v1", "storageclasses")
 
     async def validate(self, attributes: Attributes) -> None:
         """Refuse growth where it cannot happen."""

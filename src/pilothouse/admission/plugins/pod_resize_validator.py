@@ -26,7 +26,7 @@ class PodResizeValidator(Plugin):
 
     def __init__(self, environment: Environment, configuration: Any = None) -> None:
         super().__init__(environment)
-        self._nodes = environment.objects("", "v1", "nodes")
+        self._nodes = environment.late_objects("", "v1", "nodes")
 
     async def validate(self, attributes: Attributes) -> None:
         """Look at the node's system and size."""

@@ -58,7 +58,7 @@ class PodSecurity(Plugin):
         super().__init__(environment)
         self._configuration = read_configuration(configuration)
         self._namespaces = environment.objects("", "v1", "namespaces")
-        self._pods = environment.objects("", "v1", "pods")
+        self._pods = environment.late_objects("", "v1", "pods")
         self._metrics = environment.metrics.pod_security
 
     def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:

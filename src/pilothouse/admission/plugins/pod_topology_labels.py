@@ -22,7 +22,7 @@ class PodTopologyLabels(Plugin):
 
     def __init__(self, environment: Environment, configuration: Any = None) -> None:
         super().__init__(environment)
-        self._nodes = environment.objects("", "v1", "nodes")
+        self._nodes = environment.late_objects("", "v1", "nodes")
 
     def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:
         """Only behind its feature gate."""

@@ -36,7 +36,7 @@ class Priority(Plugin):
 
     def __init__(self, environment: Environment, configuration: Any = None) -> None:
         super().__init__(environment)
-        self._classes = environment.objects("scheduling.k8s.io", "v1", "priorityclasses")
+        self._classes = environment.late_objects("scheduling.k8s.io", "v1", "priorityclasses")
         self._preempting_groups = environment.enabled("PodGroupPreemptionPolicy")
 
     def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:

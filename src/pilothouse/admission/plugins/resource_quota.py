@@ -18,6 +18,7 @@ from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery.gvk import GroupResource
 
 _SERVICES: Final = GroupResource("", "services")
+_RESOURCE_CLAIMS: Final = GroupResource("resource.k8s.io", "resourceclaims")
 _IGNORED: Final = frozenset(
     {
         GroupResource("", "bindings"),
@@ -45,15 +46,17 @@ class ResourceQuota(Plugin):
         self._quotas = environment.objects("", "v1", "resourcequotas")
         self._limited = read_configuration(configuration)
         self._ledger: Ledger | None = None
+        self._beside_claims = (
+            environment.late_objects("resource.k8s.io", "v1", "deviceclasses"),
+            environment.late_objects("", "v1", "pods"),
+            environment.late_objects("resource.k8s.io", "v1", "resourceclaims"),
+        )
+        """What resource claims are counted with."""
         self._evaluators: dict[GroupResource, Evaluator] = {
             GroupResource("", "pods"): PodEvaluator(environment.enabled("PodLevelResources")),
             _SERVICES: ServiceEvaluator(_SERVICES),
             GroupResource("", "persistentvolumeclaims"): VolumeClaimEvaluator(),
-            GroupResource("resource.k8s.io", "resourceclaims"): ResourceClaimEvaluator(
-                environment.objects("resource.k8s.io", "v1", "deviceclasses"),
-                environment.objects("", "v1", "pods"),
-                environment.objects("resource.k8s.io", "v1", "resourceclaims"),
-            ),
+            _RESOURCE_CLAIMS: ResourceClaimEvaluator(*self._beside_claims),
         }
 
     def concerns(self, operation: str, resource: GroupResource, subresource: str) -> bool:
@@ -74,6 +77,9 @@ class ResourceQuota(Plugin):
                 return
         evaluator = self._evaluator(attributes.resource.group_resource)
         if evaluator.handles(attributes):
+            if attributes.resource.group_resource == _RESOURCE_CLAIMS:
+                for objects in self._beside_claims:
+                    await objects.ready()
             if self._ledger is None:
                 self._ledger = Ledger(quotas, self._limited)
             await self._ledger.charge(attributes, evaluator)

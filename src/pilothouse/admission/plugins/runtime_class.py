@@ -28,7 +28,7 @@ class RuntimeClass(Plugin):
 
     def __init__(self, environment: Environment, configuration: Any = None) -> None:
         super().__init__(environment)
-        self._classes = environment.objects("node.k8s.io", "v1", "runtimeclasses")
+        self._classes = environment.late_objects("node.k8s.io", "v1", "runtimeclasses")
 
     async def admit(self, attributes: Attributes) -> None:
         """Apply the class to the pod."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.admissionregistration.policy import MutatingPolicyStrategy, ValidatingPolicyStrategy
-from pilothouse.apis.admissionregistration.policy_binding import MutatingBindingStrategy, ValidatingBindingStrategy
-from pilothouse.apis.admissionregistration.webhook_configuration import (
-    MutatingWebhookStrategy,
-    ValidatingWebhookStrategy,
-)
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    "validatingwebhookconfigurations": ValidatingWebhookStrategy,
-    "mutatingwebhookconfigurations": MutatingWebhookStrategy,
-    "validatingadmissionpolicies": ValidatingPolicyStrategy,
-    "validatingadmissionpolicybindings": ValidatingBindingStrategy,
-    "mutatingadmissionpolicies": MutatingPolicyStrategy,
-    "mutatingadmissionpolicybindings": MutatingBindingStrategy,
-}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "validatingwebhookconfigurations": "webhook_configuration.ValidatingWebhookStrategy",
+        "mutatingwebhookconfigurations": "webhook_configuration.MutatingWebhookStrategy",
+        "validatingadmissionpolicies": "policy.ValidatingPolicyStrategy",
+        "validatingadmissionpolicybindings": "policy_binding.ValidatingBindingStrategy",
+        "mutatingadmissionpolicies": "policy.MutatingPolicyStrategy",
+        "mutatingadmissionpolicybindings": "policy_binding.MutatingBindingStrategy",
+    },
+)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.apiextensions.custom_resource_definition.strategy import DefinitionStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {"customresourcedefinitions": DefinitionStrategy}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "customresourcedefinitions": "custom_resource_definition.strategy.DefinitionStrategy",
+    },
+)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.apiregistration.api_service import APIServiceStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {"apiservices": APIServiceStrategy}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "apiservices": "api_service.APIServiceStrategy",
+    },
+)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.apiserverinternal.storage_version import StorageVersionStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {"storageversions": StorageVersionStrategy}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "storageversions": "storage_version.StorageVersionStrategy",
+    },
+)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.autoscaling.horizontal_pod_autoscaler.strategy import AutoscalerStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {"horizontalpodautoscalers": AutoscalerStrategy}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "horizontalpodautoscalers": "horizontal_pod_autoscaler.strategy.AutoscalerStrategy",
+    },
+)

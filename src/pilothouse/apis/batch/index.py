@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.batch.cron_job.strategy import CronJobStrategy
-from pilothouse.apis.batch.job.strategy import JobStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {"cronjobs": CronJobStrategy, "jobs": JobStrategy}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "cronjobs": "cron_job.strategy.CronJobStrategy",
+        "jobs": "job.strategy.JobStrategy",
+    },
+)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.certificates.certificate_signing_request import SigningRequestStrategy
-from pilothouse.apis.certificates.cluster_trust_bundle import TrustBundleStrategy
-from pilothouse.apis.certificates.pod_certificate_request import PodRequestStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    "certificatesigningrequests": SigningRequestStrategy,
-    "clustertrustbundles": TrustBundleStrategy,
-    "podcertificaterequests": PodRequestStrategy,
-}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "certificatesigningrequests": "certificate_signing_request.SigningRequestStrategy",
+        "clustertrustbundles": "cluster_trust_bundle.TrustBundleStrategy",
+        "podcertificaterequests": "pod_certificate_request.PodRequestStrategy",
+    },
+)

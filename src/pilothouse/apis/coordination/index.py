@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.coordination.lease import LeaseStrategy
-from pilothouse.apis.coordination.lease_candidate import LeaseCandidateStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {"leases": LeaseStrategy, "leasecandidates": LeaseCandidateStrategy}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "leases": "lease.LeaseStrategy",
+        "leasecandidates": "lease_candidate.LeaseCandidateStrategy",
+    },
+)

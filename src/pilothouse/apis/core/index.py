@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.core.config_map import ConfigMapStrategy
-from pilothouse.apis.core.endpoints import EndpointsStrategy
-from pilothouse.apis.core.event import EventStrategy
-from pilothouse.apis.core.limit_range import LimitRangeStrategy
-from pilothouse.apis.core.namespace import NamespaceStrategy
-from pilothouse.apis.core.node.strategy import NodeStrategy
-from pilothouse.apis.core.persistent_volume.strategy import PersistentVolumeStrategy
-from pilothouse.apis.core.persistent_volume_claim.strategy import PersistentVolumeClaimStrategy
-from pilothouse.apis.core.pod.strategy import PodStrategy
-from pilothouse.apis.core.pod_template import PodTemplateStrategy
-from pilothouse.apis.core.replication_controller import ReplicationControllerStrategy
-from pilothouse.apis.core.resource_quota import ResourceQuotaStrategy
-from pilothouse.apis.core.secret.strategy import SecretStrategy
-from pilothouse.apis.core.service.strategy import ServiceStrategy
-from pilothouse.apis.core.service_account import ServiceAccountStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    "configmaps": ConfigMapStrategy,
-    "endpoints": EndpointsStrategy,
-    "events": EventStrategy,
-    "limitranges": LimitRangeStrategy,
-    "namespaces": NamespaceStrategy,
-    "nodes": NodeStrategy,
-    "persistentvolumeclaims": PersistentVolumeClaimStrategy,
-    "persistentvolumes": PersistentVolumeStrategy,
-    "pods": PodStrategy,
-    "podtemplates": PodTemplateStrategy,
-    "replicationcontrollers": ReplicationControllerStrategy,
-    "resourcequotas": ResourceQuotaStrategy,
-    "secrets": SecretStrategy,
-    "serviceaccounts": ServiceAccountStrategy,
-    "services": ServiceStrategy,
-}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "configmaps": "config_map.ConfigMapStrategy",
+        "endpoints": "endpoints.EndpointsStrategy",
+        "events": "event.EventStrategy",
+        "limitranges": "limit_range.LimitRangeStrategy",
+        "namespaces": "namespace.NamespaceStrategy",
+        "nodes": "node.strategy.NodeStrategy",
+        "persistentvolumeclaims": "persistent_volume_claim.strategy.PersistentVolumeClaimStrategy",
+        "persistentvolumes": "persistent_volume.strategy.PersistentVolumeStrategy",
+        "pods": "pod.strategy.PodStrategy",
+        "podtemplates": "pod_template.PodTemplateStrategy",
+        "replicationcontrollers": "replication_controller.ReplicationControllerStrategy",
+        "resourcequotas": "resource_quota.ResourceQuotaStrategy",
+        "secrets": "secret.strategy.SecretStrategy",
+        "serviceaccounts": "service_account.ServiceAccountStrategy",
+        "services": "service.strategy.ServiceStrategy",
+    },
+)

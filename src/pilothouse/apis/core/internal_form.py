@@ -8,7 +8,6 @@ metadata is embedded, so that its fields show as the object's own.
 
 from __future__ import annotations
 
-import difflib
 import json
 from typing import Any, Final
 
@@ -65,8 +64,10 @@ def internal_form(type_name: str, value: Any) -> Any:
 
 def show_change(type_name: str, old: Any, new: Any) -> str:
     """The difference of two structs as a unified diff of their indented JSON."""
+    from difflib import unified_diff
+
     before, after = (_lines(internal_form(type_name, value)) for value in (old, new))
-    return "".join(list(difflib.unified_diff(before, after))[2:])
+    return "".join(list(unified_diff(before, after))[2:])
 
 
 def _lines(form: Any) -> list[str]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.discovery.endpoint_slice import EndpointSliceStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {"endpointslices": EndpointSliceStrategy}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "endpointslices": "endpoint_slice.EndpointSliceStrategy",
+    },
+)

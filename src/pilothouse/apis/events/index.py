@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.events.event import StrictEventStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {"events": StrictEventStrategy}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "events": "event.StrictEventStrategy",
+    },
+)

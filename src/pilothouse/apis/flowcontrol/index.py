@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.flowcontrol.flow_schema import FlowSchemaStrategy
-from pilothouse.apis.flowcontrol.priority_level_configuration import PriorityLevelStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    "flowschemas": FlowSchemaStrategy,
-    "prioritylevelconfigurations": PriorityLevelStrategy,
-}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "flowschemas": "flow_schema.FlowSchemaStrategy",
+        "prioritylevelconfigurations": "priority_level_configuration.PriorityLevelStrategy",
+    },
+)

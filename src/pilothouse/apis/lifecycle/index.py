@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.lifecycle.eviction import EvictionStrategy
-from pilothouse.apis.lifecycle.eviction_request import EvictionRequestStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    "evictions": EvictionStrategy,
-    "evictionrequests": EvictionRequestStrategy,
-}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "evictions": "eviction.EvictionStrategy",
+        "evictionrequests": "eviction_request.EvictionRequestStrategy",
+    },
+)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.networking.ingress.strategy import IngressStrategy
-from pilothouse.apis.networking.ingress_class import IngressClassStrategy
-from pilothouse.apis.networking.ip_address import IPAddressStrategy
-from pilothouse.apis.networking.network_policy import NetworkPolicyStrategy
-from pilothouse.apis.networking.service_cidr import ServiceCIDRStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    "ingresses": IngressStrategy,
-    "ingressclasses": IngressClassStrategy,
-    "networkpolicies": NetworkPolicyStrategy,
-    "ipaddresses": IPAddressStrategy,
-    "servicecidrs": ServiceCIDRStrategy,
-}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "ingresses": "ingress.strategy.IngressStrategy",
+        "ingressclasses": "ingress_class.IngressClassStrategy",
+        "networkpolicies": "network_policy.NetworkPolicyStrategy",
+        "ipaddresses": "ip_address.IPAddressStrategy",
+        "servicecidrs": "service_cidr.ServiceCIDRStrategy",
+    },
+)

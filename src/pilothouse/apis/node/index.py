@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.node.runtime_class import RuntimeClassStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {"runtimeclasses": RuntimeClassStrategy}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "runtimeclasses": "runtime_class.RuntimeClassStrategy",
+    },
+)

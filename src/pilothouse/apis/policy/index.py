@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.policy.pod_disruption_budget import BudgetStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {"poddisruptionbudgets": BudgetStrategy}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "poddisruptionbudgets": "pod_disruption_budget.BudgetStrategy",
+    },
+)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.rbac.role import ClusterRoleStrategy, RoleStrategy
-from pilothouse.apis.rbac.role_binding import ClusterRoleBindingStrategy, RoleBindingStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    "roles": RoleStrategy,
-    "clusterroles": ClusterRoleStrategy,
-    "rolebindings": RoleBindingStrategy,
-    "clusterrolebindings": ClusterRoleBindingStrategy,
-}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "roles": "role.RoleStrategy",
+        "clusterroles": "role.ClusterRoleStrategy",
+        "rolebindings": "role_binding.RoleBindingStrategy",
+        "clusterrolebindings": "role_binding.ClusterRoleBindingStrategy",
+    },
+)

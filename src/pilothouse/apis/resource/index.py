@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.resource.device_class import DeviceClassStrategy
-from pilothouse.apis.resource.device_taint_rule import TaintRuleStrategy
-from pilothouse.apis.resource.resource_claim.strategy import ClaimStrategy
-from pilothouse.apis.resource.resource_claim_template import ClaimTemplateStrategy
-from pilothouse.apis.resource.resource_pool_status_request import PoolStatusRequestStrategy
-from pilothouse.apis.resource.resource_slice.strategy import SliceStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    "deviceclasses": DeviceClassStrategy,
-    "devicetaintrules": TaintRuleStrategy,
-    "resourceclaims": ClaimStrategy,
-    "resourceclaimtemplates": ClaimTemplateStrategy,
-    "resourceslices": SliceStrategy,
-    "resourcepoolstatusrequests": PoolStatusRequestStrategy,
-}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "deviceclasses": "device_class.DeviceClassStrategy",
+        "devicetaintrules": "device_taint_rule.TaintRuleStrategy",
+        "resourceclaims": "resource_claim.strategy.ClaimStrategy",
+        "resourceclaimtemplates": "resource_claim_template.ClaimTemplateStrategy",
+        "resourceslices": "resource_slice.strategy.SliceStrategy",
+        "resourcepoolstatusrequests": "resource_pool_status_request.PoolStatusRequestStrategy",
+    },
+)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.scheduling.pod_group import CompositePodGroupStrategy, PodGroupStrategy
-from pilothouse.apis.scheduling.priority_class import PriorityClassStrategy
-from pilothouse.apis.scheduling.workload import WorkloadStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    "priorityclasses": PriorityClassStrategy,
-    "podgroups": PodGroupStrategy,
-    "compositepodgroups": CompositePodGroupStrategy,
-    "workloads": WorkloadStrategy,
-}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "priorityclasses": "priority_class.PriorityClassStrategy",
+        "podgroups": "pod_group.PodGroupStrategy",
+        "compositepodgroups": "pod_group.CompositePodGroupStrategy",
+        "workloads": "workload.WorkloadStrategy",
+    },
+)

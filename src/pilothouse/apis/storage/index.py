@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.storage.csi_driver import CSIDriverStrategy
-from pilothouse.apis.storage.csi_node import CSINodeStrategy
-from pilothouse.apis.storage.csi_storage_capacity import CSIStorageCapacityStrategy
-from pilothouse.apis.storage.storage_class import StorageClassStrategy
-from pilothouse.apis.storage.volume_attachment import VolumeAttachmentStrategy
-from pilothouse.apis.storage.volume_attributes_class import VolumeAttributesClassStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    "storageclasses": StorageClassStrategy,
-    "volumeattributesclasses": VolumeAttributesClassStrategy,
-    "csidrivers": CSIDriverStrategy,
-    "csinodes": CSINodeStrategy,
-    "csistoragecapacities": CSIStorageCapacityStrategy,
-    "volumeattachments": VolumeAttachmentStrategy,
-}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "storageclasses": "storage_class.StorageClassStrategy",
+        "volumeattributesclasses": "volume_attributes_class.VolumeAttributesClassStrategy",
+        "csidrivers": "csi_driver.CSIDriverStrategy",
+        "csinodes": "csi_node.CSINodeStrategy",
+        "csistoragecapacities": "csi_storage_capacity.CSIStorageCapacityStrategy",
+        "volumeattachments": "volume_attachment.VolumeAttachmentStrategy",
+    },
+)

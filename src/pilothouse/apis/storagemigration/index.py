@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pilothouse.apis.storagemigration.storage_version_migration import MigrationStrategy
-from pilothouse.apis.strategy import Strategy
+from pilothouse.apis.strategy_index import StrategyIndex
 
-STRATEGIES: dict[str, type[Strategy]] = {"storageversionmigrations": MigrationStrategy}
+STRATEGIES = StrategyIndex(
+    __package__,
+    {
+        "storageversionmigrations": "storage_version_migration.MigrationStrategy",
+    },
+)

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from pilothouse.apis import types
 from pilothouse.apis.deprecations import deprecation_of
 from pilothouse.apis.resources import Resource, Subresource, package_of
 from pilothouse.endpoints.input import Expected
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope
-from pilothouse.endpoints.subresources.links import Links
 from pilothouse.registry.store.store import Store
 
 StoreOf = Callable[[str, str], Store]
 """The store of a group's resource."""
 Maker = Callable[[Resource, Subresource | None, StoreOf], Endpoint]
-
-
-class LinkedMaker(Protocol):
-    """Makes an endpoint that connects to others."""
-
-    def __call__(self, resource: Resource, sub: Subresource | None, store_of: StoreOf, /, links: Links) -> Endpoint: ...
 
 
 def plain_endpoint(resource: Resource, sub: Subresource | None, verbs: Mapping[str, EndpointVerb]) -> Endpoint:

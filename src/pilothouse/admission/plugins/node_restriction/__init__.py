@@ -38,8 +38,8 @@ class NodeRestriction(Plugin):
 
     def __init__(self, environment: Environment, configuration: Any = None) -> None:
         super().__init__(environment)
-        self._pods = environment.objects("", "v1", "pods")
-        self._nodes = environment.objects("", "v1", "nodes")
+        self._pods = environment.late_objects("", "v1", "pods")
+        self._nodes = environment.late_objects("", "v1", "nodes")
         self._certificates = PodCertificateCheck(environment)
         self._audiences = AudienceCheck(environment)
         self._checks: dict[GroupResource, Check] = {

@@ -30,9 +30,9 @@ class AudienceCheck:
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._claims = environment.objects("", "v1", "persistentvolumeclaims")
-        self._volumes = environment.objects("", "v1", "persistentvolumes")
-        self._drivers = environment.objects("storage.k8s.io", "v1", "csidrivers")
+        self._claims = environment.late_objects("", "v1", "persistentvolumeclaims")
+        self._volumes = environment.late_objects("", "v1", "persistentvolumes")
+        self._drivers = environment.late_objects("storage.k8s.io", "v1", "csidrivers")
 
     async def check(self, attributes: Attributes, audiences: list[str], pod: dict[str, Any]) -> None:
         """Refuse other audiences."""

@@ -21,8 +21,8 @@ class PodCertificateCheck:
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._pods = environment.objects("", "v1", "pods")
-        self._nodes = environment.objects("", "v1", "nodes")
+        self._pods = environment.late_objects("", "v1", "pods")
+        self._nodes = environment.late_objects("", "v1", "nodes")
         self._accounts = environment.objects("", "v1", "serviceaccounts")
 
     async def check(self, node: str, attributes: Attributes) -> None:
