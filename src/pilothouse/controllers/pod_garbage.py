@@ -8,9 +8,11 @@ pods that are being deleted on an out-of-service node  failed, then deleted at o
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from pilothouse.controllers.manager.context import ControllerContext
+from pilothouse.controllers.runtime.batches import attempt_all
 from pilothouse.controllers.runtime.controller import Periodic
 from pilothouse.controllers.runtime.pods import is_terminal
 from pilothouse.machinery import errors
@@ -18,6 +20,7 @@ from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.times import format_time
 
+logger = logging.getLogger(__name__)
 _ACCOUNT: Final = "pod-garbage-collector"
 _PERIOD: Final = 20.0
 _QUARANTINE: Final = 40.0
@@ -50,24 +53,27 @@ class PodGarbage:
         await self._pods.wait_synced()
         await self._nodes.wait_synced()
         pods = self._pods.lister.list()
-        if self._most > 0:
-            await self._collect_ended(pods)
         gone = await self._gone_nodes(pods)
-        for pod in pods:
+
+        async def clear(pod: Object) -> None:
             metadata, node_name = pod["metadata"], pod["spec"].get("nodeName") or ""
             if node_name in gone:
-                text = "PodGC: node no longer exists"
-                await self._fail_and_delete(pod, "DeletionByPodGC", text)
+                await self._fail_and_delete(pod, "DeletionByPodGC", "PodGC: node no longer exists")
             elif metadata.get("deletionTimestamp") and not node_name:
                 await self._delete(pod)
             elif metadata.get("deletionTimestamp") and self._is_out_of_service(node_name):
                 await self._fail_and_delete(pod, "", "")
 
-    async def _collect_ended(self, pods: list[Object]) -> None:
+        try:
+            if self._most > 0:
+                await attempt_all(self._ended_too_many(pods), self._delete)
+        finally:
+            await attempt_all(pods, clear)
+
+    def _ended_too_many(self, pods: list[Object]) -> list[Object]:
         ended = [pod for pod in pods if is_terminal(pod)]
         ended.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
-        for pod in ended[: max(0, len(ended) - self._most)]:
-            await self._delete(pod)
+        return ended[: max(0, len(ended) - self._most)]
 
     async def _gone_nodes(self, pods: list[Object]) -> set[str]:
         """Nodes with pods that have been missing for long enough, and that the API does not know either."""
@@ -82,6 +88,8 @@ class PodGarbage:
                     await self._node_client.get("", name)
                 except errors.NotFound:
                     gone.add(name)
+                except errors.StatusError as error:
+                    logger.warning("node %s may or may not be there: %s", name, error.message)
         return gone
 
     def _is_out_of_service(self, node_name: str) -> bool:

@@ -118,15 +118,26 @@ def containing(cidrs: Iterable[Object], address: Address) -> list[Object]:
 
 
 def may_go(cidr: Object, cidrs: list[Object], allocated: Iterable[Address]) -> bool:
-    """Whether every address in use is in another range too, or the whole range is in another one."""
-    name, own = cidr["metadata"]["name"], networks_of(cidr)
-    others = [network for each in cidrs if each["metadata"]["name"] != name for network in networks_of(each)]
+    """Whether every address in use is in another range too, or the whole range is in another one.
+
+    Ranges that are being deleted must not all rely on each other: an earlier one does not count for a later one.
+    """
+    own = networks_of(cidr)
+    others = [network for each in cidrs if _stays_longer(each, cidr) for network in networks_of(each)]
     if all(any(_is_within(network, other) for other in others) for network in own):
         return True
     return not any(
         any(address in network for network in own) and not any(address in network for network in others)
         for address in allocated
     )
+
+
+def _stays_longer(other: Object, cidr: Object) -> bool:
+    going = other["metadata"].get("deletionTimestamp")
+    if not going:
+        return bool(other["metadata"]["name"] != cidr["metadata"]["name"])
+    since = cidr["metadata"].get("deletionTimestamp") or ""
+    return bool((going, other["metadata"]["name"]) > (since, cidr["metadata"]["name"]))
 
 
 def _is_within(network: Network, other: Network) -> bool:

@@ -1,4 +1,4 @@
-"""Calls that fail at random: refused, or done and their answer lost. For tests of what must converge all the same."""
+"""Calls that fail at random: refused, collided, or done and their answer lost. For tests of what must come right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _READS: Final = frozenset(("GET", "HEAD"))
 
 
 class Faults:
-    """Wraps a handler. ``chance`` is how often a call fails, as often before it is done as after."""
+    """Wraps a handler. ``chance`` is how often a call fails; of writes, as often before it is done as after."""
 
     def __init__(self, seed: int, chance: float = 0.3) -> None:
         self._rng, self.chance = Random(seed), chance
@@ -27,8 +27,12 @@ class Faults:
             if self._rng.random() >= self.chance:
                 return await handler(request)
             self.count += 1
-            if request.method not in _READS and self._rng.random() < 0.5:
-                await handler(request)
+            if request.method not in _READS:
+                kind = self._rng.choice(("refused", "collided", "lost", "lost"))
+                if kind == "lost":
+                    await handler(request)
+                elif kind == "collided":
+                    raise errors.Conflict(409, "Conflict", "a fault of the test: somebody else was faster")
             raise errors.unavailable("a fault of the test")
 
         return handle

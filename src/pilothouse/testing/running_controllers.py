@@ -20,6 +20,7 @@ from pilothouse.controllers.manager.context import ControllerContext, ManagerSet
 from pilothouse.controllers.runtime.client import LoopbackClients, ResourceClient
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
 from pilothouse.controllers.runtime.informers import InformerFactory
+from pilothouse.credentials.pki import Pki
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
@@ -37,11 +38,12 @@ class RunningControllers:
         self,
         *modules: str,
         flags: tuple[str, ...] = ("--disable-admission-plugins=ServiceAccount", "--authorization-mode=Node,RBAC"),
-        settings: ManagerSettings | None = None,
+        settings: ManagerSettings | Callable[[Pki], ManagerSettings] | None = None,
         clock: Clock = SYSTEM,
         faults: Faults | None = None,
     ) -> None:
-        self._modules, self.settings, self._clock = modules, settings or ManagerSettings(), clock
+        """``settings`` that name files of the server are made when these are there."""
+        self._modules, self._given, self._clock = modules, settings or ManagerSettings(), clock
         self._faults = faults
         self.server = InProcessServer(*flags)
         self.supervisor = Supervisor("controllers of a test")
@@ -50,6 +52,11 @@ class RunningControllers:
     def clients(self) -> LoopbackClients:
         """Clients of any user."""
         return LoopbackClients(self.server.process.cluster.handler)
+
+    @property
+    def settings(self) -> ManagerSettings:
+        """What flags of kube-controller-manager set elsewhere."""
+        return self._given if isinstance(self._given, ManagerSettings) else self._given(self.server.pki)
 
     @property
     def informers(self) -> InformerFactory:
@@ -65,9 +72,15 @@ class RunningControllers:
         """Start more controllers."""
         handler = self.server.process.cluster.handler
         clients = LoopbackClients(handler if self._faults is None else self._faults.around(handler))
-        context = ControllerContext(self.informers, clients, self.supervisor, self._clock, settings or self.settings)
+        informers = self.make_informers()
+        context = ControllerContext(informers, clients, self.supervisor, self._clock, settings or self.settings)
         for module in modules:
             import_module(f"pilothouse.controllers.{module}").start(context)
+        informers.start()
+
+    def make_informers(self) -> InformerFactory:
+        """The informers of controllers that are about to start: by default those that all share."""
+        return self.informers
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

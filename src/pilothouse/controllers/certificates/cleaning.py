@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 from typing import Final
 
 from pilothouse.apis.certificates.pem import blocks
 from pilothouse.apis.certificates.x509 import read_certificate
 from pilothouse.controllers.certificates.conditions import conditions_of, has, is_issued
 from pilothouse.controllers.manager.context import ControllerContext
+from pilothouse.controllers.runtime.batches import attempt_all
 from pilothouse.controllers.runtime.controller import Periodic
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
@@ -23,14 +25,14 @@ def start(context: ControllerContext) -> None:
     requests = context.informers.of("certificates.k8s.io", "v1", "certificatesigningrequests")
     client = context.client("certificate-controller").of("certificates.k8s.io", "v1", "certificatesigningrequests")
 
+    async def delete(request: Object) -> None:
+        with contextlib.suppress(errors.NotFound, errors.Conflict):
+            await client.delete("", request["metadata"]["name"], uid=request["metadata"]["uid"])
+
     async def clean() -> None:
         await requests.wait_synced()
-        for request in requests.lister.list():
-            if is_over(request, context.clock.now()):
-                try:
-                    await client.delete("", request["metadata"]["name"])
-                except errors.NotFound:
-                    continue
+        now = context.clock.now()
+        await attempt_all([each for each in requests.lister.list() if is_over(each, now)], delete)
 
     Periodic("certificatesigningrequest-cleaner-controller", clean, _HOUR, clock=context.clock).start(
         context.supervisor

@@ -63,7 +63,8 @@ class MirroringController:
                 lambda obj: add(key_of(obj)),
                 name=_NAME,
             )
-        self._slices.add_handler(on_update=lambda old, new: self._seen(new), on_delete=self._seen, name=_NAME)
+        # New slices too: one whose creation was not answered has been made a second time.
+        self._slices.add_handler(self._seen, lambda old, new: self._seen(new), self._seen, name=_NAME)
 
     def _seen(self, obj: Object) -> None:
         own = obj["metadata"].get("labels") or {}

@@ -5,10 +5,12 @@ Where slices of a pool are yet to be published the answer waits for them, some s
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final
 
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.pool_status.pools import pool_statuses
+from pilothouse.controllers.runtime.batches import attempt_all
 from pilothouse.controllers.runtime.controller import Controller, Periodic
 from pilothouse.controllers.runtime.indexer import Key, copy_of, key_of
 from pilothouse.machinery import errors
@@ -84,12 +86,12 @@ class PoolStatus:
 
     async def _clean(self) -> None:
         await self._requests.wait_synced()
-        for request in self._requests.lister.list():
-            if is_over(request, self._clock.now()):
-                try:
-                    await self._client.delete("", request["metadata"]["name"], uid=request["metadata"]["uid"])
-                except (errors.NotFound, errors.Conflict):
-                    continue
+        now = self._clock.now()
+        await attempt_all([each for each in self._requests.lister.list() if is_over(each, now)], self._delete)
+
+    async def _delete(self, request: Object) -> None:
+        with contextlib.suppress(errors.NotFound, errors.Conflict):
+            await self._client.delete("", request["metadata"]["name"], uid=request["metadata"]["uid"])
 
 
 def _is_incomplete(pool: Object) -> bool:

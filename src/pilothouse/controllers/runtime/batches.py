@@ -8,9 +8,10 @@ call in them would seem to take long.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, TypeVar
 
+T = TypeVar("T")
 _LARGEST: Final = 64
 
 
@@ -34,3 +35,18 @@ async def slow_start_batch(
             return done, first
         size = min(2 * size, _LARGEST, count - begun)
     return done, None
+
+
+async def attempt_all(items: Iterable[T], work: Callable[[T], Awaitable[object]]) -> None:
+    """Do something for each, whatever fails for others; the first failure is raised when all were tried.
+
+    For rounds by the clock: what fails for one object every time must not keep others from their turn.
+    """
+    first: Exception | None = None
+    for item in items:
+        try:
+            await work(item)
+        except Exception as error:
+            first = first or error
+    if first is not None:
+        raise first

@@ -8,6 +8,7 @@ to a second. Nodes whose kubelet attaches by itself (which lack an annotation) a
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,7 @@ from typing import Final, NamedTuple
 
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.controller import Controller
-from pilothouse.controllers.runtime.indexer import PODS_BY_NODE
+from pilothouse.controllers.runtime.indexer import PODS_BY_NODE, Key, key_of
 from pilothouse.controllers.runtime.pods import is_terminal
 from pilothouse.controllers.volumes.facts import PODS_BY_CLAIM, claim_key, claims_of_pod, pods_by_claim
 from pilothouse.machinery import errors
@@ -78,21 +79,37 @@ class Attachments:
         self._client = client.of("storage.k8s.io", "v1", "volumeattachments")
         self._node_client = client.of("", "v1", "nodes")
         self._events = context.recorder("attachdetach-controller", _ACCOUNT)
+        self._asked: dict[str, tuple[str, str]] = {}
+        """For volumes of a single node: which node's attachment was asked for last, and its name.
+
+        The informer is behind, and the answer to a creation may be lost: what it does not show may be there.
+        """
+        self._asking: set[str] = set()
+        """Volumes whose attachment is being created."""
         waits = [self._pods, self._nodes, self._claims, self._volumes, self._drivers, self._attachments]
         self.controller: Controller[str] = Controller(
             _NAME, self._reconcile, workers=2, wait_for=waits, clock=context.clock
         )
         self._pods.add_handler(self._pod_seen, lambda old, new: self._pod_seen(new), self._pod_seen, name=_NAME)
-        self._claims.add_handler(on_update=lambda old, new: self._claim_changed(new), name=_NAME)
+        # Informers are not equally far: whichever of pod, claim, volume and node is seen last must be heard of.
+        self._claims.add_handler(
+            lambda claim: self._claim_changed(key_of(claim)),
+            lambda old, new: self._claim_changed(key_of(new)),
+            name=_NAME,
+        )
+        self._volumes.add_handler(self._volume_seen, self._volume_changed, self._volume_gone, name=_NAME)
         add = self.controller.queue.add
         self._attachments.add_handler(
             lambda obj: add(obj["spec"]["nodeName"]),
             lambda old, new: add(new["spec"]["nodeName"]),
-            lambda obj: add(obj["spec"]["nodeName"]),
+            self._attachment_gone,
             name=_NAME,
         )
         self._nodes.add_handler(
-            on_update=self._node_changed, on_delete=lambda node: add(node["metadata"]["name"]), name=_NAME
+            lambda node: add(node["metadata"]["name"]),
+            self._node_changed,
+            lambda node: add(node["metadata"]["name"]),
+            name=_NAME,
         )
 
     # Following
@@ -101,10 +118,31 @@ class Attachments:
         if pod["spec"].get("nodeName") and claims_of_pod(pod):
             self.controller.queue.add(pod["spec"]["nodeName"])
 
-    def _claim_changed(self, claim: Object) -> None:
-        metadata = claim["metadata"]
-        for pod in self._pods.lister.by_index(PODS_BY_CLAIM, f"{metadata['namespace']}/{metadata['name']}"):
+    def _claim_changed(self, key: Key) -> None:
+        for pod in self._pods.lister.by_index(PODS_BY_CLAIM, "/".join(key)):
             self._pod_seen(pod)
+
+    def _volume_seen(self, volume: Object) -> None:
+        key = claim_key(volume)
+        if key is not None:
+            self._claim_changed(key)
+
+    def _volume_changed(self, old: Object, new: Object) -> None:
+        if claim_key(old) != claim_key(new):
+            self._volume_seen(new)
+
+    def _volume_gone(self, volume: Object) -> None:
+        self._asked.pop(volume["metadata"]["name"], None)
+
+    def _attachment_gone(self, attachment: Object) -> None:
+        """Another node may wait for the volume."""
+        self.controller.queue.add(attachment["spec"]["nodeName"])
+        for name in _volume_names(attachment):
+            if self._asked.get(name, ("", ""))[1] == attachment["metadata"]["name"]:
+                del self._asked[name]
+            volume = self._volumes.lister.get("", name)
+            if volume is not None:
+                self._volume_seen(volume)
 
     def _node_changed(self, old: Object, new: Object) -> None:
         if _in_use(old) != _in_use(new) or _is_managed(old) != _is_managed(new):
@@ -158,21 +196,44 @@ class Attachments:
 
     async def _attach(self, node: str, attachment: str, what: Attachable) -> bool:
         """Whether the volume may be attached; if so it is asked for."""
+        if not set(what.volume["spec"].get("accessModes") or ()) <= _SINGLE_NODE:
+            await self._create(node, attachment, what)
+            return True
         volume = what.volume["metadata"]["name"]
-        others = self._attachments.lister.by_index(_BY_VOLUME, volume)
-        if set(what.volume["spec"].get("accessModes") or ()) <= _SINGLE_NODE and others:
-            self._tell_of_others(what, {each["spec"]["nodeName"] for each in others})
+        if volume in self._asking:
             return False
+        self._asking.add(volume)
+        try:
+            others = await self._other_nodes(volume, node)
+            if others:
+                self._tell_of_others(what, others)
+                return False
+            self._asked[volume] = (node, attachment)
+            await self._create(node, attachment, what)
+        finally:
+            self._asking.discard(volume)
+        return True
+
+    async def _other_nodes(self, volume: str, node: str) -> set[str]:
+        """Where a volume is attached or about to be."""
+        shown = {each["spec"]["nodeName"] for each in self._attachments.lister.by_index(_BY_VOLUME, volume)}
+        asked, attachment = self._asked.get(volume, (node, ""))
+        if not shown and asked != node:
+            try:
+                await self._client.get("", attachment)
+            except errors.NotFound:
+                return set()
+            return {asked}
+        return shown
+
+    async def _create(self, node: str, attachment: str, what: Attachable) -> None:
         spec = {
             "attacher": what.volume["spec"]["csi"]["driver"],
             "nodeName": node,
-            "source": {"persistentVolumeName": volume},
+            "source": {"persistentVolumeName": what.volume["metadata"]["name"]},
         }
-        try:
+        with contextlib.suppress(errors.AlreadyExists):
             await self._client.create({"metadata": {"name": attachment}, "spec": spec})
-        except errors.AlreadyExists:
-            return True
-        return True
 
     def _tell_of_others(self, what: Attachable, nodes: set[str]) -> None:
         key = claim_key(what.volume) or ("", "")

@@ -7,7 +7,7 @@ from typing import Final
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.controllers.runtime.indexer import Key, key_of
-from pilothouse.controllers.volumes.facts import phase_of, request_of
+from pilothouse.controllers.volumes.facts import claim_key, phase_of, request_of
 from pilothouse.machinery import quantity
 from pilothouse.machinery.objects import Object
 
@@ -30,11 +30,18 @@ class Expander:
         self.controller: Controller[Key] = Controller(
             _NAME, self._reconcile, wait_for=[self._claims, self._volumes], clock=context.clock
         )
-        self._claims.add_handler(on_update=self._changed, name=_NAME)
+        self._claims.add_handler(lambda obj: self.controller.queue.add(key_of(obj)), self._changed, name=_NAME)
+        self._volumes.add_handler(self._volume_seen, name=_NAME)
 
     def _changed(self, old: Object, new: Object) -> None:
         if request_of(new) > request_of(old):
             self.controller.queue.add(key_of(new))
+
+    def _volume_seen(self, volume: Object) -> None:
+        """The claim may have been seen first."""
+        key = claim_key(volume)
+        if key is not None:
+            self.controller.queue.add(key)
 
     async def _reconcile(self, key: Key) -> None:
         claim = self._claims.lister.get(*key)
