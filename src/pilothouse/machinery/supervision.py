@@ -4,7 +4,8 @@
            counted and started again after a back-off; only its supervisor can end it.
 ``spawn``  work that ends by itself. A failure is logged and counted, and told to ``on_error``.
 ``close``  ends all of it, the newest first, and returns when it has ended; what fails meanwhile is logged and the rest
-           is closed all the same.
+           is closed all the same. One after the other, unless nothing in it needs anything else in it to end:
+           thousands of tasks would take as many turns of a loop that they keep busy meanwhile.
 
     starting ──► running ──settled──► running well (failures forgotten)
        ▲            │ ends
@@ -96,6 +97,11 @@ class Supervised:
         self.error = ""
         """Why it ended last; nothing once it runs well again."""
         self._start()
+
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """What runs just now, if anything does."""
+        return self._task
 
     @property
     def is_running(self) -> bool:
@@ -232,17 +238,32 @@ class Supervisor:
                 found[f"{self.name}/{owned.name}"] = owned.error
         return found
 
-    async def close(self) -> None:
-        """End everything, the newest first, and wait until it has ended. Closing twice does nothing."""
+    async def close(self, *, at_once: bool = False) -> None:
+        """End everything, the newest first, and wait until it has ended. Closing twice does nothing.
+
+        With ``at_once`` all work of this supervisor is told to end before any of it is waited for.
+        """
         self._closed = True
         if self._parent is not None:
             self._parent._owned.pop(self, None)
         try:
+            if at_once and (ending := self._end_work()):
+                await asyncio.wait(ending)
             while self._owned:
                 owned, _ = self._owned.popitem()
                 await _close_one(owned)
         finally:
             self._abandon()
+
+    def _end_work(self) -> list[asyncio.Task[Any]]:
+        ending: list[asyncio.Task[Any]] = []
+        for owned in reversed([*self._owned]):
+            if not isinstance(owned, Supervisor):
+                task = owned.task if isinstance(owned, Supervised) else owned
+                owned.cancel()
+                if task is not None and task is not asyncio.current_task():
+                    ending.append(task)
+        return ending
 
     def _abandon(self) -> None:
         """End without waiting what is left where closing was itself cancelled; nothing else leaves any."""

@@ -203,6 +203,28 @@ async def test_closing_ends_everything_newest_first_whatever_fails(caplog: pytes
     await parent.close()
 
 
+async def test_closing_at_once_tells_all_before_it_waits_for_any() -> None:
+    told: list[str] = []
+    all_told = asyncio.Event()
+
+    async def work(name: str) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            told.append(name)
+            if len(told) == 3:
+                all_told.set()
+            await all_told.wait()
+
+    parent = supervisor(FakeTime())
+    parent.run("first", lambda: work("first"))
+    parent.run("second", lambda: work("second"))
+    parent.spawn("third", work("third"))
+    await settle()
+    await parent.close(at_once=True)
+    assert told == ["third", "second", "first"]
+
+
 async def test_closing_that_is_cancelled_ends_the_rest_all_the_same() -> None:
     release = asyncio.Event()
 

@@ -101,7 +101,8 @@ class LeaderLease:
             await renewing
             logger.warning("%s no longer leads by lease %s/%s", self.identity, self._namespace, self.name)
         finally:
-            await leading.close()
+            # Controllers do not need each other in order to end, and whoever leads next waits for all of them.
+            await leading.close(at_once=True)
             self._set_leading(False)
             await self._release()
 

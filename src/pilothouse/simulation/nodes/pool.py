@@ -98,6 +98,8 @@ class NodePool:
             "simulated kubelets", self._sync, workers=settings.workers, wait_for=[self._nodes, self._pods], clock=clock
         )
 
+        self._unwell: Controller[str] = Controller("status of simulated nodes", self._say_well, clock=clock)
+
     def _client(self, name: str) -> Client:
         return self._clients.as_user(User(NODE_PREFIX + name, groups=(NODES_GROUP,)), "kubelet")
 
@@ -107,6 +109,7 @@ class NodePool:
         self._nodes.add_handler(on_update=self._node_changed, name="simulated nodes")
         self._pods.add_handler(self._pod_seen, lambda old, new: self._pod_seen(new), self._pod_gone, name="kubelets")
         self._controller.start(self._supervisor)
+        self._unwell.start(self._supervisor)
         seconds = _RENEW_SECONDS / _SLICES
         Periodic("node leases", self._keep_alive, seconds, clock=self._clock).start(self._supervisor)
 
@@ -184,7 +187,12 @@ class NodePool:
             return
         ready = next((each for each in new["status"].get("conditions") or () if each["type"] == "Ready"), None)
         if ready is not None and ready["status"] == "Unknown":
-            self._supervisor.spawn(f"status of node {name}", self._write_status(name, new))
+            self._unwell.queue.add(name)
+
+    async def _say_well(self, name: str) -> None:
+        node = self._nodes.lister.get("", name)
+        if node is not None:
+            await self._write_status(name, node)
 
     # Pods
 
