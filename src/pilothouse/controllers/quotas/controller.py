@@ -4,6 +4,7 @@ Admission charges an object before it is stored, and informers of different kind
 give away the share of an object that is about to be stored, or find that all is well by a quota that was charged since;
 no event would ever tell. Whatever has brought a recount about therefore brings some more, ever further apart, for as
 long as a request may take. (kube-controller-manager sees such things when it looks at all quotas, every five minutes.)
+These wait until nothing has been charged for a moment: counting while objects are made is what gives shares away.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _KINDS_SECONDS: Final = 30.0
 _SOON: Final = 0.2
 _RECOUNT_SECONDS: Final = 60.0
 _FIRST_RECOUNT_SECONDS: Final = 0.5
+_CALM_SECONDS: Final = 1.0
 
 
 class QuotaController:
@@ -42,6 +44,10 @@ class QuotaController:
         self._clock = context.clock
         self._told: dict[Key, float] = {}
         """When something was last heard of that makes quotas count again."""
+        self._due: set[Key] = set()
+        """What was heard of and not counted since."""
+        self._charged: dict[Key, float] = {}
+        """When a quota's status last changed."""
         self._kinds = QuotaKinds(context, client, self._watch)
         clock = context.clock
         self._controller: Controller[Key] = Controller(
@@ -67,14 +73,20 @@ class QuotaController:
     def _count(self, quota: Object) -> None:
         key = key_of(quota)
         self._told[key] = self._clock.monotonic()
+        self._due.add(key)
         self._controller.queue.add(key)
 
     def _quota_changed(self, old: Object, new: Object) -> None:
+        if old.get("status") != new.get("status"):
+            self._charged[key_of(new)] = self._clock.monotonic()
         if old["spec"] != new["spec"]:
             self._count(new)
 
     def _quota_gone(self, quota: Object) -> None:
-        self._told.pop(key_of(quota), None)
+        key = key_of(quota)
+        self._told.pop(key, None)
+        self._charged.pop(key, None)
+        self._due.discard(key)
 
     async def _look(self, key: str) -> float:
         """Kinds come and go with definitions, which tell, and with aggregated servers, which do not."""
@@ -114,6 +126,10 @@ class QuotaController:
         kinds = self._kinds.named_by(hard)
         if any(informer.is_served and not informer.has_synced for _, informer in kinds):
             return _SOON
+        restless = self._restless_seconds(key)
+        if restless > 0:
+            return restless
+        self._due.discard(key)
         status = quota.get("status") or {}
         known = read_amounts(status.get("used"))
         used: Amounts = {}
@@ -131,6 +147,12 @@ class QuotaController:
         except errors.NotFound:
             return None
         return self._next_recount(key)
+
+    def _restless_seconds(self, key: Key) -> float:
+        """How long a recount that nothing new has brought about has to wait."""
+        if key in self._due or key not in self._charged:
+            return 0.0
+        return self._charged[key] + _CALM_SECONDS - self._clock.monotonic()
 
     def _next_recount(self, key: Key) -> float | None:
         """In how many seconds to count again: twice as long after what was heard of as this time."""

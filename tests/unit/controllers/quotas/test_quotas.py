@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from pilothouse.admission.quota.pods import PodEvaluator
 from pilothouse.controllers.quotas.usage import has_changed, usage_of
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.testing.fake_clock import FakeClock
 from pilothouse.testing.running_controllers import RunningControllers
 
 
@@ -107,6 +108,38 @@ async def test_a_share_that_was_given_away_too_early_is_taken_back(cluster: Quot
     await cluster.used(count__secrets="1")
     await quotas.patch("default", "q", {"status": {"used": {"count/secrets": "0"}}}, subresource="status")
     await cluster.used(count__secrets="1")
+
+
+async def test_what_was_charged_a_moment_ago_is_not_given_away_by_a_recount_that_nothing_new_brought_about() -> None:
+    clock = FakeClock()
+    async with Quotas("quotas", clock=clock) as cluster, asyncio.timeout(60):
+        quotas, secrets = cluster.informers.of("", "v1", "resourcequotas"), cluster.of("", "v1", "secrets")
+
+        def shown() -> Any:
+            return [quota["status"].get("used", {}).get("count/secrets") for quota in quotas.lister.list()]
+
+        async def until(condition: Callable[[], bool], step: float = 0.0) -> None:
+            while not condition():
+                clock.advance(step)
+                await asyncio.sleep(0)
+
+        def is_waiting() -> bool:
+            return any(abs(seconds - 0.5) < 1e-6 for seconds in clock.waiting)
+
+        await cluster.quota(count__secrets="5")
+        await until(lambda: shown() == ["0"], step=0.1)
+        await secrets.create({"metadata": {"name": "goes", "namespace": "default"}})
+        await until(lambda: shown() == ["1"])
+        await secrets.delete("default", "goes")
+        await until(lambda: shown() == ["0"] and is_waiting())
+        status = {"status": {"used": {"count/secrets": "1"}}}  # for an object that is about to be stored
+        await cluster.of("", "v1", "resourcequotas").patch("default", "q", status, subresource="status")
+        await until(lambda: shown() == ["1"])
+        clock.advance(0.5)
+        await until(is_waiting)  # for the rest of the moment
+        await cluster.used(count__secrets="1")
+        clock.advance(0.5)
+        await cluster.used(count__secrets="0")
 
 
 async def test_custom_resources_are_counted(cluster: Quotas) -> None:
