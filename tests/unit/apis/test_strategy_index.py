@@ -1,4 +1,4 @@
-"""Classes are named in indexes, so nothing but this test tells at once that one of them is not where it is said to be."""
+"""Indexes name classes instead of importing them, so only this test tells at once that one of them is elsewhere."""
 
 from __future__ import annotations
 
