@@ -76,6 +76,16 @@ class Objects:
             self._counted_at, self._none = cache.changed_revision, not len(cache)
         return self._none
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether ``ready`` would not wait."""
+        return self._cache.ready
+
+    @property
+    def revision(self) -> int:
+        """Of the last change to any of them."""
+        return self._cache.changed_revision
+
     async def ready(self) -> None:
         """Wait until the cache is loaded."""
         if not self._cache.ready:

@@ -154,9 +154,10 @@ class Program:
         frame: list[Any] = [None] * self._size
         frame[0] = tracker
         for slot, name in enumerate(self.variables, 1):
-            if name not in bindings:
-                raise EvaluationError(f"no such attribute(s): {name}")
-            frame[slot] = bindings[name]
+            try:
+                frame[slot] = bindings[name]
+            except KeyError:
+                raise EvaluationError(f"no such attribute(s): {name}") from None
         tracker.cost += self._cost
         try:
             if self._deep:

@@ -33,6 +33,8 @@ class _Unanswered(Exception):
 class AccessChecks:
     """The authorizer as one request's expressions see it."""
 
+    __slots__ = ("_answers", "_authorizer", "_user")
+
     def __init__(self, authorizer: Authorizer | None, user: User) -> None:
         self._authorizer, self._user = authorizer, user
         self._answers: dict[AccessCheck, DecisionValue] = {}

@@ -87,9 +87,11 @@ class Run:
 
     __slots__ = ("_bindings", "_lazily_spent", "budget", "seconds")
 
-    def __init__(self, bindings: Mapping[str, Any], variables: Mapping[str, Compiled], budget: int) -> None:
+    def __init__(self, bindings: dict[str, Any], variables: Mapping[str, Compiled], budget: int) -> None:
+        """The bindings are the run's own from here on."""
         compute = {name: self._computation(name, compiled) for name, compiled in variables.items()}
-        self._bindings = {**bindings, "variables": LazyVariables(compute)}
+        bindings["variables"] = LazyVariables(compute)
+        self._bindings = bindings
         self._lazily_spent = 0
         self.budget = budget
         self.seconds = 0.0
@@ -153,7 +155,7 @@ class Conditions:
     def __bool__(self) -> bool:
         return bool(self._compiled)
 
-    def evaluate(self, bindings: Mapping[str, Any]) -> Meeting:
+    def evaluate(self, bindings: dict[str, Any]) -> Meeting:
         """Evaluate all of them."""
         started = time.perf_counter()
         run = Run(bindings, self._variables, CONDITIONS_BUDGET)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pilothouse.admission.metrics import NO_ERROR, VALIDATE, error_type
@@ -156,7 +157,7 @@ class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
         match, served = invocation.match, self.environment.served
         obj = await served.to_version(attributes, match, attributes.object)
         old = await served.to_version(attributes, match, attributes.old_object)
-        request, access = describe_request(attributes, match), checks.bindings(attributes)
+        request, access = partial(describe_request, attributes, match), partial(checks.bindings, attributes)
         return Inputs(obj, old, request, namespace, invocation.params, access)
 
     async def _meets(

@@ -5,7 +5,9 @@ All policies are asked before the first refusal is answered with, so that every 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -30,8 +32,8 @@ _FAILURES: Final = "validation.policy.admission.k8s.io/validation_failure"
 _MOST_FAILURES: Final = 50
 _LONGEST_VALUE: Final = 10 * 1024
 _INVALID: Final = "Invalid"
-_Seen = tuple[Any, Any, dict[str, Any]]
-"""The object, the old one, and the request without them, in some version."""
+_Seen = tuple[Any, Any, Callable[[], dict[str, Any]]]
+"""The object, the old one, and what describes the request without them, in some version."""
 _CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, _INVALID: 422}
 
 
@@ -113,6 +115,14 @@ class _Outcome:
         raise errors.StatusError(_CODES.get(reason, 422), reason, refusal.message, details)
 
 
+@cache
+def _access_checks() -> type[AccessChecks]:
+    """Imported with the first policy, and found without the import machinery from then on."""
+    from pilothouse.admission.expressions.access_checks import AccessChecks
+
+    return AccessChecks
+
+
 class ValidatingAdmissionPolicy(PolicyPlugin["Judge"]):
     """See the module's docstring."""
 
@@ -132,10 +142,9 @@ class ValidatingAdmissionPolicy(PolicyPlugin["Judge"]):
         policies = await self.policies_for(attributes)
         if not policies:
             return
-        from pilothouse.admission.expressions.access_checks import AccessChecks
-
         environment = self.environment
-        outcome = _Outcome(attributes, AccessChecks(environment.authorizer, attributes.user), environment.metrics)
+        checks = _access_checks()(environment.authorizer, attributes.user)
+        outcome = _Outcome(attributes, checks, environment.metrics)
         for policy in policies:
             await self._ask(policy, outcome)
         outcome.finish()
@@ -175,7 +184,7 @@ class ValidatingAdmissionPolicy(PolicyPlugin["Judge"]):
             except errors.StatusError as error:
                 why = error.message.removeprefix("Internal error occurred: ")
                 raise Misconfigured(f"failed to convert object version: {why}") from None
-            seen = outcome.versions[match] = (obj, old, describe_request(attributes, match))
+            seen = outcome.versions[match] = (obj, old, partial(describe_request, attributes, match))
         return seen
 
     async def _judge(
@@ -184,7 +193,8 @@ class ValidatingAdmissionPolicy(PolicyPlugin["Judge"]):
         attributes, checks = outcome.attributes, outcome.checks
         namespace = await find_namespace(attributes, self.namespaces)
         judge, verdicts = definition.compiled, []
+        access = partial(checks.bindings, attributes)
         for params in found:
-            inputs = Inputs(*seen, namespace, params, checks.bindings(attributes))
+            inputs = Inputs(*seen, namespace, params, access)
             verdicts.append(await checks.run(lambda inputs=inputs: judge.judge(inputs)))  # type: ignore[misc]
         return verdicts

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pilothouse.admission.objects import Objects
 from pilothouse.admission.versions import ServedVersions
@@ -43,8 +42,7 @@ class NamedRule:
         return not self.names or attributes.name in self.names
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """The version in which a policy wants to see a request."""
 
     resource: GroupVersionResource
@@ -66,26 +64,27 @@ class Criteria:
         selected = await selects_namespace(self.namespaces, attributes, namespaces)
         if selected is False or not selects_object(self.objects, attributes):
             return None
-        if self.excluded and next(self._find(self.excluded, attributes, served), None) is not None:
+        if self.excluded and self._find(self.excluded, attributes, served) is not None:
             return None
         if self.rules:
-            found = next(self._find(self.rules, attributes, served), None)
+            found = self._find(self.rules, attributes, served)
         else:
             found = Match(attributes.resource, attributes.kind)
         if found is not None and isinstance(selected, errors.StatusError):
             raise selected
         return found
 
-    def _find(self, rules: tuple[NamedRule, ...], attributes: Attributes, served: ServedVersions) -> Iterator[Match]:
+    def _find(self, rules: tuple[NamedRule, ...], attributes: Attributes, served: ServedVersions) -> Match | None:
         resource = attributes.resource
-        if any(rule.covers(attributes, resource) for rule in rules):
-            yield Match(resource, attributes.kind)
-        if not self.equivalent:
-            return
         for rule in rules:
-            for other in served.equivalents(attributes):
-                if rule.covers(attributes, other.resource):
-                    yield Match(other.resource, other.kind)
+            if rule.covers(attributes, resource):
+                return Match(resource, attributes.kind)
+        if self.equivalent:
+            for rule in rules:
+                for other in served.equivalents(attributes):
+                    if rule.covers(attributes, other.resource):
+                        return Match(other.resource, other.kind)
+        return None
 
 
 def read_criteria(raw: dict[str, Any]) -> Criteria:

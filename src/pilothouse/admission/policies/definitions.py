@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _FORM: Final = "policies"
-_STATE: Final = "state of policies"
 _GROUP: Final = "admissionregistration.k8s.io"
 
 
@@ -82,7 +81,7 @@ class Policies(Generic[T]):
         self._policies = environment.objects(_GROUP, "v1", policies)
         self._bindings = environment.objects(_GROUP, "v1", bindings)
         self._compile = compile_policy
-        self._state: tuple[object, object, object] = (None, None, None)
+        self._state: tuple[int, int, tuple[Policy[T], ...] | None] = (-1, -1, None)
         self._known: tuple[Policy[T], ...] = ()
 
     @property
@@ -92,12 +91,14 @@ class Policies(Generic[T]):
 
     async def current(self) -> Sequence[Policy[T]]:
         """The policies as they are now."""
-        await self._bindings.ready()
-        await self._policies.ready()
+        if not (self._bindings.is_loaded and self._policies.is_loaded):
+            await self._bindings.ready()
+            await self._policies.ready()
         static = self.static()
-        state = (self._policies.remembered(_STATE, object), self._bindings.remembered(_STATE, object), static)
-        if any(new is not known for new, known in zip(state, self._state, strict=True)):
-            self._known, self._state = static + self._collect(), state
+        policies, bindings = self._policies.revision, self._bindings.revision
+        known = self._state
+        if policies != known[0] or bindings != known[1] or static is not known[2]:
+            self._known, self._state = static + self._collect(), (policies, bindings, static)
         return self._known
 
     def static(self) -> tuple[Policy[T], ...]:

@@ -115,12 +115,17 @@ def matches_rule(rule: Rule, operation: str, resource: GroupVersionResource, sub
         in_namespace = resource != _NAMESPACES and bool(namespace)
         if in_namespace is not (rule.scope == "Namespaced"):
             return False
-    return (
+    if not (
         _has(rule.operations, operation)
         and _has(rule.groups, resource.group)
         and _has(rule.versions, resource.version)
-        and any(name in ("*", resource.resource) and sub in ("*", subresource) for name, sub in rule.resources)
-    )
+    ):
+        return False
+    named = resource.resource
+    for name, sub in rule.resources:
+        if (name == named or name == "*") and (sub == subresource or sub == "*"):
+            return True
+    return False
 
 
 def _has(items: Iterable[str], wanted: str) -> bool:
