@@ -142,7 +142,18 @@ def _look(places: Places, value: Any, around: tuple[Object, str] | None, found: 
             continue
         if rule is not None and item != []:
             found.append(Found(rule, value, name, always, around))
-        if below is not None:
+        if below is None:
+            continue
+        each = below.each
+        if each is None:
+            if not below.names.isdisjoint(item):
+                _look(below, item, (value, name), found)
+        elif each.each is None and item.__class__ is list:  # without a call for items that have nothing of interest
+            names = each.names
+            for one in item:
+                if not names.isdisjoint(one):
+                    _look(each, one, None, found)
+        else:
             _look(below, item, (value, name), found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pilothouse.apis.object_names import NameValidator
 from pilothouse.machinery import names
@@ -20,8 +20,15 @@ DELETE_DEPENDENTS = "foregroundDeletion"
 _OPERATIONS = ("Apply", "Update")
 _OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 _METADATA = Path("metadata")
-_IMMUTABLE_TEXTS = ("name", "namespace", "uid")
-_IMMUTABLE_TIMES = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_IMMUTABLE: Final = (
+    ("name", ""),
+    ("namespace", ""),
+    ("uid", ""),
+    ("creationTimestamp", None),
+    ("deletionTimestamp", None),
+    ("deletionGracePeriodSeconds", None),
+)
+"""Each with what stands for a field that is not there."""
 
 
 def validate_metadata(
@@ -38,10 +45,13 @@ def validate_metadata(
     elif not namespace:
         errs.append(required(path.child("namespace"), ""))
     else:
-        errs += (invalid(path.child("namespace"), namespace, m) for m in names.check_dns1123_label(namespace))
+        for message in names.check_dns1123_label(namespace):
+            errs.append(invalid(path.child("namespace"), namespace, message))
     _validate_generation(metadata, path, errs)
     _validate_maps_and_owners(metadata, path, errs)
-    validate_finalizers(metadata.get("finalizers") or (), path.child("finalizers"), errs)
+    finalizers = metadata.get("finalizers")
+    if finalizers:
+        validate_finalizers(finalizers, path.child("finalizers"), errs)
     _validate_managed_fields(metadata, path, errs)
     return errs
 
@@ -56,12 +66,15 @@ def validate_names(metadata: Metadata, validate_name: NameValidator, path: Path 
     """Errors of the names that are given."""
     errs, name = validate_prefix(metadata, validate_name, path), metadata.get("name")
     if name:
-        errs += (invalid(path.child("name"), name, message) for message in validate_name(name, False))
+        for message in validate_name(name, False):
+            errs.append(invalid(path.child("name"), name, message))
     return errs
 
 
-def validate_metadata_update(metadata: Metadata, old: Metadata, path: Path = _METADATA) -> list[FieldError]:
-    """Errors of changed metadata against what was stored."""
+def validate_metadata_update(
+    metadata: Metadata, old: Metadata, path: Path = _METADATA, *, sound: bool = False
+) -> list[FieldError]:
+    """Errors of changed metadata against what was stored. What was found ``sound`` by itself is not looked at again."""
     errs: list[FieldError] = []
     if old.get("deletionTimestamp"):
         extra = sorted(set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ()))
@@ -75,17 +88,16 @@ def validate_metadata_update(metadata: Metadata, old: Metadata, path: Path = _ME
     version = metadata.get("resourceVersion", "")
     if not version:
         errs.append(invalid(path.child("resourceVersion"), version, "must be specified for an update"))
-    _validate_generation(metadata, path, errs)
+    if not sound:
+        _validate_generation(metadata, path, errs)
     if metadata.get("generation", 0) < old.get("generation", 0):
         errs.append(invalid(path.child("generation"), metadata.get("generation", 0), "must not be decremented"))
-    for keys, empty in (_IMMUTABLE_TEXTS, ""), (_IMMUTABLE_TIMES, None):
-        errs += (
-            invalid(path.child(key), metadata.get(key, empty), IMMUTABLE)
-            for key in keys
-            if metadata.get(key, empty) != old.get(key, empty)
-        )
-    _validate_maps_and_owners(metadata, path, errs)
-    _validate_managed_fields(metadata, path, errs)
+    for key, empty in _IMMUTABLE:
+        if metadata.get(key, empty) != old.get(key, empty):
+            errs.append(invalid(path.child(key), metadata.get(key, empty), IMMUTABLE))
+    if not sound:
+        _validate_maps_and_owners(metadata, path, errs)
+        _validate_managed_fields(metadata, path, errs)
     return errs
 
 
@@ -110,15 +122,18 @@ def _validate_maps_and_owners(metadata: Metadata, path: Path, errs: list[FieldEr
 def validate_labels(labels: dict[str, str], path: Path, errs: list[FieldError]) -> None:
     """Keys are qualified names, values label values."""
     for key, value in labels.items():
-        errs += (invalid(path, key, message) for message in names.check_label_key(key))
-        errs += (invalid(path, value, message) for message in names.check_label_value(value))
+        if messages := names.check_label_key(key):
+            errs += (invalid(path, key, message) for message in messages)
+        if messages := names.check_label_value(value):
+            errs += (invalid(path, value, message) for message in messages)
 
 
 def validate_annotations(annotations: dict[str, str], path: Path, errs: list[FieldError]) -> None:
     """Keys are qualified names whatever their case; all together stay under 256 KiB."""
     size = 0
     for key, value in annotations.items():
-        errs += (invalid(path, key, message) for message in names.check_label_key(key.lower()))
+        if messages := names.check_label_key(key.lower()):
+            errs += (invalid(path, key, message) for message in messages)
         size += len(key) + len(value)
     # Characters are at most four bytes each: only a suspiciously long map is measured exactly.
     if size > ANNOTATIONS_LIMIT // 4 and _bytes(annotations) > ANNOTATIONS_LIMIT:
@@ -193,14 +208,31 @@ def validate_manager(manager: str, path: Path, errs: list[FieldError]) -> None:
 
 def _validate_managed_fields(metadata: Metadata, path: Path, errs: list[FieldError]) -> None:
     for position, entry in enumerate(metadata.get("managedFields") or ()):
-        where = path.child("managedFields").index(position)
-        operation = entry.get("operation", "")
-        if not operation:
-            errs.append(required(where.child("operation"), "must not be empty"))
-        elif operation not in _OPERATIONS:
-            errs.append(not_supported(where.child("operation"), operation, _OPERATIONS))
-        if entry.get("fieldsType") and entry["fieldsType"] != "FieldsV1":
-            errs.append(invalid(where.child("fieldsType"), entry["fieldsType"], "must be `FieldsV1`"))
-        validate_manager(entry.get("manager", ""), where.child("manager"), errs)
-        if len(entry.get("subresource", "").encode()) > SUBRESOURCE_LIMIT:
-            errs.append(too_long(where.child("subresource"), "", SUBRESOURCE_LIMIT))
+        if not _is_plain(entry):
+            _validate_entry(entry, path.child("managedFields").index(position), errs)
+
+
+def _is_plain(entry: dict[str, Any]) -> bool:
+    """Whether an entry is right for sure, as those are that this server wrote."""
+    manager = entry.get("manager", "")
+    return (
+        entry.get("operation") in _OPERATIONS
+        and entry.get("fieldsType") == "FieldsV1"
+        and len(manager) <= MANAGER_LIMIT
+        and manager.isascii()
+        and manager.isprintable()
+        and len(entry.get("subresource", "")) <= SUBRESOURCE_LIMIT // 4
+    )
+
+
+def _validate_entry(entry: dict[str, Any], path: Path, errs: list[FieldError]) -> None:
+    operation = entry.get("operation", "")
+    if not operation:
+        errs.append(required(path.child("operation"), "must not be empty"))
+    elif operation not in _OPERATIONS:
+        errs.append(not_supported(path.child("operation"), operation, _OPERATIONS))
+    if entry.get("fieldsType") and entry["fieldsType"] != "FieldsV1":
+        errs.append(invalid(path.child("fieldsType"), entry["fieldsType"], "must be `FieldsV1`"))
+    validate_manager(entry.get("manager", ""), path.child("manager"), errs)
+    if len(entry.get("subresource", "").encode()) > SUBRESOURCE_LIMIT:
+        errs.append(too_long(path.child("subresource"), "", SUBRESOURCE_LIMIT))

@@ -22,7 +22,7 @@ from pilothouse.machinery.gvk import GroupVersionResource
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import like, without_notes
 from pilothouse.machinery.spans import step
-from pilothouse.machinery.workers import weighed
+from pilothouse.machinery.workers import LONG, weighed
 from pilothouse.registry.rest.before_create import ensure_namespace, wipe_system_fields
 from pilothouse.storage.backends.contract import TooLarge
 from pilothouse.storage.cacher import Entry
@@ -56,7 +56,8 @@ class WriteRequest:
         metadata = obj["metadata"]
         wipe_system_fields(metadata)
         ensure_namespace(self._scope.resource, self.ctx, metadata)
-        await weighed(self.ctx.weight, self.merge_owners, obj)
+        if has_owners(obj):
+            await weighed(self.ctx.weight, self.merge_owners, obj)
         obj = await self._prepare(CREATE, obj, None)
 
         async def store() -> Entry:
@@ -124,22 +125,22 @@ class WriteRequest:
             self._request.warn(warning)
 
     async def _prepare(self, operation: str, obj: Object, old: Object | None) -> Object:
-        self.ctx.raw = self._request.raw
-        obj = await weighed(self.ctx.weight, self._track, obj, old)
+        ctx = self.ctx
+        ctx.raw = self._request.raw
+        obj = self._track(obj, old) if ctx.weight < LONG else await weighed(ctx.weight, self._track, obj, old)
         admission = self._scope.admission
         if admission is not None and admission.handles(operation):
             attributes = self._attributes(operation, obj, old)
             step("About to check admission control")
             await admission.admit(attributes)
             obj = attributes.object if attributes.object is not None else obj
-        await weighed(self.ctx.weight, self.merge_owners, obj, _AFTER_ADMISSION)
+        if has_owners(obj):
+            await weighed(ctx.weight, self.merge_owners, obj, _AFTER_ADMISSION)
         return obj
 
     def merge_owners(self, obj: Object, when: str = "") -> None:
         """Drop owner references that stand twice, and say so."""
-        owners = obj["metadata"].get("ownerReferences")
-        if not owners or len(owners) < 2:
-            return
+        owners = obj["metadata"].get("ownerReferences") or ()
         kept: dict[tuple[str | bool | None, ...], Object] = {}
         for owner in owners:
             kept.setdefault(tuple(map(owner.get, _OWNER_FIELDS)), owner)
@@ -178,6 +179,12 @@ class WriteRequest:
     def _attributes(self, operation: str, obj: Object, old: Object | None) -> Attributes:
         options = write_options_object(self._request, operation)
         return attributes_of(self._scope, self._request, self.ctx, operation, obj, old, options)
+
+
+def has_owners(obj: Object) -> bool:
+    """Whether there are owner references that could stand twice."""
+    owners = obj["metadata"].get("ownerReferences")
+    return owners is not None and len(owners) > 1
 
 
 def attributes_of(

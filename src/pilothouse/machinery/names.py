@@ -317,6 +317,8 @@ def check_relaxed_env_var_name(text: str) -> list[str]:
 
 def check_config_map_key(text: str) -> list[str]:
     """Keys of ConfigMaps and Secrets."""
+    if _is_config_key(text) and len(text) <= MAX_SUBDOMAIN and text[0] != ".":
+        return []
     messages = [max_length_message(MAX_SUBDOMAIN)] if _exceeds(text, MAX_SUBDOMAIN) else []
     if not _is_config_key(text):
         messages.append(_CONFIG_KEY_MESSAGE)

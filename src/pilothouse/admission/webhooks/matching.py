@@ -115,17 +115,12 @@ def matches_rule(rule: Rule, operation: str, resource: GroupVersionResource, sub
         in_namespace = resource != _NAMESPACES and bool(namespace)
         if in_namespace is not (rule.scope == "Namespaced"):
             return False
-    if not (
+    return (
         _has(rule.operations, operation)
         and _has(rule.groups, resource.group)
         and _has(rule.versions, resource.version)
-    ):
-        return False
-    named = resource.resource
-    for name, sub in rule.resources:
-        if (name == named or name == "*") and (sub == subresource or sub == "*"):
-            return True
-    return False
+        and any(name in ("*", resource.resource) and sub in ("*", subresource) for name, sub in rule.resources)
+    )
 
 
 def _has(items: Iterable[str], wanted: str) -> bool:

@@ -44,12 +44,14 @@ class ConfigMapStrategy(Strategy):
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
         size = 0
         for key, value in data.items():
-            errs += refusals(_DATA.key(key), key, names.check_config_map_key(key))
+            if messages := names.check_config_map_key(key):
+                errs += refusals(_DATA.key(key), key, messages)
             if key in binary:
                 errs.append(invalid(_DATA.key(key), key, "duplicate of key present in binaryData"))
             size += len(value) if value.isascii() else len(value.encode())
         for key, value in binary.items():
-            errs += refusals(_BINARY.key(key), key, names.check_config_map_key(key))
+            if messages := names.check_config_map_key(key):
+                errs += refusals(_BINARY.key(key), key, messages)
             size += decoded_size(value or "")
         if size > SIZE_LIMIT:
             errs.append(too_long(WHOLE, "", SIZE_LIMIT))

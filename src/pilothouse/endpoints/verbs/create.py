@@ -9,7 +9,7 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_request import WriteRequest
 from pilothouse.machinery.spans import step
-from pilothouse.machinery.workers import weighed
+from pilothouse.machinery.workers import LONG, weighed
 from pilothouse.net.messages import Response
 
 
@@ -18,7 +18,8 @@ async def create(scope: ResourceScope, request: APIRequest) -> Response:
     media = negotiate(request, scope.formats, transforms=True)
     obj, options = await read_object(request, scope.expected)
     step("About to convert to expected version")
-    obj = await weighed(request.weight, scope.defaulted, obj)
+    weight = request.weight
+    obj = scope.defaulted(obj) if weight < LONG else await weighed(weight, scope.defaulted, obj)
     if request.audit is not None:
         request.audit.note_object(scope.served_object(obj) if request.audit.wants_request else obj)
     step("Conversion done")

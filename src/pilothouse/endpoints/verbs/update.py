@@ -12,10 +12,10 @@ from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.output.objects import entry_response
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.endpoints.write_request import WriteRequest
+from pilothouse.endpoints.write_request import WriteRequest, has_owners
 from pilothouse.machinery.schema.emptied import copy_noted
 from pilothouse.machinery.spans import step
-from pilothouse.machinery.workers import weighed
+from pilothouse.machinery.workers import LONG, weighed
 from pilothouse.net.messages import Response
 
 
@@ -25,12 +25,14 @@ async def update(scope: ResourceScope, request: APIRequest) -> Response:
     obj, options = await read_object(request, scope.expected)
     check_identity(scope, request, obj)
     step("About to convert to expected version")
-    obj = await weighed(request.weight, scope.defaulted, obj)
+    weight = request.weight
+    obj = scope.defaulted(obj) if weight < LONG else await weighed(weight, scope.defaulted, obj)
     if request.audit is not None:
         request.audit.note_object(scope.served_object(obj) if request.audit.wants_request else obj)
     step("Conversion done")
     write = WriteRequest(scope, request, options)
-    await weighed(request.weight, write.merge_owners, obj)
+    if has_owners(obj):
+        await weighed(weight, write.merge_owners, obj)
     uid = obj["metadata"].get("uid")
     pristine = orjson.dumps(obj)
 
@@ -40,7 +42,7 @@ async def update(scope: ResourceScope, request: APIRequest) -> Response:
         if obj.__class__ is dict:
             wanted: dict[str, Any] = orjson.loads(pristine)
             return wanted
-        return await weighed(request.weight, copy_noted, obj)
+        return await weighed(weight, copy_noted, obj)
 
     try:
         entry, created = await write.update(request.info.name, change)

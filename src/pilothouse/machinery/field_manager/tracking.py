@@ -125,13 +125,35 @@ class FieldManager:
 
     def update(self, live: dict[str, Any] | None, new: dict[str, Any], manager: str, now: str) -> dict[str, Any]:
         """The new object with its entries, after a create (no live object), update or patch."""
-        if not isinstance(new.get("metadata"), dict):
+        metadata = new.get("metadata")
+        if not isinstance(metadata, dict):
             return new
         try:
+            if live is None and not metadata.get("managedFields"):
+                return set_entries(new, self._first_entries(new, manager, now))
             return set_entries(new, self._updated_entries(live, new, manager, now))
         except (SchemaMismatch, StepError, InvalidEntries, StatusError, Unconvertible, RecursionError):
             # A version that cannot be converted to right now is no reason either to refuse the write.
             return set_entries(new, entries_of(live))
+
+    def _first_entries(self, new: dict[str, Any], manager: str, now: str) -> list[Entry]:
+        """Those of a new object that brings none along: whatever it has is its creator's."""
+        self._check_stored(new)
+        changed = self._ownership.changed(self._versioned(self.blank), self._versioned(new))
+        fields = difference(changed, _IDENTITY)
+        if not fields:
+            return []
+        entry: Entry = {
+            "manager": manager or "unknown",
+            "operation": UPDATE,
+            "apiVersion": self.version,
+            "time": now,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": fields,
+        }
+        if self.subresource:
+            entry["subresource"] = self.subresource
+        return [entry]
 
     def _updated_entries(self, live: dict[str, Any] | None, new: dict[str, Any], manager: str, now: str) -> list[Entry]:
         managed = self._managed(live, new)

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from pilothouse.machinery.structured.descriptions import describe, step_of
+from pilothouse.machinery.structured.descriptions import describe, description, step_of
 from pilothouse.machinery.structured.field_sets import FieldSet, in_order, union
 from pilothouse.machinery.structured.shapes import ListShape, MapShape, Shape, is_open
 from pilothouse.machinery.workers import ABANDONED, checkpoint
@@ -76,6 +76,9 @@ def _compare(shape: Shape, old: Any, new: Any, found: _Found) -> None:
         checkpoint()
     if same(shape, old, new):
         return
+    if shape.map is not None and old.__class__ is dict and new.__class__ is dict:
+        _compare_maps(shape.map, old, new, found)
+        return
     old_part, new_part = _part(shape, old), _part(shape, new)
     if old_part == new_part:
         _compare_part(shape, new_part, old, new, found)
@@ -114,22 +117,23 @@ def _compare_maps(shape: MapShape, old: dict[str, Any] | None, new: dict[str, An
         found.leaf = True
         return
     old, new = old or {}, new or {}
+    fields, element = shape.fields, shape.element
     for key, value in old.items():
         if key not in new:
-            found.removed["f:" + key] = _described(shape.field(key), value)
+            inner = fields.get(key) or element
+            found.removed["f:" + key] = {} if inner is None else describe(inner, value)
         elif value is not new[key]:
-            _descend(shape.field(key), "f:" + key, value, new[key], found)
+            _descend(fields.get(key) or element, "f:" + key, value, new[key], found)
     for key, value in new.items():
         if key not in old:
-            found.added["f:" + key] = _described(shape.field(key), value)
-
-
-def _described(shape: Shape | None, value: Any) -> FieldSet:
-    return {} if shape is None else describe(shape, value)
+            inner = fields.get(key) or element
+            found.added["f:" + key] = {} if inner is None else (inner.description or description(inner))(value)
 
 
 def _descend(shape: Shape | None, step: str, old: Any, new: Any, found: _Found) -> None:
     if shape is None:
+        return
+    if old == new and old.__class__ is str:
         return
     below = _Found()
     _compare(shape, old, new, below)

@@ -111,7 +111,7 @@ def _claim_map(shape: MapShape, value: dict[str, Any]) -> FieldSet | None:
 
 def describe(shape: Shape, value: Any) -> FieldSet:
     """Everything that appears with a value: the node of its place, membership of the place included."""
-    return description(shape)(value)
+    return (shape.description or description(shape))(value)
 
 
 Description = Callable[[Any], FieldSet]

@@ -86,6 +86,10 @@ class Ownership:
         self._convert = convert
         self._filters = {version: _filter(fields) for version, fields in ignored.items()}
 
+    def changed(self, live: Versioned, new: Versioned) -> FieldSet:
+        """The fields that a plain write changes."""
+        return self._compare(live, new).changed
+
     def update(self, live: Versioned, new: Versioned, managers: Managers) -> tuple[Managers, FieldSet]:
         """What everybody owns after a plain write, and the fields that this write changed."""
         comparison = self._compare(live, new)

@@ -53,7 +53,7 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
     if "deletionGracePeriodSeconds" in old_metadata and "deletionGracePeriodSeconds" not in metadata:
         metadata["deletionGracePeriodSeconds"] = old_metadata["deletionGracePeriodSeconds"]
     errs = validate_metadata(metadata, namespaced=resource.namespaced, validate_name=name_is_path_segment)
-    changes = validate_metadata_update(metadata, old_metadata)
+    changes = validate_metadata_update(metadata, old_metadata, sound=not errs)
     errs += changes + changes if judging.repeats_errors else changes
     if judging.standard_finalizers and metadata.get("finalizers"):
         standard_finalizers(metadata, errs)

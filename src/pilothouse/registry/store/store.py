@@ -28,6 +28,7 @@ from pilothouse.registry.rest.before_create import before_create, ensure_namespa
 from pilothouse.registry.rest.before_update import before_update
 from pilothouse.registry.rest.deletion import DEFAULT_DELETING, Deleting
 from pilothouse.registry.store.codec import ObjectCodec, with_version
+from pilothouse.registry.store.sizing import SURELY_FITS
 from pilothouse.registry.store.versions import names_version, parse_version, too_large_version
 from pilothouse.storage.backends.contract import Conflict, FutureRevision, KeyExists
 from pilothouse.storage.cacher import Entry, ResourceCache, UnreadEntry
@@ -285,14 +286,16 @@ class Store:
         key = self.key(metadata.get("namespace", ""), metadata["name"])
         if self.converts:
             obj = await self.stored_form(obj)
-        data = await weighed(ctx.weight, self._encode, ctx, obj)
+        weight = ctx.weight
+        data = self._encode(ctx, obj) if weight < LONG else await weighed(weight, self._encode, ctx, obj)
         if ctx.dry_run:
             if self.cache.get(key) is not None:
                 raise KeyExists(key, 0)
             return self._unstored(key, obj, data)
         if metadata.get("resourceVersion") and names_version(metadata["resourceVersion"]):
             raise errors.generic("resourceVersion should not be set on objects to be created")
-        await weighed(ctx.weight, self.codec.check_size, key, obj, data, 0)
+        if len(data) > SURELY_FITS:
+            await weighed(weight, self.codec.check_size, key, obj, data, 0)
         return await self.cache.create(
             key, self.codec.to_stored(data), self._ttl, lambda revision: self.codec.entry_of(key, obj, data, revision)
         )
@@ -476,10 +479,12 @@ class Store:
             return entry
         if self.converts:
             obj = await self.stored_form(obj)
-        data = await weighed(ctx.weight, self._encode, ctx, obj, entry)
+        weight = ctx.weight
+        data = self._encode(ctx, obj, entry) if weight < LONG else await weighed(weight, self._encode, ctx, obj, entry)
         if ctx.dry_run:
             return self.codec.entry_of(key, obj, data, entry.revision)
-        await weighed(ctx.weight, self.codec.check_size, key, obj, data, entry.revision)
+        if len(data) > SURELY_FITS:
+            await weighed(weight, self.codec.check_size, key, obj, data, entry.revision)
         return await self.cache.update(
             key,
             self.codec.to_stored(data),
