@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import orjson
 
@@ -23,6 +24,9 @@ class LabelledCodec:
     def unread_entry(self, key: str, value: bytes, revision: int) -> Entry:
         namespace, name = key.split("/")[-2:]
         return UnreadEntry(self, key, value, revision, namespace, name, orjson.loads(value), NOTHING)
+
+    def entry_and_object(self, key: str, value: bytes, revision: int) -> tuple[Entry, Any]:
+        return self.entry(key, value, revision), {"metadata": {"labels": orjson.loads(value)}}
 
     def data_of(self, value: bytes, revision: int) -> bytes:
         return self.entry("//", value, revision).data

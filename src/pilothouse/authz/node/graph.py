@@ -11,7 +11,6 @@ refer to the same objects: what they have in common is kept once.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from time import perf_counter
 from typing import Any, Final, NamedTuple
@@ -56,7 +55,7 @@ class Graph:
 
     def __init__(self) -> None:
         # For each object that others refer to, the nodes it is for, with the number of reasons.
-        self._nodes: dict[Vertex, Counter[str]] = {}
+        self._nodes: dict[Vertex, dict[str, int]] = {}
         self._edges: dict[Vertex, Edge] = {}
         self._shared: dict[Edge, Edge] = {}
         self._volumes: dict[str, _Volume] = {}
@@ -124,12 +123,17 @@ class Graph:
         return nodes is not None and node in nodes
 
     def _connect(self, source: Vertex, edge: Edge) -> None:
-        if self._edges.get(source) == edge:
-            return
-        self._disconnect(source)
+        known = self._edges.get(source)
+        if known is not None:
+            if known == edge:
+                return
+            self._disconnect(source)
         node, objects = self._edges[source] = self._share(edge)
         for vertex in objects:
-            self._nodes.setdefault(vertex, Counter())[node] += 1
+            nodes = self._nodes.get(vertex)
+            if nodes is None:
+                nodes = self._nodes[vertex] = {}
+            nodes[node] = nodes.get(node, 0) + 1
 
     def _share(self, edge: Edge) -> Edge:
         """Equal ones as one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pilothouse.apis.core.pod_spec.traversal import CONTAINER_LISTS, containers_of
@@ -28,56 +28,74 @@ POD_FIELDS: Final = (
 """All that is looked at in a pod."""
 
 Struct = Mapping[str, Any]
-_VOLUME_SECRET_REFS: Final = ("cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos")
+Reference = tuple[str, str]
+"""A resource and a name."""
 
 
-def references_of_pod(pod: Struct) -> set[tuple[str, str]]:
+def references_of_pod(pod: Struct) -> set[Reference]:
     """Resource and name of everything in the pod's namespace that the pod refers to.
 
-    A mirror pod is made by its node and refers to nothing: else a node could grant itself access.
+    A mirror pod is made by its node and refers to nothing: else a node could grant itself access. At a start this runs
+    for every pod there is, so it looks only at what is there.
     """
-    if MIRROR_ANNOTATION in (pod["metadata"].get("annotations") or {}):
+    metadata, spec = pod["metadata"], pod.get("spec") or {}
+    annotations = metadata.get("annotations")
+    if annotations and MIRROR_ANNOTATION in annotations:
         return set()
-    spec = pod.get("spec") or {}
     found = {(SERVICE_ACCOUNT, spec.get("serviceAccountName", ""))}
-    found.update((SECRET, _name(reference)) for reference in spec.get("imagePullSecrets") or ())
+    for reference in spec.get("imagePullSecrets") or ():
+        found.add((SECRET, _name(reference)))
     for container in containers_of(spec):
-        found.update(_of_container(container))
+        _add_container(container, found)
     for volume in spec.get("volumes") or ():
-        found.update(_of_volume(volume, pod["metadata"]["name"]))
-    found.update((RESOURCE_CLAIM, name) for name in _resource_claims(pod))
+        _add_volume(volume, metadata["name"], found)
+    if "resourceClaims" in spec or "extendedResourceClaimStatus" in (pod.get("status") or ()):
+        found.update((RESOURCE_CLAIM, name) for name in _resource_claims(pod))
     return {reference for reference in found if reference[1]}
 
 
-def _of_container(container: Struct) -> Iterator[tuple[str, str]]:
+def _add_container(container: Struct, found: set[Reference]) -> None:
     for source in container.get("envFrom") or ():
-        yield SECRET, _name(source.get("secretRef"))
-        yield CONFIG_MAP, _name(source.get("configMapRef"))
+        found.add((SECRET, _name(source.get("secretRef"))))
+        found.add((CONFIG_MAP, _name(source.get("configMapRef"))))
     for variable in container.get("env") or ():
-        source = variable.get("valueFrom") or {}
-        yield SECRET, _name(source.get("secretKeyRef"))
-        yield CONFIG_MAP, _name(source.get("configMapKeyRef"))
+        source = variable.get("valueFrom")
+        if source:
+            found.add((SECRET, _name(source.get("secretKeyRef"))))
+            found.add((CONFIG_MAP, _name(source.get("configMapKeyRef"))))
 
 
-def _of_volume(volume: Struct, pod_name: str) -> Iterator[tuple[str, str]]:
-    if volume.get("azureFile"):
-        yield SECRET, volume["azureFile"].get("secretName", "")
-    for kind in _VOLUME_SECRET_REFS:
-        if volume.get(kind):
-            yield SECRET, _name(volume[kind].get("secretRef"))
-    if volume.get("secret"):
-        yield SECRET, volume["secret"].get("secretName", "")
-    if volume.get("csi"):
-        yield SECRET, _name(volume["csi"].get("nodePublishSecretRef"))
-    if volume.get("configMap"):
-        yield CONFIG_MAP, _name(volume["configMap"])
-    for source in (volume.get("projected") or {}).get("sources") or ():
-        yield SECRET, _name(source.get("secret"))
-        yield CONFIG_MAP, _name(source.get("configMap"))
-    if volume.get("persistentVolumeClaim"):
-        yield CLAIM, volume["persistentVolumeClaim"].get("claimName", "")
-    elif volume.get("ephemeral") is not None:
-        yield CLAIM, f"{pod_name}-{volume.get('name', '')}"
+def _add_volume(volume: Struct, pod_name: str, found: set[Reference]) -> None:
+    for kind, source in volume.items():
+        read = _VOLUME_SOURCES.get(kind)
+        if read is not None and source:
+            found.update(read(source))
+    if volume.get("ephemeral") is not None and not volume.get("persistentVolumeClaim"):
+        found.add((CLAIM, f"{pod_name}-{volume.get('name', '')}"))
+
+
+def _of_projection(projected: Struct) -> Iterator[Reference]:
+    for source in projected.get("sources") or ():
+        if secret := source.get("secret"):
+            yield SECRET, _name(secret)
+        if config_map := source.get("configMap"):
+            yield CONFIG_MAP, _name(config_map)
+
+
+def _of_secret_ref(source: Struct) -> tuple[Reference, ...]:
+    return ((SECRET, _name(source.get("secretRef"))),)
+
+
+_VOLUME_SOURCES: Final[Mapping[str, Callable[[Struct], Iterable[Reference]]]] = {
+    **dict.fromkeys(("cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos"), _of_secret_ref),
+    "azureFile": lambda source: ((SECRET, source.get("secretName", "")),),
+    "secret": lambda source: ((SECRET, source.get("secretName", "")),),
+    "csi": lambda source: ((SECRET, _name(source.get("nodePublishSecretRef"))),),
+    "configMap": lambda source: ((CONFIG_MAP, _name(source)),),
+    "projected": _of_projection,
+    "persistentVolumeClaim": lambda source: ((CLAIM, source.get("claimName", "")),),
+}
+"""What a volume's source refers to, by its kind."""
 
 
 def _resource_claims(pod: Struct) -> Iterator[str]:

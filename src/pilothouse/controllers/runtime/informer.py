@@ -22,6 +22,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
@@ -80,6 +81,8 @@ class Informer:
         self._synced = asyncio.Event()
         self._caught_up = asyncio.Event()
         self._caught_up.set()
+        self._all_told = False
+        """Whether every handler there is was told of all that is known, though not all is known so far."""
         self._latecomers = 0
         self._watcher: Watcher | None = None
         self._revision = 0
@@ -178,6 +181,7 @@ class Informer:
         return registration
 
     def _registration(self, handler: Handler | TrimmingHandler, name: str) -> Registration:
+        self._all_told = False
         label = f"{name or 'handler'} of {self.name}"
         return Registration(label, handler, self._newest, self._clock, self._count_failure)
 
@@ -216,7 +220,13 @@ class Informer:
     async def _take_all(self, source: Source) -> Watcher:
         """Take over the present state and watch from there, with nothing lost between."""
         cache, prefix = source.store.cache, self._prefix(source)
-        await cache.wait_fresh()
+        trims = not self._keeps_objects and self._wanted_fields() is not None
+        if trims and prefix is None and source.shows_stored and not self._entries:
+            self._all_told = True
+            with cache.shown_while_loading(partial(self._look, source)):
+                await cache.wait_fresh()
+        else:
+            await cache.wait_fresh()
         while True:
             came, revision = self._latecomers, cache.revision
             await self._take(source, cache.entries(prefix))
@@ -226,6 +236,12 @@ class Informer:
                 self._mark_synced()
                 return watcher
             watcher.stop()
+
+    def _look(self, source: Source, entry: Entry, obj: Object) -> None:
+        """Tell of an entry as it is loaded, which spares reading it once more; ``_take`` comes by all of them later."""
+        if self._all_told and entry.size < LONG:
+            self._entries.setdefault(entry.namespace, {})[entry.name] = entry
+            self._tell((entry.namespace, entry.name), None, source.typed(obj))
 
     async def _take(self, source: Source, entries: list[Entry]) -> None:
         if self._object_name:
@@ -356,6 +372,7 @@ class Informer:
             self._remove(key)
 
     def _mark_synced(self) -> None:
+        self._all_told = False
         self._synced.set()
         self._caught_up.set()
         for registration in self._registrations:
@@ -365,7 +382,7 @@ class Informer:
 
     def _keep_objects(self) -> None:
         if not self._keeps_objects:
-            self._keeps_objects = True
+            self._keeps_objects, self._all_told = True, False
             self._catch_up()
 
     def _catch_up(self) -> None:
@@ -391,7 +408,7 @@ class Informer:
                 obj = self._object(source, entry)
                 self._indexer.put(obj)
                 self._tell_late(key, obj)
-        elif not all(registration.has_synced for registration in self._registrations):
+        elif not (self._all_told or all(registration.has_synced for registration in self._registrations)):
             self._tell_late(key, self._object(source, entry))
 
     def _tell_late(self, key: Key, obj: Object) -> None:

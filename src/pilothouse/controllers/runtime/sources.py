@@ -32,16 +32,19 @@ class Source:
     """The same, with nothing kept, and, if paths are given, perhaps with nothing but the fields there."""
     prepare: Callable[[Sequence[Entry]], Awaitable[None]] | None = None
     """Waited for before entries are read (conversion by webhook)."""
+    shows_stored: bool = False
+    """Whether objects are shown as they are stored, so that one read for an entry will do."""
 
     def object_of(self, entry: Entry) -> Object:
         """The object with its kind and apiVersion, as a client would get it."""
-        return self._typed(self.read(entry))
+        return self.typed(self.read(entry))
 
     def passing_object_of(self, entry: Entry, fields: frozenset[str] | None = None) -> Object:
         """The same for whoever does not keep it, and perhaps needs nothing but some fields of it."""
-        return self._typed(self.read_passing(entry, fields))
+        return self.typed(self.read_passing(entry, fields))
 
-    def _typed(self, obj: Object) -> Object:
+    def typed(self, obj: Object) -> Object:
+        """An object that was read from the store, with its kind and apiVersion."""
         return {"kind": self.kind.kind, "apiVersion": str(self.kind.group_version), **obj}
 
 
@@ -60,7 +63,7 @@ def built_in_source(storage: StorageFactory, gvr: GroupVersionResource) -> Sourc
     _, from_hub = converters_for(row)
 
     if from_hub is None:
-        return Source(store, row.gvk, store.shared, store.passing)
+        return Source(store, row.gvk, store.shared, store.passing, shows_stored=True)
 
     def read(entry: Entry) -> Object:
         return from_hub(store.decode(entry))

@@ -112,13 +112,23 @@ class ObjectCodec:
         if self._form is not None and is_foreign(value):
             obj, texts = self._form.read(value)
             return self.entry_of(key, obj, self.encode(obj, texts), revision)
+        return self._own_entry(key, value, revision)[0]
+
+    def _own_entry(self, key: str, value: bytes, revision: int) -> tuple[Entry, Object]:
+        """Read a value in our own form, which is JSON."""
         data = b"{" + value[self._prefix :] if self._prefix and value.startswith(self._head) else value
         obj = large_json.loads(data)
         if self._prefix and "kind" in obj:
             obj.pop("kind")
             obj.pop("apiVersion", None)
             data = orjson.dumps(obj)
-        return self.entry_of(key, obj, data, revision)
+        return self.entry_of(key, obj, data, revision), obj
+
+    def entry_and_object(self, key: str, value: bytes, revision: int) -> tuple[Entry, Object | None]:
+        """An entry, and the object that it took to make it; None where the entry can be had for less."""
+        if self._form is not None and is_foreign(value):
+            return self.unread_entry(key, value, revision), None
+        return self._own_entry(key, value, revision)
 
     def unread_entry(self, key: str, value: bytes, revision: int) -> Entry:
         """The same for less, where what selectors need can be read without the rest."""

@@ -124,6 +124,9 @@ class EntryCodec(Protocol):
     def unread_entry(self, key: str, value: bytes, revision: int) -> Entry:
         """The same, where that can be had for less, with data that is made later."""
 
+    def entry_and_object(self, key: str, value: bytes, revision: int) -> tuple[Entry, Any]:
+        """The same, and the object that was read for it, without its version; None where it was left unread."""
+
     def data_of(self, value: bytes, revision: int) -> bytes:
         """The data of a stored value that was not read so far."""
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pilothouse.storage.backends.contract import Backend, Compacted, Event, KeyValue, Page, StorageError, Unavailable
 from pilothouse.storage.cacher.audience import Audience
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 Read = Callable[[str, bytes, int], Entry]
 """Makes an entry of a key, a stored value and a revision."""
+FirstLook = Callable[[Entry, Any], None]
+"""Gets an entry and its object, which is nobody else's and has no resourceVersion. Must not raise."""
 Hint = Callable[[int], Entry]
 """Makes the entry of a write from its revision, by someone who still has the decoded object."""
 
@@ -101,6 +104,7 @@ class ResourceCache:
         """Whether there may be entries whose data is still to be made."""
         self._arrived: list[Event] = []
         self._loading: asyncio.Task[None] | None = None
+        self._first_looks: list[FirstLook] = []
         self._under_way: dict[str, list[asyncio.Future[None]]] = {}
         """Keys that are being written, and who waits for that."""
 
@@ -130,6 +134,26 @@ class ResourceCache:
             if loading.cancelled():
                 raise Unavailable("the watch cache was closed or started anew")
             loading.result()
+
+    @contextmanager
+    def shown_while_loading(self, look: FirstLook) -> Iterator[None]:
+        """Within, show what is loaded of a large resource, as it is, together with the object read for it.
+
+        That spares whoever needs something of every object to read them all a second time. Nothing is promised: an
+        entry may not be shown at all, and one that was may be gone or replaced when the resource is loaded.
+        """
+        self._first_looks.append(look)
+        try:
+            yield
+        finally:
+            self._first_looks.remove(look)
+
+    def _shown_entry(self, key: str, value: bytes, revision: int) -> Entry:
+        entry, obj = self.codec.entry_and_object(key, value, revision)
+        if obj is not None:
+            for look in self._first_looks:
+                look(entry, obj)
+        return entry
 
     async def wait_for(self, revision: int, seconds: float | None = None) -> None:
         """Wait until reads reflect a revision. Raises FutureRevision when it has not come in time."""
@@ -421,7 +445,9 @@ class ResourceCache:
         began = time.perf_counter()
         first = await self.calls.list(self.prefix, limit=_LOAD_PAGE, counted=False)
         revision = first.revision
-        read = self.codec.unread_entry if first.more else self.codec.entry
+        read = self.codec.entry
+        if first.more:
+            read = self._shown_entry if self._first_looks else self.codec.unread_entry
         entries = await self._read_pages(first, revision, read)
         self._index.fill(entries)
         self._may_be_unread = any(map(_is_unread, entries))

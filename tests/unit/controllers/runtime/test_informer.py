@@ -368,6 +368,34 @@ async def test_a_trimming_handler_that_raises_is_told_the_newest_state(store: St
     await trimmed.until(bad="1")
 
 
+@pytest.mark.parametrize("late", [False, True])
+async def test_many_objects_are_told_of_once_while_they_are_loaded(
+    store: Store, informers: InformerFactory, late: bool
+) -> None:
+    count = 1100  # more than a page
+    for number in range(count):
+        await create(store, config_map(f"m{number}"))
+    await update(store, "default", "m7", set_data("1"))
+    store.cache.reset(Unavailable("loaded anew by the informer"))
+    informer, trimmed, other = informers.of("", "v1", "configmaps"), Trimmed(), Trimmed()
+    informer.add_trimming_handler(trimmed.put, trimmed.remove, fields=["data"])
+    if late:
+        while not trimmed.told:
+            await asyncio.sleep(0)
+        informer.add_trimming_handler(other.put, other.remove, fields=["data"])
+    await informer.wait_synced()
+    assert len(trimmed.values) == count
+    assert trimmed.values["default", "m7"] == "1"
+    if late:
+        assert other.values == trimmed.values
+    else:
+        assert trimmed.told == count
+    assert decoded(store) == 0
+    await remove(store, "default", "m0")
+    await update(store, "default", "m1", set_data("2"))
+    await trimmed.until(**{f"m{number}": {1: "2", 7: "1"}.get(number, "") for number in range(1, count)})
+
+
 @pytest.mark.parametrize("count", [3, 450])
 async def test_whoever_needs_objects_later_gets_all_of_them(
     store: Store, informers: InformerFactory, count: int
