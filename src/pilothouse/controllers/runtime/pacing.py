@@ -26,7 +26,6 @@ class Pacer(Generic[K]):
     def __init__(self, queue: WorkQueue[K], clock: Clock) -> None:
         self._queue, self._clock = queue, clock
         self._free_from = 0.0
-        self._planned: dict[K, float] = {}
 
     def add(self, key: K, parts: int) -> None:
         """Something of the key has changed: have it looked at, once for all changes until then."""
@@ -34,9 +33,9 @@ class Pacer(Generic[K]):
             self._queue.add(key)
             return
         now = self._clock.monotonic()
-        if self._planned.get(key, 0.0) > now:
-            return
-        at = self._free_from = max(self._free_from, now) + parts * _SECONDS_FOR_EACH
-        self._planned = {each: then for each, then in self._planned.items() if then > now}
-        self._planned[key] = at
-        self._queue.add_after(key, at - now)
+        at = max(self._free_from, now) + parts * _SECONDS_FOR_EACH
+        # What was planned here may have come already, by another reason: only the queue knows what is yet to come.
+        due = self._queue.due(key)
+        if due is None or due > at:
+            self._free_from = at
+            self._queue.add_after(key, at - now)

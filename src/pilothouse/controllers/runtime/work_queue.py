@@ -78,6 +78,13 @@ class WorkQueue(Generic[K]):
         self._cancel_alarm(key)
         self._alarms[key] = (at, self._clock.delay(seconds, lambda: self.add(key)))
 
+    def due(self, key: K) -> float | None:
+        """When the key will next be handed out, by the clock that only grows; None if it will not."""
+        if key in self._waiting or key in self._again:
+            return self._clock.monotonic()
+        known = self._alarms.get(key)
+        return None if known is None else known[0]
+
     def add_rate_limited(self, key: K) -> float:
         """Add a key that has failed, after its back-off, which is returned."""
         seconds = self._backoff.next(key)

@@ -62,3 +62,24 @@ async def test_a_look_that_was_planned_for_later_does_not_stand_in_the_way(
     Pacer(queue, clock).add("large", 1000)
     clock.advance(0.21)
     assert await take(queue) == ["large"]
+
+
+async def test_what_changes_after_a_look_that_came_early_is_looked_at(queue: WorkQueue[str], clock: FakeClock) -> None:
+    """A planned look is brought forward by whoever adds the key; later changes need another."""
+    pacer = Pacer(queue, clock)
+    pacer.add("large", 1000)
+    queue.add("large")
+    assert await take(queue) == ["large"]
+    pacer.add("large", 1000)
+    clock.advance(1.0)
+    assert await take(queue) == ["large"]
+
+
+async def test_a_change_while_the_key_waits_needs_no_look_of_its_own(queue: WorkQueue[str], clock: FakeClock) -> None:
+    pacer = Pacer(queue, clock)
+    queue.add("large")
+    pacer.add("large", 1000)
+    assert await take(queue) == ["large"]
+    pacer.add("large", 1000)
+    clock.advance(0.21)
+    assert await take(queue) == ["large"]
