@@ -22,7 +22,7 @@ import uvloop
 from request_path import Sink, ask
 
 from pilothouse.net.server import HttpServer
-from pilothouse.process.run import GC_THRESHOLDS
+from pilothouse.process.garbage import THRESHOLDS
 from pilothouse.registry.store.store import Store
 from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.testing.in_process import InProcessServer
@@ -259,7 +259,7 @@ async def main() -> None:
     parser.add_argument("--most", type=int, default=40_000, help="the most objects")
     parser.add_argument("--start", type=int, default=150_000, help="with how many objects to start; 0 for none")
     options = parser.parse_args()
-    gc.set_threshold(*GC_THRESHOLDS)
+    gc.set_threshold(*THRESHOLDS)
     if options.start:
         await measure_start(options.start)
     print("microseconds of CPU a request, unless said otherwise")

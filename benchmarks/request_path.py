@@ -25,7 +25,7 @@ import uvloop
 from load import CONFIGMAP, CRD, POD, WIDGET  # the same objects as over the network
 
 from pilothouse.net.server import HttpServer
-from pilothouse.process.run import GC_THRESHOLDS
+from pilothouse.process.garbage import THRESHOLDS
 from pilothouse.testing.in_process import InProcessServer
 
 BATCHES, ROUNDS = 30, 400
@@ -232,7 +232,7 @@ async def main() -> None:
             while (await running.request("GET", WIDGETS, None, headers)).status != 200:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.05)
             server = running.process.serving.http
-            gc.set_threshold(*GC_THRESHOLDS)
+            gc.set_threshold(*THRESHOLDS)
             gc.collect()
             gc.freeze()
             for load in READS + WRITTEN:

@@ -31,6 +31,8 @@ MESSAGE_LIMIT: Final = 32 << 20  # x/net: DefaultMaxPayloadBytes
 CLOSE_SECONDS: Final = 2.0
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _FINAL: Final = 0x80
+_PIECE: Final = 2048
+"""How many bytes are read in one turn: a few hundred frames at most."""
 
 
 class BadHandshake(Exception):
@@ -121,6 +123,8 @@ class WebSocket(Upgraded):
         self, leftover: bytes, serve: Callable[["WebSocket"], Awaitable[None]], ended: Callable[[], object]
     ) -> None:
         self._leftover = leftover
+        self._unread = b""
+        """What came in the same piece as too many frames, while nothing more is read."""
         self._serve = serve
         self._ended = ended
         self._parser = Connection(ConnectionType.SERVER)
@@ -174,6 +178,25 @@ class WebSocket(Upgraded):
             self.data_received(leftover)
 
     def data_received(self, data: bytes) -> None:
+        """Frames may be as short as six bytes: many of them are read in turns with others."""
+        if self._unread:
+            self._unread += data
+            return
+        self._read(data[:_PIECE])
+        if len(data) > _PIECE and not self._closing:
+            self._unread = data[_PIECE:]
+            self.transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        unread, self._unread = self._unread, b""
+        if self._closing:
+            return
+        self.data_received(unread)
+        if not self._unread and not self._closing:
+            self.transport.resume_reading()
+
+    def _read(self, data: bytes) -> None:
         if self._closing:
             return
         self._parser.receive_data(data)

@@ -11,7 +11,6 @@ The first interrupt stops gracefully, the second at once.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -23,14 +22,13 @@ from pilothouse.credentials.private_folder import make_private_folder
 from pilothouse.net.strangers import raise_descriptor_limit
 from pilothouse.options import ServerOptions
 from pilothouse.options.process_options import ProcessOptions
+from pilothouse.process import garbage
 from pilothouse.process.allocator import return_large_memory
 from pilothouse.process.hosting import HostingProcess
 from pilothouse.process.process import Process
 from pilothouse.storage.backends.contract import StorageError
 
 logger = logging.getLogger(__name__)
-# Requests make much garbage without cycles: looking for cycles after every 700 objects costs more than it finds.
-GC_THRESHOLDS = (25_000, 20, 25)
 MakeProcess = Callable[[], HostingProcess[Any]]
 ToldToStop = Callable[[], Awaitable[bool]]
 """Returns when a process is to stop; whether gracefully."""
@@ -79,17 +77,14 @@ async def live(
         # Files named by flags that cannot be read, or ask for what cannot be done.
         logger.error("cannot start: %s", options.explain(error))
         return 1
-    gc.set_threshold(*GC_THRESHOLDS)
-    gc.freeze()  # nothing made so far goes before the process does: the hooks need not pay for looking at it
+    garbage.before_start()
     try:
         await process.start()
     except Exception as error:
         expected = isinstance(error, OSError | ValueError | StorageError)
         logger.error("cannot start: %s", options.explain(error), exc_info=None if expected else error)
         return 1
-    # What exists now lives as long as the process: the collector need not look at it again.
-    gc.collect()
-    gc.freeze()
+    garbage.after_start()
     greet()
     if await told_to_stop():
         await _stop(process)

@@ -260,10 +260,10 @@ def test_patches(victim: Any, patched: str, what: str, kind: str, patch: Any) ->
 
 
 def test_many_managers(victim: Any) -> None:
-    """An object that 300 managers apply to: each further one reads what all others own."""
+    """An object that 120 managers apply to: each further one reads what all others own."""
     connection = HTTPSConnection("127.0.0.1", victim.port, timeout=120, context=victim.tls())
-    with victim.attacked("300 managers of one object"):
-        for number in range(300):
+    with victim.attacked("120 managers of one object"):
+        for number in range(120):
             body = {**of("v1", "ConfigMap"), "data": {f"k{number}-{key}": "v" for key in range(20)}}
             body["metadata"] = {"name": "managers"}
             path = f"{MAPS}/managers?fieldManager=m{number}&force=true"
