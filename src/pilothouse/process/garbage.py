@@ -15,8 +15,8 @@ from typing import Any, Final
 
 THRESHOLDS: Final = (10_000, 3, 25)
 """Objects made and not freed between looks at the youngest, such looks between those at older ones, and so on."""
-_FIRST_FULL: Final = 16
-"""After so many looks at the second generation everything is looked at for the first time: about 600,000 objects."""
+_FIRST_FULL: Final = 64
+"""After so many looks at the second generation everything is looked at for the first time: 2.5 million objects."""
 
 
 class Survivors:

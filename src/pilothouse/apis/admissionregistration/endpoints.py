@@ -100,7 +100,9 @@ def _validate_path(text: str, path: Path, errs: list[FieldError]) -> None:
         return
     if not text.startswith("/"):
         errs.append(invalid(path, text, "must start with a '/'"))
-    for position, segment in enumerate(text[1:].removesuffix("/").split("/")):
+    # What begins with anything else loses a byte of it, which may be half of a letter.
+    rest = text[1:] if text.isascii() else text.encode()[1:].decode("utf-8", "replace")
+    for position, segment in enumerate(rest.removesuffix("/").split("/")):
         if not segment:
             errs.append(invalid(path, text, f"segment[{position}] may not be empty"))
         else:
