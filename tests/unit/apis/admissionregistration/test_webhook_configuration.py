@@ -208,5 +208,5 @@ def test_services(service: Object, expected: list[str]) -> None:
 def test_a_path_that_begins_with_half_a_letter() -> None:
     errs: list[FieldError] = []
     validate_service(Path("s"), {"name": "a", "namespace": "b", "port": 1, "path": "é"}, errs)
-    assert str(errs[0]) == 's.path: Invalid value: "é": must start with a \'/\''
+    assert str(errs[0]) == "s.path: Invalid value: \"é\": must start with a '/'"
     assert str(errs[1]).startswith('s.path: Invalid value: "é": segment[0]: a lowercase RFC 1123 subdomain')
