@@ -30,6 +30,15 @@ sys.path.insert(0, str(HERE.parent / "tools"))
 
 from launching import await_ready, free_port, running_server, stop  # noqa: E402 (after the path is known)
 from pilothouse.credentials.pki import Pki, ensure_pki  # noqa: E402
+from pilothouse.testing.aggregated_servers import (  # noqa: E402
+    API_SERVICES,
+    SERVICES,
+    aggregated_flags,
+    api_service,
+    front_proxy_flags,
+    loopback_service,
+    write_kubeconfig,
+)
 
 TOKEN = "benchtoken"
 THINGS = "/apis/bench.example.com/v1/things"
@@ -142,13 +151,7 @@ def shared_flags(folder: Path, port: int) -> list[str]:
         f"--service-account-signing-key-file={pki.service_account_key}",
         "--service-account-issuer=https://kubernetes.default.svc",
         "--authorization-mode=RBAC",
-        f"--requestheader-client-ca-file={pki.front_proxy_ca_cert}",
-        "--requestheader-allowed-names=front-proxy-client",
-        "--requestheader-username-headers=X-Remote-User",
-        "--requestheader-group-headers=X-Remote-Group",
-        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-        f"--proxy-client-cert-file={pki.front_proxy_client_cert}",
-        f"--proxy-client-key-file={pki.front_proxy_client_key}",
+        *front_proxy_flags(pki),
     ]
 
 
@@ -190,20 +193,9 @@ def bare_backend(folder: Path) -> Iterator[Server]:
 @contextmanager
 def real_backend(folder: Path, main_server: str) -> Iterator[Server]:
     """An API server that others may stand in front of."""
-    port, pki = free_port(), Pki(folder / "pki")
-    cluster = {"server": main_server, "certificate-authority": str(pki.ca_cert)}
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "main",
-        "clusters": [{"name": "main", "cluster": cluster}],
-        "users": [{"name": "bench", "user": {"token": TOKEN}}],
-        "contexts": [{"name": "main", "context": {"cluster": "main", "user": "bench"}}],
-    }
-    kubeconfig = folder / "main.kubeconfig"
-    kubeconfig.write_text(json.dumps(config))
-    words = [sys.executable, "-m", "examples.wardle", f"--secure-port={port}", "--bind-address=127.0.0.1"]
-    words += [f"--{kind}kubeconfig={kubeconfig}" for kind in ("", "authentication-", "authorization-")]
+    port = free_port()
+    kubeconfig = write_kubeconfig(folder / "main.kubeconfig", main_server, Pki(folder / "pki"), TOKEN)
+    words = [sys.executable, "-m", "examples.wardle", *aggregated_flags(port, kubeconfig)]
     with ExitStack() as stack:
         process = start(stack, [*words, f"--data-dir={folder}/wardle"], folder / "wardle.log")
         await_ready(process, port, TOKEN, folder / "wardle.log")
@@ -237,13 +229,9 @@ def register(url: str, backend: Server, group: str, version: str, path: str) -> 
     """Put a backend behind a server and wait until it answers."""
     port = int(backend.url.rpartition(":")[2])
     name = group.partition(".")[0]
-    spec: dict[str, Any] = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
-    while call(url + "/api/v1/namespaces/default/services", {"metadata": {"name": name}, "spec": spec}) == 404:
+    while call(url + SERVICES, loopback_service(name, port)) == 404:
         time.sleep(0.1)  # the namespace comes soon after the start
-    spec = {"group": group, "version": version, "groupPriorityMinimum": 100, "versionPriority": 10}
-    spec |= {"insecureSkipTLSVerify": True, "service": {"namespace": "default", "name": name, "port": port}}
-    service = {"metadata": {"name": f"{version}.{group}"}, "spec": spec}
-    call(url + "/apis/apiregistration.k8s.io/v1/apiservices", service)
+    call(url + API_SERVICES, api_service(group, version, name, port))
     for _ in range(600):
         if call(url + path) == 200:
             return

@@ -19,6 +19,15 @@ import pytest
 from tests.conftest import Kubectl, find_client
 
 from pilothouse.credentials.pki import Pki
+from pilothouse.testing.aggregated_servers import (
+    API_SERVICES,
+    SERVICES,
+    aggregated_flags,
+    api_service,
+    front_proxy_flags,
+    loopback_service,
+    write_kubeconfig,
+)
 from pilothouse.testing.etcd_process import EtcdCluster
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -40,44 +49,16 @@ def etcd():
 @contextmanager
 def main_server(binary, folder, etcd):
     pki = Pki(folder / "pki")
-    flags = (
-        f"--requestheader-client-ca-file={pki.front_proxy_ca_cert}",
-        "--requestheader-allowed-names=front-proxy-client",
-        "--requestheader-username-headers=X-Remote-User",
-        "--requestheader-group-headers=X-Remote-Group",
-        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-        f"--proxy-client-cert-file={pki.front_proxy_client_cert}",
-        f"--proxy-client-key-file={pki.front_proxy_client_key}",
-    )
-    with ApiServer(binary, folder, etcd, *flags) as server:
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "main",
-            "clusters": [
-                {
-                    "name": "main",
-                    "cluster": {
-                        "server": f"https://127.0.0.1:{server.port}",
-                        "certificate-authority": str(pki.ca_cert),
-                    },
-                }
-            ],
-            "users": [{"name": "admin", "user": {"token": "admintoken"}}],
-            "contexts": [{"name": "main", "context": {"cluster": "main", "user": "admin"}}],
-        }
-        kubeconfig = folder / "main.kubeconfig"
-        kubeconfig.write_text(json.dumps(config))
-        yield server, kubeconfig
+    with ApiServer(binary, folder, etcd, *front_proxy_flags(pki)) as server:
+        url = f"https://127.0.0.1:{server.port}"
+        yield server, write_kubeconfig(folder / "main.kubeconfig", url, pki, "admintoken")
 
 
 @contextmanager
 def aggregated_server(command, folder, kubeconfig):
     port = free_port()
-    words = [f"--secure-port={port}", "--bind-address=127.0.0.1", f"--kubeconfig={kubeconfig}"]
-    words += [f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}"]
     with (folder / "aggregated.log").open("wb") as log:
-        process = subprocess.Popen([*command, *words], stdout=log, stderr=log, cwd=ROOT)
+        process = subprocess.Popen([*command, *aggregated_flags(port, kubeconfig)], stdout=log, stderr=log, cwd=ROOT)
     try:
         yield port
     finally:
@@ -90,26 +71,16 @@ def aggregated_server(command, folder, kubeconfig):
 
 
 def register(server, port):
-    spec = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
-    service = {"metadata": {"name": "api"}, "spec": spec}
-    assert server.call("POST", "/api/v1/namespaces/default/services", service)[0] == 201
+    assert server.call("POST", SERVICES, loopback_service("api", port))[0] == 201
     for version, priority in (("v1alpha1", 15), ("v1beta1", 20)):
-        spec = {
-            "group": GROUP,
-            "version": version,
-            "groupPriorityMinimum": 1000,
-            "versionPriority": priority,
-            "insecureSkipTLSVerify": True,
-            "service": {"namespace": "default", "name": "api", "port": port},
-        }
-        name = f"{version}.{GROUP}"
-        document = {"metadata": {"name": name}, "spec": spec}
-        assert server.call("POST", "/apis/apiregistration.k8s.io/v1/apiservices", document)[0] == 201
+        document = api_service(GROUP, version, "api", port, priority=priority)
+        name = document["metadata"]["name"]
+        assert server.call("POST", API_SERVICES, document)[0] == 201
         wait_for(lambda name=name: is_available(server, name))
 
 
 def is_available(server, name):
-    found = server.call("GET", f"/apis/apiregistration.k8s.io/v1/apiservices/{name}")[1]
+    found = server.call("GET", f"{API_SERVICES}/{name}")[1]
     conditions = found.get("status", {}).get("conditions") or ()
     return any(each["type"] == "Available" and each["status"] == "True" for each in conditions)
 
