@@ -9,50 +9,65 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote as escape
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import text_response
 from pilothouse.machinery.spans import propagation_headers
 from pilothouse.machinery.user import User
-from pilothouse.net.client import HttpClient
+from pilothouse.net.client import FixedHeaders, HttpClient
 from pilothouse.net.client.head import Headers
 from pilothouse.net.dialing import OutgoingError, Target
 from pilothouse.net.eager import ensure_task
-from pilothouse.net.messages import Response
+from pilothouse.net.messages import Connection, Response
 from pilothouse.net.reverse_proxy import Destination, forward, pass_upgrade, wants_upgrade
+from pilothouse.net.reverse_proxy.headers import request_headers
 
-_MOST_KEPT: Final = 1000
+_AUDIT_ID: Final = b"Audit-Id"
 _SAFE: Final = "/:@!$&'()*+,;=-._~"
 _NOT_IN_NAMES: Final = re.compile(rb"[^!#$&'*+\-.0-9A-Z^_`a-z|~]")
 
 
+class _Prepared(NamedTuple):
+    """Headers that were made for a request, and all that they were made of."""
+
+    user: User
+    target: Target
+    connection: Connection
+    headers: dict[bytes, bytes]
+    fixed: FixedHeaders
+
+
 class RequestPassing:
-    """Brings requests to other servers and their answers back."""
+    """Brings requests to other servers and their answers back. ``extra`` headers go along with each.
 
-    def __init__(self, client: HttpClient, *, refuse_redirects: bool, tells_uid: bool = True) -> None:
-        self._client = client
-        self._refuse_redirects, self._tells_uid = refuse_redirects, tells_uid
-        self._identities: dict[int, tuple[User, Headers]] = {}
-        """By the identity of a user, whom the caches of authentication share between requests."""
+    Nearly all headers of a request are those of the one before on the same connection: they are encoded once for as
+    long as the client sends the same, is the same user and asks for what the same server has.
+    """
 
-    async def pass_on(
+    def __init__(
         self,
-        request: APIRequest,
-        target: Target,
-        extra: Sequence[tuple[bytes, bytes]] = (),
+        client: HttpClient,
         *,
-        seconds: float | None = None,
-    ) -> Response:
-        """The other server's answer, or a 503 in plain text. ``extra`` headers go along; ``seconds`` is its time."""
+        refuse_redirects: bool,
+        tells_uid: bool = True,
+        extra: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        self._client = client
+        self._refuse_redirects, self._tells_uid, self._extra = refuse_redirects, tells_uid, extra
+
+    async def pass_on(self, request: APIRequest, target: Target, *, seconds: float | None = None) -> Response:
+        """The other server's answer, or a 503 in plain text. ``seconds`` is its time."""
         is_upgrade = b"connection" in request.headers and wants_upgrade(request)
         if request.seat is not None and (is_upgrade or request.info.verb == "watch"):
             request.seat.release()  # what may last for hours keeps nobody else out, however long its answer takes
         try:
-            destination = self._destination(request, target, extra)
+            destination = self._destination(request, target)
             if is_upgrade:
+                destination.extra = [*self._claims(request.user), *destination.extra]
                 return await pass_upgrade(self._client, request, destination)
+            destination.fixed = self._fixed(request, target)
             if seconds is None:
                 return await forward(self._client, request, destination)
             await ensure_task()
@@ -64,21 +79,14 @@ class RequestPassing:
             prefix = "" if is_upgrade else "error trying to reach service: "
             return text_response(503, f"{prefix}{error}\n".encode())
 
-    def _identity(self, user: User) -> Headers:
-        known = self._identities.get(id(user))
-        if known is not None and known[0] is user:
-            return known[1]
-        if len(self._identities) >= _MOST_KEPT:
-            self._identities.clear()
-        headers = identity_headers(user, tells_uid=self._tells_uid)
-        self._identities[id(user)] = user, headers
-        return headers
-
-    def _destination(self, request: APIRequest, target: Target, extra: Sequence[tuple[bytes, bytes]]) -> Destination:
+    def _destination(self, request: APIRequest, target: Target) -> Destination:
         raw = request.raw_path
         # What was judged is what is asked for: escapes are written anew, so that both sides see the same segments.
         path = raw if "%" not in raw else escape(request.path, _SAFE)
-        traced = [(name.encode(), value.encode("latin-1")) for name, value in propagation_headers().items()]
+        extra = [(_AUDIT_ID, request.audit_id.encode("latin-1"))]
+        traced = propagation_headers()
+        if traced:
+            extra += [(name.encode(), value.encode("latin-1")) for name, value in traced.items()]
         return Destination(
             target,
             path.encode("latin-1"),
@@ -86,9 +94,30 @@ class RequestPassing:
             host=target.authority.encode(),
             scheme="https",
             authority=target.authority,
-            extra=[*self._identity(request.user), (b"Audit-Id", request.audit_id.encode("latin-1")), *traced, *extra],
+            extra=extra,
             refuse_redirects=self._refuse_redirects,
         )
+
+    def _fixed(self, request: APIRequest, target: Target) -> FixedHeaders:
+        findings = request.block.findings
+        kept = findings.get(self)
+        if (
+            kept is not None
+            and kept.user is request.user
+            and kept.target is target
+            and kept.connection is request.connection
+            and kept.headers == request.headers
+        ):
+            return kept.fixed  # type: ignore[no-any-return]
+        authority = target.authority.encode()
+        sent = [pair for pair in request_headers(request, authority)[1:] if pair[0] != _AUDIT_ID]
+        sent += [(b"X-Forwarded-Host", authority), (b"X-Forwarded-Proto", b"https"), *self._claims(request.user)]
+        fixed = FixedHeaders(authority, sent)
+        findings[self] = _Prepared(request.user, target, request.connection, dict(request.headers), fixed)
+        return fixed
+
+    def _claims(self, user: User) -> Headers:
+        return [*identity_headers(user, tells_uid=self._tells_uid), *self._extra]
 
 
 def identity_headers(user: User, *, tells_uid: bool = True) -> Headers:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pilothouse.controllers.own_objects import condition_of
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.machinery.objects import Object
-from pilothouse.net.dialing import Tls
+from pilothouse.net.dialing import EITHER, Tls
 
 AVAILABLE = "Available"
 
@@ -41,6 +41,7 @@ class RemoteApi:
             cert_file=cert_file,
             key_file=key_file,
             insecure=self.insecure,
+            protocols=EITHER,
         )
 
 

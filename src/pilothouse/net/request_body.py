@@ -81,6 +81,11 @@ class RequestBody:
             self._pieces = [b"".join(self._pieces)]
         return self._pieces[0]
 
+    def take(self) -> bytes:
+        """What is here of it, all at once; what was taken is forgotten."""
+        pieces, self._pieces, self.size = self._pieces, [], 0
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
     async def pieces(self) -> AsyncIterator[bytes]:
         """The body as it arrives; what was yielded is forgotten."""
         while True:

@@ -8,6 +8,7 @@ parsed into a `HeaderBlock` that the connection may keep and reuse; nothing here
 
 import re
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 MAX_HEADERS = 500
@@ -86,7 +87,7 @@ class HeaderBlock:
     def __init__(self, values: dict[bytes, bytes], repeated: dict[bytes, list[bytes]]) -> None:
         self.values = values
         self.repeated = repeated
-        self.findings: dict[object, bool] = {}
+        self.findings: dict[object, Any] = {}
         self.content_length: int | None = None
         self.chunked = False
         self.transfer_encoding_error = False

@@ -43,7 +43,8 @@ class ServiceResolver:
     async def resolve(self, namespace: str, name: str, port: int) -> Address:
         """The address to connect to; raises OutgoingError."""
         cache = self._services.cache
-        await cache.wait_ready()
+        if not cache.ready:
+            await cache.wait_ready()
         key = self._services.key(namespace, name)
         if (entry := cache.get(key)) is None:
             await cache.wait_fresh()

@@ -48,7 +48,7 @@ class PeerProxy:
         choose: Callable[[Sequence[Target]], Target] = random.choice,
     ) -> None:
         self._client, self._find_endpoint, self._metrics, self._choose = client, find_endpoint, metrics, choose
-        self._passing = RequestPassing(client, refuse_redirects=False)
+        self._passing = RequestPassing(client, refuse_redirects=False, extra=_EXTRA)
         self._tls = Tls(
             authorities_file=authorities_file, server_name=_SERVER_NAME, cert_file=cert_file, key_file=key_file
         )
@@ -60,7 +60,7 @@ class PeerProxy:
             self._metrics.count_error(ENDPOINT_RESOLUTION, resource)
             why = "Error getting ip and port info of the remote server while proxying"
             return error_response(request, errors.unavailable(why))
-        response = await self._passing.pass_on(request, self._choose(found), _EXTRA)
+        response = await self._passing.pass_on(request, self._choose(found))
         self._metrics.count_passed(response.status, resource)
         return response
 

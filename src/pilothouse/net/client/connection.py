@@ -11,63 +11,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import cast
 
-from pilothouse.net.client.head import MAX_HEAD, Headers, MalformedReply, ReplyHead, parse_head
+from pilothouse.net.client.head import MAX_HEAD, MalformedReply, ReplyHead, parse_head
+from pilothouse.net.client.outbound import Outbound
+from pilothouse.net.client.reply import Reply
 from pilothouse.net.dialing.failures import OutgoingError, explain_reading
 from pilothouse.net.framing import chunk, last_chunk
 from pilothouse.net.http1.body_decoder import ChunkedDecoder, Decoder, LengthDecoder
-from pilothouse.net.request_body import ClientDisconnected, MalformedBody, RequestBody, Trailers
+from pilothouse.net.request_body import ClientDisconnected, MalformedBody, RequestBody
 from pilothouse.net.writing import WriteGate
-
-_join_pair = b": ".join
-
-
-@dataclass(slots=True)
-class Outbound:
-    """A request as it goes out. ``target`` and ``headers`` are sent as they are; framing is added to match the body."""
-
-    method: str
-    target: bytes
-    headers: Headers
-    body: bytes | AsyncIterator[bytes] = b""
-    length: int | None = None
-    """The length of a body that is an iterator; None to send it in chunks."""
-    trailers: Callable[[], Headers] | None = None
-    """What to send after a body in chunks, asked when that is at its end."""
-
-    @property
-    def can_be_repeated(self) -> bool:
-        """Whether it may go out again where a kept connection turns out to be dead."""
-        return isinstance(self.body, bytes) and self.method in ("GET", "HEAD", "OPTIONS")
-
-    def head(self) -> bytes:
-        """Request line and headers. Raises OutgoingError for a value that would break out of its line."""
-        block = b"\r\n".join(map(_join_pair, self.headers))
-        if b"\0" in block or len(block.splitlines()) != len(self.headers):
-            raise OutgoingError(f'net/http: invalid header field value for "{self._unsafe_name()}"')
-        lines = [b"%b %b HTTP/1.1" % (self.method.encode(), self.target), block]
-        if not isinstance(self.body, bytes):
-            lines.append(b"Transfer-Encoding: chunked" if self.length is None else b"Content-Length: %d" % self.length)
-        elif self.body or self.method in ("POST", "PUT", "PATCH"):
-            lines.append(b"Content-Length: %d" % len(self.body))
-        lines.append(b"\r\n")
-        return b"\r\n".join(lines)
-
-    def _unsafe_name(self) -> str:
-        for name, value in self.headers:
-            if b"\n" in value or b"\r" in value or b"\0" in value:
-                return name.decode("latin-1")
-        return ""
 
 
 class ConnectionEnded(OutgoingError):
-    """The other side hung up; ``untouched`` if it did so before it answered anything."""
+    """The other side hung up; ``untouched`` if it did so before it answered anything.
 
-    def __init__(self, message: str, *, untouched: bool) -> None:
+    ``unprocessed``: it said that it has not looked at the request.
+    """
+
+    def __init__(self, message: str, *, untouched: bool, unprocessed: bool = False) -> None:
         super().__init__(message)
-        self.untouched = untouched
+        self.untouched, self.unprocessed = untouched, unprocessed
 
 
 class ClientConnection(asyncio.Protocol):
@@ -82,7 +46,8 @@ class ClientConnection(asyncio.Protocol):
 
     def __init__(self, release: Callable[[ClientConnection], None]) -> None:
         self._release = release
-        self._buffer = b""
+        self._buffer = bytearray()
+        self._received = 0  # bytes of heads since the request was sent
         self._method = ""
         self._head: asyncio.Future[Reply] | None = None
         self._reply: Reply | None = None
@@ -103,6 +68,7 @@ class ClientConnection(asyncio.Protocol):
             raise ConnectionEnded("EOF", untouched=True)
         self._method = outbound.method
         self._reusable = True
+        self._received = 0
         head: asyncio.Future[Reply] = loop.create_future()
         self._head = head
         body = outbound.body
@@ -143,7 +109,8 @@ class ClientConnection(asyncio.Protocol):
 
     def hand_over(self, protocol: asyncio.Protocol) -> tuple[asyncio.Transport, bytes]:
         """Give up the connection after a 101: it belongs to ``protocol``, and so do the bytes that came already."""
-        leftover, self._buffer = self._buffer, b""
+        leftover = bytes(self._buffer)
+        self._buffer.clear()
         self._reply = None
         self.transport.set_protocol(protocol)
         protocol.connection_made(self.transport)
@@ -188,14 +155,15 @@ class ClientConnection(asyncio.Protocol):
         if self._decoder is not None or self._until_closed:
             self._receive_body(data)
             return
-        self._buffer += data
         if self._head is None:
             if self._reply is None:  # nobody asked for anything
                 self.closed = True
                 self.transport.abort()
+            else:
+                self._buffer += data
             return
         try:
-            self._receive_head()
+            self._receive_head(data)
         except MalformedReply as error:
             self._fail(OutgoingError(str(error)))
             self.transport.abort()
@@ -212,8 +180,8 @@ class ClientConnection(asyncio.Protocol):
             self._reply = None
             reply.body.feed(b"", True)
             return
-        words = "unexpected EOF" if self._buffer or reply is not None else explain_reading(exc)
-        self._fail(ConnectionEnded(words, untouched=not self._buffer and reply is None))
+        touched = self._received > 0 or reply is not None
+        self._fail(ConnectionEnded("unexpected EOF" if touched else explain_reading(exc), untouched=not touched))
 
     def _fail(self, error: Exception) -> None:
         self.closed = True
@@ -226,35 +194,50 @@ class ClientConnection(asyncio.Protocol):
 
     # Input
 
-    def _receive_head(self) -> None:
-        while True:
-            end = self._buffer.find(b"\r\n\r\n")
-            if end < 0 or end > MAX_HEAD:
-                if len(self._buffer) > MAX_HEAD:
-                    raise MalformedReply(f"net/http: server response headers exceeded {MAX_HEAD} bytes; aborted")
-                return
-            head = parse_head(self._buffer[:end])
-            self._buffer = self._buffer[end + 4 :]
+    def _receive_head(self, data: bytes) -> None:
+        """Each byte is searched once, and interim answers count as well: whatever comes, it ends at ``MAX_HEAD``."""
+        self._received += len(data)
+        buffer, scanned = self._buffer, 0
+        if buffer:
+            scanned = max(0, len(buffer) - 3)
+            buffer += data
+        end = buffer.find(b"\r\n\r\n", scanned) if buffer else data.find(b"\r\n\r\n")
+        if buffer and end >= 0:
+            data = bytes(buffer)
+            buffer.clear()
+        while 0 <= end <= MAX_HEAD:
+            head = parse_head(data[:end])
+            data = data[end + 4 :]
             if head.status >= 200 or head.status == 101:
-                break
+                self._begin(head, data)
+                return
+            end = data.find(b"\r\n\r\n")
+        if self._received > MAX_HEAD:
+            raise MalformedReply(f"net/http: server response headers exceeded {MAX_HEAD} bytes; aborted")
+        if not buffer:
+            buffer += data
+
+    def _begin(self, head: ReplyHead, rest: bytes) -> None:
+        """A head is complete; ``rest`` came behind it."""
         waiting, self._head = self._head, None
-        reply = Reply(self, head, RequestBody(self, head.length))
+        reply = self._reply = Reply(self, head, RequestBody(self, head.length))
         if waiting is not None and not waiting.done():
             waiting.set_result(reply)
-        self._reply = reply
-        self._begin_body(reply)
-
-    def _begin_body(self, reply: Reply) -> None:
-        head = reply.head
         self._reusable = not head.close
         if head.status == 101:
+            self._buffer += rest
             reply.body.feed(b"", True)
             self._pause()
-            return
-        if self._method == "HEAD" or head.status in (204, 304) or (head.length == 0 and not head.chunked):
+        elif self._method == "HEAD" or head.status in (204, 304) or (head.length == 0 and not head.chunked):
             reply.body.feed(b"", True)
-            self._completed(self._buffer)
-            return
+            self._completed(rest)
+        elif head.length is not None and len(rest) == head.length:
+            reply.body.feed(rest, True)
+            self._completed(b"")
+        else:
+            self._begin_body(head, rest)
+
+    def _begin_body(self, head: ReplyHead, rest: bytes) -> None:
         if head.chunked:
             self._decoder = ChunkedDecoder()
         elif head.length is not None:
@@ -262,9 +245,8 @@ class ClientConnection(asyncio.Protocol):
         else:
             self._until_closed = True
             self._reusable = False
-        data, self._buffer = self._buffer, b""
-        if data:
-            self._receive_body(data)
+        if rest:
+            self._receive_body(rest)
 
     def _receive_body(self, data: bytes) -> None:
         if self._reply is None:
@@ -290,7 +272,6 @@ class ClientConnection(asyncio.Protocol):
 
     def _completed(self, rest: bytes) -> None:
         """The answer is all here: the connection may serve the next request, if all is in order."""
-        self._buffer = b""
         self._reply = None
         sending = self._pump is not None and not self._pump.done()
         if rest or not self._reusable or sending or self.closed:
@@ -314,55 +295,3 @@ class ClientConnection(asyncio.Protocol):
         if not self._paused and not self.transport.is_closing():
             self._paused = True
             self.transport.pause_reading()
-
-
-class Reply:
-    """An answer whose body may still be arriving. Closed by whoever got it."""
-
-    __slots__ = ("_connection", "body", "head")
-
-    def __init__(self, connection: ClientConnection, head: ReplyHead, body: RequestBody) -> None:
-        self._connection = connection
-        self.body = body
-        self.head = head
-
-    @property
-    def status(self) -> int:
-        return self.head.status
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the whole body is here."""
-        return self.body.complete
-
-    @property
-    def trailers(self) -> Trailers:
-        """What came after the body, once that is complete."""
-        return self.body.trailers
-
-    async def read(self, limit: int) -> bytes:
-        """The whole body. Raises BodyTooLarge and OutgoingError."""
-        return await self.body.read(limit)
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it arrives. Raises OutgoingError where it breaks off."""
-        async for piece in self.body.pieces():
-            yield piece
-
-    def take_over(self, protocol: asyncio.Protocol) -> tuple[asyncio.Transport, bytes]:
-        """After a 101: the connection, from now on told to ``protocol``, and what came on it already."""
-        return self._connection.hand_over(protocol)
-
-    async def close(self) -> None:
-        """Done with this answer, however much of it was read: what is not complete is given up."""
-        if self._connection.carries(self):
-            await self._connection.settle()
-
-    async def abort(self) -> None:
-        """The same; for a 101 too, which is never complete."""
-        await self.close()
-
-    def drop(self) -> None:
-        """The same, at once."""
-        if self._connection.carries(self):
-            self._connection.drop()

@@ -15,9 +15,11 @@ _STATUS: Final = re.compile(rb"HTTP/1\.([0-9]) ([0-9]{3})(?: ([\t\x20-\x7e\x80-\
 _HEADER: Final = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)").fullmatch
 _DIGITS: Final = re.compile(rb"[0-9]{1,18}").fullmatch
 _MAX_HEADERS: Final = 1000
-_FRAMING: Final = frozenset({b"content-length", b"transfer-encoding", b"connection"})
+_ORDINARY: Final = 4096  # lines of longer heads are not worth remembering
 
 Headers = list[tuple[bytes, bytes]]
+Line = tuple[bytes, tuple[bytes, bytes]]
+"""A header: its name in lower case, and the pair of name and value as it came."""
 
 
 class MalformedReply(Exception):
@@ -27,75 +29,92 @@ class MalformedReply(Exception):
 class ReplyHead:
     """Status and headers, and what they say about the body."""
 
-    __slots__ = ("_values", "chunked", "close", "headers", "length", "minor", "reason", "status")
+    __slots__ = ("_first", "chunked", "close", "length", "lines", "minor", "reason", "status")
 
-    def __init__(self, minor: int, status: int, reason: bytes, headers: Headers, values: dict[bytes, bytes]) -> None:
+    def __init__(self, minor: int, status: int, reason: bytes, lines: list[Line]) -> None:
         self.minor = minor
         self.status = status
         self.reason = reason
-        self.headers = headers
-        self._values = values
+        self.lines = lines
+        self._first = dict(reversed(lines))
         self.length: int | None = None
         self.chunked = False
         self.close = minor == 0
 
+    @property
+    def headers(self) -> Headers:
+        """All headers as they came."""
+        return [pair for _, pair in self.lines]
+
     def get(self, name: bytes) -> bytes:
         """The first value of a header (its name in lower case), empty where there is none."""
-        return self._values.get(name, b"")
+        pair = self._first.get(name)
+        return b"" if pair is None else pair[1]
+
+    @property
+    def repeats(self) -> bool:
+        """Whether any header came more than once."""
+        return len(self._first) != len(self.lines)
+
+    def __contains__(self, name: bytes) -> bool:
+        return name in self._first
+
+    def values(self, name: bytes) -> list[bytes]:
+        """All values of a header."""
+        return [pair[1] for key, pair in self.lines if key == name]
 
 
 def parse_head(data: bytes) -> ReplyHead:
     """Parse a head without its final empty line. Raises MalformedReply."""
     status_line, *lines = data.split(b"\r\n")
-    match = _STATUS(status_line)
-    if match is None:
-        shown = status_line[:64].decode("latin-1").encode("unicode_escape").decode()
-        raise MalformedReply(f'net/http: HTTP/1.x transport connection broken: malformed HTTP response "{shown}"')
     if len(lines) > _MAX_HEADERS:
         raise MalformedReply("net/http: too many headers in the response")
-    headers: Headers = []
-    values: dict[bytes, bytes] = {}
-    framing: Headers = []
-    for line in lines:
-        name, value, key = _read_line(line)
-        headers.append((name, value))
-        values.setdefault(key, value)
-        if key in _FRAMING:
-            framing.append((key, value))
-    head = ReplyHead(int(match[1]), int(match[2]), match[3] or b"", headers, values)
-    _read_framing(head, framing)
+    read = _recall_line if len(data) <= _ORDINARY else _read_line
+    head = ReplyHead(*_read_status(status_line), list(map(read, lines)))
+    _read_framing(head)
     return head
 
 
-@lru_cache(maxsize=2048)
-def _read_line(line: bytes) -> tuple[bytes, bytes, bytes]:
-    """Name, value, and the name in lower case. Servers send the same lines again and again."""
+@lru_cache(maxsize=64)
+def _read_status(line: bytes) -> tuple[int, int, bytes]:
+    match = _STATUS(line)
+    if match is None:
+        shown = line[:64].decode("latin-1").encode("unicode_escape").decode()
+        raise MalformedReply(f'net/http: HTTP/1.x transport connection broken: malformed HTTP response "{shown}"')
+    return int(match[1]), int(match[2]), match[3] or b""
+
+
+def _read_line(line: bytes) -> Line:
     pair = _HEADER(line)
     if pair is None:
         raise MalformedReply("net/http: HTTP/1.x transport connection broken: malformed MIME header line")
-    return pair[1], pair[2].rstrip(b" \t"), pair[1].lower()
+    return pair[1].lower(), (pair[1], pair[2].rstrip(b" \t"))
 
 
-def _read_framing(head: ReplyHead, framing: Headers) -> None:
-    lengths: set[bytes] = set()
-    codings: list[bytes] = []
-    for key, value in framing:
-        if key == b"content-length":
-            lengths.add(value)
-        elif key == b"transfer-encoding":
-            codings.append(value.lower())
-        elif key == b"connection":
-            tokens = [token.strip() for token in value.lower().split(b",")]
-            head.close = b"close" in tokens or (head.close and b"keep-alive" not in tokens)
-    if codings:
+_recall_line: Final = lru_cache(maxsize=2048)(_read_line)
+"""Servers send the same lines again and again."""
+
+
+def _read_framing(head: ReplyHead) -> None:
+    if b"connection" in head:
+        tokens = [token.strip() for value in head.values(b"connection") for token in value.lower().split(b",")]
+        head.close = b"close" in tokens or (head.close and b"keep-alive" not in tokens)
+    if b"transfer-encoding" in head:
+        codings = [value.lower() for value in head.values(b"transfer-encoding")]
         if codings != [b"chunked"]:
             raise MalformedReply(f"unsupported transfer encoding: {b', '.join(codings)[:64].decode('latin-1')!r}")
         head.chunked = True
-        head.close = head.close or bool(lengths)  # possibly smuggled: nothing after this answer is believed
-        return
-    if len(lengths) > 1:
+        # With a length it is possibly smuggled: nothing after this answer is believed.
+        head.close = head.close or b"content-length" in head
+    elif b"content-length" in head:
+        head.length = read_length(head)
+
+
+def read_length(head: ReplyHead) -> int:
+    """What Content-Length says. Raises MalformedReply."""
+    length = head.get(b"content-length")
+    if not _DIGITS(length):
+        raise MalformedReply(f"bad Content-Length {length[:64].decode('latin-1')!r}")
+    if head.repeats and any(other != length for other in head.values(b"content-length")):
         raise MalformedReply("http: message cannot contain multiple Content-Length headers")
-    for length in lengths:
-        if not _DIGITS(length):
-            raise MalformedReply(f"bad Content-Length {length[:64].decode('latin-1')!r}")
-        head.length = int(length)
+    return int(length)

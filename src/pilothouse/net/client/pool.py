@@ -1,19 +1,34 @@
 """Connections kept for reuse, by where they lead.
 
+With a server that agrees on HTTP/2 there is one connection for all, and another only when that is full; all who ask
+while it is being made wait for the same attempt. With others a connection serves one request at a time.
+
 A kept connection may have been given up by the other side without our knowing. A request that fails on one before
-anything came back, and that can be sent again, gets a second try on a new connection, as in Go.
+anything came back, and that can be sent again, gets a second try on a new connection, as in Go; so does one of which
+the other side says that it has not looked at it.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Final
 
-from pilothouse.net.client.connection import ClientConnection, ConnectionEnded, Outbound, Reply
+from pilothouse.net.client.connection import ClientConnection, ConnectionEnded
+from pilothouse.net.client.http2 import Http2ClientConnection
+from pilothouse.net.client.outbound import Outbound
+from pilothouse.net.client.reply import Reply
 from pilothouse.net.dialing.dialer import Dialer, Target
+from pilothouse.net.dialing.failures import DialError
 
 IDLE_SECONDS: Final = 90.0
 _IDLE_PER_TARGET: Final = 64
+_ATTEMPTS: Final = 3
+_DIALS: Final = 8
+_MOST_KNOWN: Final = 1000
+_HTTP2: Final = "h2"
+_ALONE: Final = ("http/1.1",)
+AnyConnection = ClientConnection | Http2ClientConnection
 
 
 class HttpClient:
@@ -22,23 +37,33 @@ class HttpClient:
     def __init__(self, dialer: Dialer | None = None) -> None:
         self._dialer = dialer or Dialer()
         self._idle: dict[Target, list[ClientConnection]] = {}
+        self._shared: dict[Target, list[Http2ClientConnection]] = {}
+        self._dialing: dict[Target, asyncio.Task[None]] = {}
+        self._unshared: set[Target] = set()
+        """Those that did not agree on HTTP/2 when last asked."""
         self._sweep: asyncio.TimerHandle | None = None
         self._closed = False
         self._generation = 0
 
     async def send(self, target: Target, outbound: Outbound) -> Reply:
         """Send a request and return when the head of the answer is there. Raises OutgoingError."""
-        kept = self._take(target)
-        if kept is not None:
+        connection = self._find(target)
+        for attempt in range(1, _ATTEMPTS + 1):
+            is_new = connection is None
+            if connection is None:
+                connection = await self._connect(target)
             try:
-                return await kept.exchange(outbound)
+                return await connection.exchange(outbound)
             except ConnectionEnded as error:
-                if not (error.untouched and outbound.can_be_repeated):
+                if attempt == _ATTEMPTS or not _may_repeat(error, outbound, is_new=is_new):
                     raise
-        return await (await self._connect(target)).exchange(outbound)
+            connection = self._find_shared(target)
+        raise AssertionError("the last attempt returns or raises")
 
     async def send_alone(self, target: Target, outbound: Outbound) -> Reply:
         """The same on a connection of its own, for requests that want to go on in another protocol."""
+        if target.tls is not None and target.tls.protocols != _ALONE:
+            target = replace(target, tls=replace(target.tls, protocols=_ALONE))
         _, connection = await self._dialer.connect(target, lambda: ClientConnection(_close))
         return await connection.exchange(outbound)
 
@@ -46,13 +71,21 @@ class HttpClient:
         """Use no connection again that is there now; those in use end with their answers."""
         self._generation += 1
         self._drop_idle()
+        for connection in [each for shared in self._shared.values() for each in shared]:
+            connection.retire()
 
     async def close(self) -> None:
         """Close all connections that are not in use."""
         self._closed = True
         if self._sweep is not None:
             self._sweep.cancel()
+        dialing = list(self._dialing.values())
+        for task in dialing:
+            task.cancel()
+        await asyncio.gather(*dialing, return_exceptions=True)
         self._drop_idle()
+        for connection in [each for shared in self._shared.values() for each in shared]:
+            connection.drop() if connection.is_idle else connection.retire()
         await asyncio.sleep(0)
 
     def _drop_idle(self) -> None:
@@ -61,17 +94,16 @@ class HttpClient:
             for connection in connections:
                 connection.drop()  # nothing is on its way, and nobody waits for goodbyes
 
-    async def _connect(self, target: Target) -> ClientConnection:
-        generation = self._generation
+    # Finding
 
-        def keep(connection: ClientConnection) -> None:
-            if generation == self._generation:
-                self._keep(target, connection)
-            else:
-                connection.transport.close()
+    def _find(self, target: Target) -> AnyConnection | None:
+        return self._find_shared(target) or self._take(target)
 
-        _, connection = await self._dialer.connect(target, lambda: ClientConnection(keep))
-        return connection
+    def _find_shared(self, target: Target) -> Http2ClientConnection | None:
+        for connection in self._shared.get(target, ()):
+            if connection.has_room:
+                return connection
+        return None
 
     def _take(self, target: Target) -> ClientConnection | None:
         connections = self._idle.get(target)
@@ -83,20 +115,100 @@ class HttpClient:
                 return connection
         return None
 
+    # Connecting
+
+    async def _connect(self, target: Target) -> AnyConnection:
+        tls = target.tls
+        if tls is None or _HTTP2 not in tls.protocols:
+            return await self._dial(target)
+        for _ in range(_DIALS):
+            if target in self._unshared:
+                return await self._dial(target)
+            await asyncio.shield(self._dial_for_all(target))
+            found = self._find(target)
+            if found is not None:
+                return found
+        raise DialError("http2: no usable connection")
+
+    def _dial_for_all(self, target: Target) -> asyncio.Task[None]:
+        """The attempt that is under way, or a new one. What comes of it is among those kept."""
+        task = self._dialing.get(target)
+        if task is None:
+            task = self._dialing[target] = asyncio.get_running_loop().create_task(self._dial_and_keep(target))
+            task.add_done_callback(lambda done: self._dialled(target, done))
+        return task
+
+    def _dialled(self, target: Target, task: asyncio.Task[None]) -> None:
+        self._dialing.pop(target, None)
+        if not task.cancelled():
+            task.exception()  # those who waited have heard of it
+
+    async def _dial_and_keep(self, target: Target) -> None:
+        generation = self._generation
+        connection = await self._dial(target)
+        if isinstance(connection, ClientConnection):
+            if generation == self._generation:
+                self._keep(target, connection)
+            else:
+                connection.transport.close()
+
+    async def _dial(self, target: Target) -> AnyConnection:
+        generation = self._generation
+
+        def keep(connection: ClientConnection) -> None:
+            if generation == self._generation:
+                self._keep(target, connection)
+            else:
+                connection.transport.close()
+
+        def make(agreed: str | None) -> AnyConnection:
+            if agreed == _HTTP2:
+                return Http2ClientConnection(lambda ended: self._forget_shared(target, ended))
+            return ClientConnection(keep)
+
+        _, connection = await self._dialer.negotiate(target, make)
+        if isinstance(connection, Http2ClientConnection):
+            self._share(target, connection, is_current=generation == self._generation)
+        elif target.tls is not None and _HTTP2 in target.tls.protocols:
+            if len(self._unshared) >= _MOST_KNOWN:
+                self._unshared.clear()
+            self._unshared.add(target)
+        return connection
+
+    # Keeping
+
+    def _share(self, target: Target, connection: Http2ClientConnection, *, is_current: bool) -> None:
+        self._unshared.discard(target)
+        if connection.leaving:
+            return
+        if not is_current or self._closed:
+            connection.retire()
+            return
+        self._shared.setdefault(target, []).append(connection)
+        self._look_after()
+
+    def _forget_shared(self, target: Target, connection: Http2ClientConnection) -> None:
+        shared = self._shared.get(target, [])
+        if connection in shared:
+            shared.remove(connection)
+            if not shared:
+                del self._shared[target]
+
     def _keep(self, target: Target, connection: ClientConnection) -> None:
         connections = self._idle.setdefault(target, [])
         if self._closed or len(connections) >= _IDLE_PER_TARGET:
             connection.transport.close()
             return
-        loop = asyncio.get_running_loop()
-        connection.idle_since = loop.time()
+        connection.idle_since = asyncio.get_running_loop().time()
         connections.append(connection)
+        self._look_after()
+
+    def _look_after(self) -> None:
         if self._sweep is None:
-            self._sweep = loop.call_later(IDLE_SECONDS, self._drop_old)
+            self._sweep = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._drop_old)
 
     def _drop_old(self) -> None:
-        loop = asyncio.get_running_loop()
-        oldest = loop.time() - IDLE_SECONDS
+        oldest = asyncio.get_running_loop().time() - IDLE_SECONDS
         for target, connections in list(self._idle.items()):
             kept = [each for each in connections if each.idle_since > oldest and not each.closed]
             for connection in connections:
@@ -106,7 +218,18 @@ class HttpClient:
                 self._idle[target] = kept
             else:
                 del self._idle[target]
-        self._sweep = loop.call_later(IDLE_SECONDS, self._drop_old) if self._idle else None
+        for shared in [each for found in self._shared.values() for each in found]:
+            if shared.is_idle and shared.idle_since <= oldest:
+                shared.retire()
+        self._sweep = None
+        if self._idle or self._shared:
+            self._look_after()
+
+
+def _may_repeat(error: ConnectionEnded, outbound: Outbound, *, is_new: bool) -> bool:
+    if error.unprocessed:
+        return isinstance(outbound.body, bytes)
+    return not is_new and error.untouched and outbound.can_be_repeated
 
 
 def _close(connection: ClientConnection) -> None:

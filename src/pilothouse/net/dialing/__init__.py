@@ -7,10 +7,11 @@ by which way (``dialer.py``: directly, or through a tunnel), and tells failures 
 from pilothouse.net.dialing.dialer import DIRECT, Dialer, DirectRoute, Route, Target
 from pilothouse.net.dialing.failures import DialError, OutgoingError
 from pilothouse.net.dialing.guard import Guard, is_global_unicast
-from pilothouse.net.dialing.identity import PLAIN, Tls
+from pilothouse.net.dialing.identity import EITHER, PLAIN, Tls
 
 __all__ = [
     "DIRECT",
+    "EITHER",
     "PLAIN",
     "DialError",
     "Dialer",

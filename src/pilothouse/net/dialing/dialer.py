@@ -44,18 +44,16 @@ class Target:
     tls: Tls | None = None
     """None for plain TCP."""
     guard: Guard | None = None
+    authority: str = field(init=False, repr=False, compare=False)
+    """Host and port as a URL has them."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "authority", join_host_port(self.host, self.port))
         object.__setattr__(self, "_hash", hash((self.host, self.port, self.tls, self.guard)))
 
     def __hash__(self) -> int:
         return self._hash  # asked for with every request
-
-    @property
-    def authority(self) -> str:
-        """Host and port as a URL has them."""
-        return join_host_port(self.host, self.port)
 
 
 class Route(Protocol):
@@ -123,6 +121,12 @@ class Dialer:
         self, target: Target, make_protocol: Callable[[], P], *, seconds: float = _DIAL_SECONDS
     ) -> tuple[asyncio.Transport, P]:
         """Connect, and speak TLS if the target does. Raises DialError."""
+        return await self.negotiate(target, lambda _: make_protocol(), seconds=seconds)
+
+    async def negotiate(
+        self, target: Target, make_protocol: Callable[[str | None], P], *, seconds: float = _DIAL_SECONDS
+    ) -> tuple[asyncio.Transport, P]:
+        """The same; the protocol is made for what was agreed on in the handshake. Raises DialError."""
         await ensure_task()
         if target.guard is not None and _is_address(target.host) and not target.guard(target.host):
             raise DialError(NOT_ALLOWED)
@@ -150,12 +154,12 @@ class Dialer:
 
 
 async def _establish(
-    target: Target, sock: socket.socket, context: ssl.SSLContext | None, make_protocol: Callable[[], P]
+    target: Target, sock: socket.socket, context: ssl.SSLContext | None, make_protocol: Callable[[str | None], P]
 ) -> tuple[asyncio.Transport, P]:
     """Make a connection of a socket, which belongs to the loop from here on, whatever comes of it."""
     loop = asyncio.get_running_loop()
     if context is None or target.tls is None:
-        return await loop.create_connection(make_protocol, sock=sock)
+        return await loop.create_connection(lambda: make_protocol(None), sock=sock)
     name = target.tls.server_name or target.host
     try:
         async with asyncio.timeout(_HANDSHAKE_SECONDS):
@@ -164,7 +168,7 @@ async def _establish(
         raise DialError("net/http: TLS handshake timeout", timed_out=True) from None
     except (OSError, ValueError, EOFError) as error:  # ssl.SSLError is an OSError; ValueError: a name that is none
         raise DialError(explain_handshake(error, name)) from None
-    protocol = make_protocol()
+    protocol = make_protocol(session.tls.selected_alpn_protocol())
     return ClientTlsTransport(loop, session, protocol), protocol
 
 

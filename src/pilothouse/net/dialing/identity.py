@@ -32,8 +32,8 @@ class Tls:
     certificate: bytes = field(default=b"", repr=False)
     """PEM of a certificate and its key, for those that are not in files."""
     authorities_file: str = ""
-    protocol: str = "http/1.1"
-    """What is agreed on in the handshake."""
+    protocols: tuple[str, ...] = ("http/1.1",)
+    """What is offered in the handshake, the preferred first."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -42,6 +42,8 @@ class Tls:
 
 
 PLAIN: Final = Tls()
+EITHER: Final = ("h2", "http/1.1")
+"""For servers that may be asked many things side by side."""
 
 
 class Contexts:
@@ -101,7 +103,7 @@ def make_context(tls: Tls) -> ssl.SSLContext:
         context.load_cert_chain(tls.cert_file, tls.key_file or None)
     if tls.certificate:
         _load_certificate(context, tls.certificate)
-    context.set_alpn_protocols([tls.protocol])
+    context.set_alpn_protocols(list(tls.protocols))
     return context
 
 

@@ -155,7 +155,7 @@ class Channel:
 
 def tls_for_grpc(authorities_file: str = "", cert_file: str = "", key_file: str = "") -> Tls:
     """TLS as gRPC wants it: HTTP/2 agreed on in the handshake."""
-    return Tls(authorities_file=authorities_file, cert_file=cert_file, key_file=key_file, protocol="h2")
+    return Tls(authorities_file=authorities_file, cert_file=cert_file, key_file=key_file, protocols=("h2",))
 
 
 def _too_late() -> RpcError:

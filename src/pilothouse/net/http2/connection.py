@@ -29,7 +29,7 @@ from pilothouse.net.http2.hpack import TABLE_SIZE, HeaderListTooLarge
 from pilothouse.net.http2.output import Output
 from pilothouse.net.http2.patience import Patience
 from pilothouse.net.http2.request_head import HeadDecoder, RequestHead
-from pilothouse.net.http2.settings import ClientSettings
+from pilothouse.net.http2.settings import PeerSettings
 from pilothouse.net.http2.stream import RECEIVE_WINDOW, Stream
 from pilothouse.net.http2.streams import Streams
 from pilothouse.net.messages import Connection, Response
@@ -82,7 +82,7 @@ class Http2Connection(asyncio.BufferedProtocol):
         self.server = server
         self._input = FrameReader()
         self._heads = HeadDecoder(server.limits.header_bytes)
-        self._settings = ClientSettings()
+        self._settings = PeerSettings()
         self._patience = Patience(server.now)
         self._blocks = HeaderBlocks(server.limits.header_bytes)
         self._last = 0  # the latest stream

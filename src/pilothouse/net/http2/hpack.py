@@ -9,13 +9,17 @@ the list by the limit given to `decode`, whichever way it is made.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from pilothouse.net.http2 import huffman
 from pilothouse.net.request_head import MAX_HEADERS
 
 TABLE_SIZE: Final = 4096  # what is assumed of a server that says nothing
 _ENTRY: Final = 32  # what each entry counts beyond its bytes
+
+_KNOWN_BLOCK: Final = 2048
+_WORTH_KNOWING: Final = 3  # fields
+_PLAIN: Final = 0x7F  # lengths below are one byte, of a string that is not compressed
 
 Field = tuple[bytes, bytes]
 
@@ -50,21 +54,40 @@ class HeaderListTooLarge(ValueError):
     """More than we are willing to take; the rest of the block was not decoded."""
 
 
+class _Beginning(NamedTuple):
+    """How a block begins, and what that means as long as the table is of this version."""
+
+    version: int
+    data: bytes
+    fields: list[Field]
+    size: int
+
+
+_NO_BEGINNING: Final = _Beginning(-1, b"", [], 0)
+
+
 class HeaderDecoder:
     """The table of one connection."""
 
-    __slots__ = ("_entries", "_limit", "_size", "version")
+    __slots__ = ("_beginning", "_entries", "_last", "_limit", "_size", "version")
 
     def __init__(self) -> None:
         self._entries: list[Field] = []  # oldest first
         self._size = 0
         self._limit = TABLE_SIZE
         self.version = 0
+        self._last = b""
+        self._beginning = _NO_BEGINNING
 
     def decode(self, block: bytes, limit: int) -> list[Field]:
         """The fields of a block; `limit` bounds the sum of their sizes."""
-        fields: list[Field] = []
-        at, end, size = self._read_size_updates(block), len(block), 0
+        known, version = self._beginning, self.version
+        if known.version == version and block.startswith(known.data) and known.size <= limit:
+            fields, at, size = known.fields.copy(), len(known.data), known.size
+        else:
+            known = _NO_BEGINNING
+            fields, at, size = [], self._read_size_updates(block), 0
+        end, ends = len(block), []
         try:
             while at < end:
                 first = block[at]
@@ -85,9 +108,25 @@ class HeaderDecoder:
                 if size > limit or len(fields) >= MAX_HEADERS:
                     raise HeaderListTooLarge
                 fields.append(field)
+                ends.append((at, size))
         except (IndexError, huffman.InvalidHuffman) as error:
             raise InvalidBlock("truncated or wrongly coded") from error
+        if known is _NO_BEGINNING and version == self.version and end <= _KNOWN_BLOCK:
+            self._learn(block, fields, ends)
         return fields
+
+    def _learn(self, block: bytes, fields: list[Field], ends: list[tuple[int, int]]) -> None:
+        """Remember what a block has in common with the one before: most differ in an id or a length at their end.
+
+        Only of blocks that leave the table as it is: what is skipped the next time must have nothing else to do.
+        """
+        last, self._last = self._last, block
+        count = len(ends)
+        while count and not last.startswith(block[: ends[count - 1][0]]):
+            count -= 1
+        if count >= _WORTH_KNOWING:
+            at, size = ends[count - 1]
+            self._beginning = _Beginning(self.version, block[:at], fields[:count], size)
 
     def _read_size_updates(self, block: bytes) -> int:
         at, seen = 0, 0
@@ -114,13 +153,27 @@ class HeaderDecoder:
         return self._entries[-index]
 
     def _read_literal(self, block: bytes, at: int, bits: int) -> tuple[Field, int]:
-        index, at = _read_integer(block, at, bits)
+        """Strings are mostly short and as they are, so these are read here. Raises IndexError where the block ends."""
+        index = block[at] & ((1 << bits) - 1)
+        if index + 1 >> bits:
+            index, at = _read_integer(block, at, bits)
+        else:
+            at += 1
         if index:
             name = self._field(index)[0]
+        elif (size := block[at]) < _PLAIN:
+            at += 1
+            name = block[at : at + size]
+            at += size
         else:
             name, at = _read_string(block, at)
-        value, at = _read_string(block, at)
-        return (name, value), at
+        if (size := block[at]) >= _PLAIN:
+            value, at = _read_string(block, at)
+            return (name, value), at
+        at += 1
+        if at + size > len(block):
+            raise InvalidBlock("a string beyond the block")
+        return (name, block[at : at + size]), at + size
 
     def _insert(self, field: Field) -> None:
         self.version += 1

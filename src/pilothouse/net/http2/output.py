@@ -1,4 +1,4 @@
-"""The way out of a connection: frames of all streams, in turns, within the windows of the client.
+"""The way out of a connection: frames of all streams, in turns, within the windows of the other side.
 
     Stream.write -> fits every window: a DATA frame at once
                  -> does not: the stream keeps it and queues here; `pump` serves those who queue one frame each in turn
@@ -10,16 +10,20 @@ takes more, so what a client does not read stays with the streams, of which each
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from pilothouse.net.http2 import frames
 from pilothouse.net.http2.frames import ConnectionFailure
 
-if TYPE_CHECKING:
-    from pilothouse.net.http2.stream import Stream
-
 _FRAMES_A_TURN: Final = 64
 _PIECE: Final = 60 * 1024  # as in net/writing.py: larger ones are slower to encrypt
+
+
+class Sender(Protocol):
+    """A stream that has something to send."""
+
+    def send_frame(self) -> bool:
+        """Send what fits into one frame; whether there is more that may go."""
 
 
 class Output:
@@ -49,7 +53,7 @@ class Output:
         self._held = False
         self._scheduled = False
         self._pumping = False
-        self._queue: dict[Stream, None] = {}
+        self._queue: dict[Sender, None] = {}
         self.paused = False  # the transport takes no more
         self.window = frames.DEFAULT_WINDOW
         self.initial_window = frames.DEFAULT_WINDOW
@@ -90,13 +94,13 @@ class Output:
 
     # Data that had to wait
 
-    def queue(self, stream: Stream) -> None:
+    def queue(self, stream: Sender) -> None:
         """The stream has something it may send as far as its own window goes."""
         self._queue[stream] = None
         if not self.paused and self.window > 0:
             self.pump()
 
-    def leave(self, stream: Stream) -> None:
+    def leave(self, stream: Sender) -> None:
         """The stream has nothing any more."""
         self._queue.pop(stream, None)
 

@@ -27,6 +27,9 @@ _CONNECTION_HEADERS: Final = {
     b"upgrade": "Upgrade",
     b"keep-alive": "Keep-Alive",
 }
+_ORDINARY_NAME: Final = 128
+_MOST_NAMES: Final = 1024
+_known_names: set[bytes] = set()
 _KNOWN_BLOCKS: Final = 64
 _KNOWN_BLOCK: Final = 1024
 
@@ -69,9 +72,9 @@ class HeadDecoder:
         """What comes after a body."""
         fields = self._decode(block)
         for name, value in fields:
-            _check_field(name, value)
-            if name.startswith(b":"):
-                raise StreamFailure(frames.PROTOCOL_ERROR, "pseudo-header in trailers")
+            _check_name(name)
+            if _BAD_VALUE(value) or name.startswith(b":"):
+                raise StreamFailure(frames.PROTOCOL_ERROR, "invalid header or pseudo-header in trailers")
         return fields
 
     def skip(self, block: bytes) -> None:
@@ -89,9 +92,13 @@ class HeadDecoder:
                 self._heads.clear()
 
 
-def _check_field(name: bytes, value: bytes) -> None:
-    if _BAD_VALUE(value) or not (_NAME(name) or name.startswith(b":")):
+def _check_name(name: bytes) -> None:
+    if not (_NAME(name) or name.startswith(b":")):
         raise StreamFailure(frames.PROTOCOL_ERROR, "invalid header")
+    if len(name) <= _ORDINARY_NAME:
+        if len(_known_names) >= _MOST_NAMES:
+            _known_names.clear()
+        _known_names.add(name)
 
 
 def make_head(fields: list[Field]) -> RequestHead:
@@ -99,9 +106,12 @@ def make_head(fields: list[Field]) -> RequestHead:
     pseudo: dict[bytes, bytes] = {}
     values: dict[bytes, bytes] = {}
     repeated: dict[bytes, list[bytes]] = {}
+    if _BAD_VALUE(b"".join([value for _, value in fields])):
+        raise StreamFailure(frames.PROTOCOL_ERROR, "invalid header")
     for name, value in fields:
-        _check_field(name, value)
-        if name.startswith(b":"):
+        if name not in _known_names:
+            _check_name(name)
+        if name[:1] == b":":
             if values or name in pseudo or name not in _PSEUDO:
                 raise StreamFailure(frames.PROTOCOL_ERROR, "misplaced pseudo-header")
             pseudo[name] = value

@@ -1,4 +1,4 @@
-"""What the two ends of a connection tell each other once: ours from the options, the client's from its frames."""
+"""What the two ends of a connection tell each other once: ours from the options, the other's from its frames."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ class Http2Options:
     goaway_chance: float = 0.0  # that a request is the last of its connection, so that clients spread over servers
 
 
-class ClientSettings:
-    """What a client has told. We send nothing that depends on the settings it leaves out."""
+class PeerSettings:
+    """What the other side has told. We send nothing that depends on the settings it leaves out."""
 
-    __slots__ = ("acknowledged",)
+    __slots__ = ("acknowledged", "max_streams")
 
-    def __init__(self) -> None:
+    def __init__(self, max_streams: int = 0) -> None:
         self.acknowledged = False  # it has seen ours
+        self.max_streams = max_streams  # how many requests a server takes at once
 
     def acknowledge(self, payload: bytes) -> None:
         if payload:
@@ -49,4 +50,5 @@ class ClientSettings:
         wanted: int = values.get(frames.INITIAL_WINDOW_SIZE, window)
         if wanted > frames.MAX_WINDOW:
             raise ConnectionFailure(frames.FLOW_CONTROL_ERROR, "window too large")
+        self.max_streams = values.get(frames.MAX_CONCURRENT_STREAMS, self.max_streams)
         return wanted - window

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from pilothouse.net.client import HttpClient, Outbound, Reply
+from pilothouse.net.client import FixedHeaders, HttpClient, Outbound, Reply
 from pilothouse.net.client.head import Headers
 from pilothouse.net.dialing import OutgoingError, Target
 from pilothouse.net.messages import BodyWriter, ClientDisconnected, Request, Response
@@ -25,6 +25,7 @@ from pilothouse.net.reverse_proxy.rewriting import MAX_HTML, Rewriter
 
 _WHOLE: Final = 64 * 1024  # up to here, an answer is read whole and sent in one piece
 _AWAITED_BODY: Final = 256 * 1024  # up to here, the server below has waited for the request's body already
+_HTML: Final = b"text/html"
 _REDIRECTED: Final = b"the backend attempted to redirect this request, which is not permitted"
 
 
@@ -36,7 +37,7 @@ class BackendBroke(ClientDisconnected):
     """The backend broke off its answer; the client's ends in the same way."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Destination:
     """Where a request goes."""
 
@@ -53,6 +54,8 @@ class Destination:
     authority: str = ""
     extra: Headers = field(default_factory=list)
     """Further headers, such as the user's identity."""
+    fixed: FixedHeaders | None = None
+    """All headers but ``extra`` and where the request was for, made before; None to make them."""
     refuse_redirects: bool = False
 
     @property
@@ -64,12 +67,17 @@ class Destination:
 
 async def forward(client: HttpClient, request: Request, destination: Destination) -> Response:
     """Pass a request on. Raises OutgoingError where there is no answer, and BadLocation."""
+    fixed = destination.fixed
     host = destination.host if destination.host is not None else request.host
-    headers = request_headers(request, host)
-    headers += _forwarded(destination) + destination.extra
-    outbound = Outbound(request.method, destination.request_target, headers)
-    await _add_body(outbound, request)
+    headers = [(b"X-Forwarded-Uri", _forwarded_uri(destination.prefix, destination.path)), *destination.extra]
+    if fixed is None:
+        headers = [*request_headers(request, host), *forwarded_headers(destination), *headers]
+    outbound = Outbound(request.method, destination.request_target, headers, fixed=fixed)
+    if request.has_body:
+        await _add_body(outbound, request)
     reply = await client.send(destination.target, outbound)
+    if reply.is_complete and _is_plain(reply):
+        return Response(reply.status, reply.body.take(), b"", reply_headers(reply.head))
     request.on_disconnect(reply.drop)
     try:
         return await _answer(request, destination, host, reply)
@@ -78,8 +86,20 @@ async def forward(client: HttpClient, request: Request, destination: Destination
         raise
 
 
-def _forwarded(destination: Destination) -> Headers:
-    headers = [(b"X-Forwarded-Uri", _forwarded_uri(destination.prefix, destination.path))]
+def _is_plain(reply: Reply) -> bool:
+    """Whether an answer goes back as it is: all of it is here, and nothing in it leads anywhere."""
+    head = reply.head
+    return (
+        head.length is not None
+        and reply.body.size == head.length
+        and b"location" not in head
+        and not head.get(b"content-type").startswith(_HTML)
+    )
+
+
+def forwarded_headers(destination: Destination) -> Headers:
+    """What tells the backend as whom it was asked."""
+    headers: Headers = []
     if destination.authority:
         headers.append((b"X-Forwarded-Host", destination.authority.encode()))
     if destination.scheme:
@@ -98,8 +118,6 @@ def _forwarded_uri(prefix: str, raw: bytes) -> bytes:
 
 
 async def _add_body(outbound: Outbound, request: Request) -> None:
-    if not request.has_body:
-        return
     length = request.headers.get(b"content-length")
     if length is None or b"transfer-encoding" in request.headers:
         outbound.body = request.body_pieces()
@@ -124,10 +142,10 @@ async def _answer(request: Request, destination: Destination, host: bytes, reply
     if destination.refuse_redirects and 300 <= head.status <= 399 and location:
         await reply.abort()
         return Response(502, _REDIRECTED, b"")
-    headers = reply_headers(head.headers)
+    headers = reply_headers(head)
     if location:
         headers = _relocate(headers, _rewriter(destination, host), location)
-    elif head.get(b"content-type").partition(b";")[0].strip() == b"text/html" and request.method != "HEAD":
+    elif head.get(b"content-type").partition(b";")[0].strip() == _HTML and request.method != "HEAD":
         return await _correct_html(destination, host, headers, reply)
     return await _pass_on(request, headers, reply)
 

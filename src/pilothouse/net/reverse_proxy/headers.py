@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from pilothouse.net.client.head import Headers
+from pilothouse.net.client.head import Headers, ReplyHead
 from pilothouse.net.messages import Request
 from pilothouse.net.request_body import Trailers
 
@@ -40,6 +40,7 @@ _CORS: Final = frozenset(
 _FORWARDED_FOR: Final = b"x-forwarded-for"
 _NOT_SENT: Final = _FRAMING | HOP_BY_HOP | {_FORWARDED_FOR}
 _NOT_RETURNED: Final = HOP_BY_HOP | {b"content-length", b"date"}
+_NOT_RETURNED_BUT_OWN: Final = _NOT_RETURNED | _CORS
 
 
 def request_headers(request: Request, host: bytes, *, upgrade: bool = False) -> Headers:
@@ -67,14 +68,12 @@ def request_headers(request: Request, host: bytes, *, upgrade: bool = False) -> 
     return headers
 
 
-def reply_headers(headers: Headers, *, cors: bool = False) -> Headers:
+def reply_headers(head: ReplyHead, *, cors: bool = False) -> Headers:
     """What of an answer goes back to the client. Length and date are this server's to say."""
-    refused = _NOT_RETURNED if cors else _NOT_RETURNED | _CORS
-    kept = [pair for pair in headers if pair[0].lower() not in refused]
-    if len(kept) != len(headers):
-        named = listed(value for name, value in headers if name.lower() == b"connection")
-        kept = [pair for pair in kept if pair[0].lower() not in named] if named else kept
-    return kept
+    refused = _NOT_RETURNED if cors else _NOT_RETURNED_BUT_OWN
+    if b"connection" in head:
+        refused |= listed(head.values(b"connection"))
+    return [pair for name, pair in head.lines if name not in refused]
 
 
 def announced(value: bytes) -> list[bytes]:

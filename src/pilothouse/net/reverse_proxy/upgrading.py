@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pilothouse.net.client import HttpClient, Outbound, Reply
-from pilothouse.net.client.head import Headers
+from pilothouse.net.client.head import Headers, ReplyHead
 from pilothouse.net.dialing import DialError, OutgoingError
 from pilothouse.net.eager import ensure_task
 from pilothouse.net.messages import BodyTooLarge, Request, Response
@@ -71,7 +71,7 @@ async def ask_upgrade(client: HttpClient, destination: Destination, method: str,
     return reply
 
 
-async def refuse_upgrade(reply: Reply, shown: Callable[[Headers], Headers] = reply_headers) -> Response:
+async def refuse_upgrade(reply: Reply, shown: Callable[[ReplyHead], Headers] = reply_headers) -> Response:
     """The backend's refusal, after which the client's connection ends."""
     try:
         async with asyncio.timeout(_REFUSAL_SECONDS):
@@ -80,4 +80,4 @@ async def refuse_upgrade(reply: Reply, shown: Callable[[Headers], Headers] = rep
         raise BadUpgrade(f"invalid upgrade response: {error or 'i/o timeout'}") from None
     finally:
         await reply.abort()
-    return Response(reply.status, body, b"", shown(reply.head.headers), close=True)
+    return Response(reply.status, body, b"", shown(reply.head), close=True)

@@ -77,3 +77,18 @@ def test_the_version_tells_whether_a_block_still_means_the_same() -> None:
 def test_integers(value: int, bits: int) -> None:
     decoded, length = reference.hpack.decode_integer(encode_integer(value, bits), bits)
     assert (decoded, length) == (value, len(encode_integer(value, bits)))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.booleans()), min_size=4, max_size=30),
+)
+def test_blocks_that_begin_alike(said: list[tuple[int, int, bool]]) -> None:
+    """Whatever is remembered of the block before, each means what it says, and both sides have the same table."""
+    decoder, encoder = HeaderDecoder(), reference.Encoder()
+    for beginning, end, indexed in said:
+        fields = [(b"x-%d-%d" % (beginning, number), b"v") for number in range(5)] + [(b"audit-id", b"%d" % end)]
+        if indexed:
+            block = bytes(encoder.encode(fields))
+        else:
+            block = b"".join(b"\0" + encode_string(name) + encode_string(value) for name, value in fields)
+        assert decoder.decode(block, 10_000) == fields
