@@ -110,7 +110,12 @@ class Http2ClientConnection(asyncio.Protocol):
         self._next += 2
         if self._next > _LAST_STREAM:
             self.retire()
+        alone = len(self._streams) == 1  # nobody to leave together with
+        if alone:
+            self._output.hold()
         stream.send(block, outbound)
+        if alone:
+            self._output.release()
         try:
             return await stream.head
         except BaseException:
