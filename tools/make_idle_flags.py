@@ -75,7 +75,7 @@ class Reader(ast.NodeVisitor):
             for name, value in _pairs(target, node.value):
                 group = self._group(value)
                 if group:
-                    self._names[ast.unparse(name)] = group
+                    self._names[_dotted(name)] = group
 
     def _group(self, node: ast.expr) -> str:
         if isinstance(node, ast.Attribute) and node.attr in flag_groups():
@@ -83,7 +83,15 @@ class Reader(ast.NodeVisitor):
             last = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
             if last in _OPTIONS:
                 return node.attr
-        return self._names.get(ast.unparse(node), "") if isinstance(node, ast.Attribute | ast.Name) else ""
+        return self._names.get(_dotted(node), "") if self._names else ""
+
+
+def _dotted(node: ast.expr) -> str:
+    """A name with its attributes as the source has it; nothing for any other expression."""
+    if isinstance(node, ast.Attribute):
+        holder = _dotted(node.value)
+        return f"{holder}.{node.attr}" if holder else ""
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

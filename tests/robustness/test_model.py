@@ -13,7 +13,7 @@ from pilothouse.testing.model.runner import Plan, check
 
 
 def test_a_server_that_is_killed_and_paused(tmp_path: Path) -> None:
-    history, wrong = check(tmp_path / "data", Plan(seconds=5, writes=51, servers=1, every=1.5, seed=7))
+    history, wrong = check(tmp_path / "data", Plan(seconds=3, writes=51, servers=1, every=1.5, seed=7))
     assert not wrong
     assert sum(write.outcome == DONE for write in history.written) > 50
     assert history.listed
@@ -22,7 +22,7 @@ def test_a_server_that_is_killed_and_paused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
 def test_two_servers_on_an_etcd_whose_members_fail(tmp_path: Path) -> None:
-    history, wrong = check(tmp_path / "data", Plan(seconds=5, writes=51, servers=2, members=3, every=0.7, seed=3))
+    history, wrong = check(tmp_path / "data", Plan(seconds=3, writes=51, servers=2, members=3, every=0.7, seed=3))
     assert not wrong
     assert sum(write.outcome == DONE for write in history.written) > 50
     assert history.listed

@@ -301,5 +301,5 @@ def test_initial_events_for_many(victim: Any, crowd: Callable[[str, int], None])
     def work() -> None:
         assert victim.call("GET", f"/api/v1/namespaces/streams/configmaps?{query}").status == 200
 
-    with victim.attacked("initial events of 1,500 objects, 20 at once", allowance=96 << 20):
-        many(victim, 20, work)
+    with victim.attacked("initial events of 1,500 objects, 8 at once", allowance=96 << 20):
+        many(victim, 8, work)

@@ -37,14 +37,14 @@ def read(parse: Any, text: bytes) -> Any:
 
 
 @given(VALUES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_sound_texts(value: Any) -> None:
     for text in long_forms(orjson.dumps(value)):
         assert read(large_json.loads, text) == read(orjson.loads, text) is not None
 
 
 @given(VALUES, st.integers(0), st.sampled_from([b"", b",", b'"', b"[", b"]", b"{", b"}", b"\\", b" ", b"\xff", b":"]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_damaged_texts(value: Any, place: int, damage: bytes) -> None:
     sound = orjson.dumps(value)
     at = place % len(sound)

@@ -16,6 +16,8 @@ OWNERS: Final = {
     "net/listener.py": "awaits the sockets it hands over when it stops",
     "net/websocket.py": "the connection ends with its task and cancels it when it is lost",
     "net/client/connection.py": "the exchange awaits the sending of its body",
+    "net/client/http2_stream.py": "the exchange hears of the sending of its body, and ends it",
+    "net/client/pool.py": "all requests that wait for a connection await its dialling",
     "net/grpc/channel.py": "all calls that wait for a connection await its dialling, and closing ends it",
     "controllers/runtime/transport.py": "a watch awaits its stream when its block is left",
     "simulation/kubelet_api/server.py": "the kubelet ends the work of its streams when it closes",

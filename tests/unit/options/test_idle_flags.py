@@ -20,8 +20,9 @@ def tool():
 
 
 def test_the_list_is_what_nothing_reads(tool):
-    assert sorted(IDLE_FLAGS) == tool.find_idle(), "run tools/make_idle_flags.py"
-    assert tool.TARGET.read_text() == tool.render(tool.find_idle())
+    idle = tool.find_idle()
+    assert sorted(IDLE_FLAGS) == idle, "run tools/make_idle_flags.py"
+    assert tool.TARGET.read_text() == tool.render(idle)
 
 
 def test_only_declared_flags_are_listed():

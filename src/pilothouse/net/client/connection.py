@@ -205,17 +205,18 @@ class ClientConnection(asyncio.Protocol):
         if buffer and end >= 0:
             data = bytes(buffer)
             buffer.clear()
-        while 0 <= end <= MAX_HEAD:
-            head = parse_head(data[:end])
-            data = data[end + 4 :]
+        start = 0
+        while 0 <= end - start <= MAX_HEAD:
+            head = parse_head(data[start:end])
+            start = end + 4
             if head.status >= 200 or head.status == 101:
-                self._begin(head, data)
+                self._begin(head, data[start:])
                 return
-            end = data.find(b"\r\n\r\n")
+            end = data.find(b"\r\n\r\n", start)
         if self._received > MAX_HEAD:
             raise MalformedReply(f"net/http: server response headers exceeded {MAX_HEAD} bytes; aborted")
         if not buffer:
-            buffer += data
+            buffer += data[start:]
 
     def _begin(self, head: ReplyHead, rest: bytes) -> None:
         """A head is complete; ``rest`` came behind it."""

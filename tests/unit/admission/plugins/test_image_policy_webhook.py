@@ -112,7 +112,7 @@ async def test_answers_are_remembered_for_a_while(
 
 async def test_failures(backend: Backend, make: Any, make_request: Any, make_pod: Any, refused: Any) -> None:
     backend.code = 500
-    closed, opened = make(), make(defaultAllow=True)
+    closed, opened = make(retryBackoff=1), make(retryBackoff=1, defaultAllow=True)
     error = await refused(closed.validate(make_request(PODS, make_pod())))
     assert error.message == 'pods "p" is forbidden: Error contacting webhook: 500'
     assert len(backend.reviews) == 5

@@ -249,7 +249,7 @@ def questions(draw):
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(changes(), st.lists(questions(), max_size=4)), max_size=15))
 def test_index_equals_naive_evaluation(history):
     index, objects = Index(), {}
