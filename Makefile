@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 help:
 	@echo "make install   .venv with the command pilothouse in it"
 	@echo "make run       start the server on the embedded store     (ARGS='--secure-port=7443')"
-	@echo "make test      all tests, with real kubectl and helm      (JOBS=3 ARGS='tests/unit/options -k port')"
+	@echo "make test      all tests, with real kubectl and helm      (JOBS=4 ARGS='tests/unit/options -k port')"
 	@echo "make soak      the tests that take minutes"
 	@echo "make lint      ruff, mypy --strict, import-linter"
 	@echo "make golden    replay recorded conversations              (SCENARIOS=dir STORE=etcd BACKEND=1 ARGS='--area discovery -v')"
@@ -52,9 +52,9 @@ run: install
 	@$(BIN)/pilothouse serve --bind-address=127.0.0.1 $(ARGS)
 
 # Files stay whole, so that what a module's tests share is made once; JOBS=0 runs everything in one process. Tests wait for
-# processes now and then, so three at a time keep two cores busy. Files are begun in the order of their names, not of how many tests
+# processes now and then, so four at a time keep two cores busy. Files are begun in the order of their names, not of how many tests
 # they have: those that take long, with few tests and servers of their own, then come first, and no process ends long after the others.
-JOBS ?= 3
+JOBS ?= 4
 test: dev clients
 	KUBECTL="$(CURDIR)/.tools/kubectl" HELM="$(CURDIR)/.tools/helm" $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
