@@ -1,7 +1,8 @@
 """Connections kept for reuse, by where they lead.
 
-With a server that agrees on HTTP/2 there is one connection for all, and another only when that is full; all who ask
-while it is being made wait for the same attempt. With others a connection serves one request at a time.
+A connection serves one request at a time, as HTTP/1.1 has it: for few at once that costs least. When many are on their
+way to a server that agrees on HTTP/2, watches above all, the others share one connection, and another only when that is
+full; all who ask while it is being made wait for the same attempt.
 
 A kept connection may have been given up by the other side without our knowing. A request that fails on one before
 anything came back, and that can be sent again, gets a second try on a new connection, as in Go; so does one of which
@@ -11,8 +12,10 @@ the other side says that it has not looked at it.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from typing import Final
+from weakref import WeakSet
 
 from pilothouse.net.client.connection import ClientConnection, ConnectionEnded
 from pilothouse.net.client.http2 import Http2ClientConnection
@@ -28,14 +31,20 @@ _DIALS: Final = 8
 _MOST_KNOWN: Final = 1000
 _HTTP2: Final = "h2"
 _ALONE: Final = ("http/1.1",)
+FEW: Final = 32
+"""So many connections to a server have one request each before others share one."""
 AnyConnection = ClientConnection | Http2ClientConnection
 
 
 class HttpClient:
     """Sends requests. Closed once, when its owner stops."""
 
-    def __init__(self, dialer: Dialer | None = None) -> None:
-        self._dialer = dialer or Dialer()
+    def __init__(self, dialer: Dialer | None = None, *, few: int = FEW) -> None:
+        self._dialer, self._few = dialer or Dialer(), few
+        self._alone: dict[Target, WeakSet[ClientConnection]] = {}
+        """Those that serve one request at a time, to servers that may agree on HTTP/2."""
+        self._becoming: Counter[Target] = Counter()
+        """How many of these are being made."""
         self._idle: dict[Target, list[ClientConnection]] = {}
         self._shared: dict[Target, list[Http2ClientConnection]] = {}
         self._dialing: dict[Target, asyncio.Task[None]] = {}
@@ -62,9 +71,7 @@ class HttpClient:
 
     async def send_alone(self, target: Target, outbound: Outbound) -> Reply:
         """The same on a connection of its own, for requests that want to go on in another protocol."""
-        if target.tls is not None and target.tls.protocols != _ALONE:
-            target = replace(target, tls=replace(target.tls, protocols=_ALONE))
-        _, connection = await self._dialer.connect(target, lambda: ClientConnection(_close))
+        _, connection = await self._dialer.connect(_for_one(target), lambda: ClientConnection(_close))
         return await connection.exchange(outbound)
 
     def renew(self) -> None:
@@ -97,7 +104,7 @@ class HttpClient:
     # Finding
 
     def _find(self, target: Target) -> AnyConnection | None:
-        return self._find_shared(target) or self._take(target)
+        return self._take(target) or self._find_shared(target)
 
     def _find_shared(self, target: Target) -> Http2ClientConnection | None:
         for connection in self._shared.get(target, ()):
@@ -121,6 +128,14 @@ class HttpClient:
         tls = target.tls
         if tls is None or _HTTP2 not in tls.protocols:
             return await self._dial(target)
+        if self._are_few(target):
+            self._becoming[target] += 1
+            try:
+                return await self._dial(target, alone=True)
+            finally:
+                self._becoming[target] -= 1
+                if not self._becoming[target]:
+                    del self._becoming[target]
         for _ in range(_DIALS):
             if target in self._unshared:
                 return await self._dial(target)
@@ -129,6 +144,14 @@ class HttpClient:
             if found is not None:
                 return found
         raise DialError("http2: no usable connection")
+
+    def _are_few(self, target: Target) -> bool:
+        known = self._alone.get(target)
+        if known is None:
+            if len(self._alone) >= _MOST_KNOWN:
+                self._alone.clear()
+            known = self._alone[target] = WeakSet()
+        return self._becoming[target] + sum(not each.closed for each in known) < self._few
 
     def _dial_for_all(self, target: Target) -> asyncio.Task[None]:
         """The attempt that is under way, or a new one. What comes of it is among those kept."""
@@ -152,7 +175,7 @@ class HttpClient:
             else:
                 connection.transport.close()
 
-    async def _dial(self, target: Target) -> AnyConnection:
+    async def _dial(self, target: Target, *, alone: bool = False) -> AnyConnection:
         generation = self._generation
 
         def keep(connection: ClientConnection) -> None:
@@ -166,9 +189,11 @@ class HttpClient:
                 return Http2ClientConnection(lambda ended: self._forget_shared(target, ended))
             return ClientConnection(keep)
 
-        _, connection = await self._dialer.negotiate(target, make)
+        _, connection = await self._dialer.negotiate(_for_one(target) if alone else target, make)
         if isinstance(connection, Http2ClientConnection):
             self._share(target, connection, is_current=generation == self._generation)
+        elif alone:
+            self._alone.setdefault(target, WeakSet()).add(connection)
         elif target.tls is not None and _HTTP2 in target.tls.protocols:
             if len(self._unshared) >= _MOST_KNOWN:
                 self._unshared.clear()
@@ -224,6 +249,12 @@ class HttpClient:
         self._sweep = None
         if self._idle or self._shared:
             self._look_after()
+
+
+def _for_one(target: Target) -> Target:
+    if target.tls is None or target.tls.protocols == _ALONE:
+        return target
+    return replace(target, tls=replace(target.tls, protocols=_ALONE))
 
 
 def _may_repeat(error: ConnectionEnded, outbound: Outbound, *, is_new: bool) -> bool:

@@ -72,7 +72,7 @@ def serving(authority: Any) -> TlsFiles:
 
 @pytest.fixture
 async def client() -> AsyncIterator[HttpClient]:
-    made = HttpClient()
+    made = HttpClient(few=0)
     yield made
     await made.close()
 
@@ -108,6 +108,23 @@ async def test_many_share_one_connection(client: HttpClient, start: Callable[...
         await asyncio.gather(*map(ask, range(80)))
     assert len(behind.http.connections) == 1
     assert {request.host for request in behind.requests} == {b"x"}
+
+
+async def test_few_have_connections_of_their_own_and_more_share_one(start: Callable[..., Behind]) -> None:
+    behind, client = start(), HttpClient(few=3)
+    async with asyncio.timeout(SECONDS):
+        waiting = [asyncio.create_task(client.send(behind.target, Outbound("GET", b"/wait", HOST))) for _ in range(20)]
+        while len(behind.requests) < 20:
+            await asyncio.sleep(0.01)
+        assert len(behind.http.connections) == 4
+        behind.release.set()
+        for task in waiting:
+            reply = await task
+            assert (reply.status, await reply.read(100)) == (200, b"/wait")
+            await reply.close()
+        await client.send(behind.target, Outbound("GET", b"/", HOST))
+        assert len(behind.http.connections) == 4
+        await client.close()
 
 
 async def test_a_full_connection_gets_a_second_one_beside_it(client: HttpClient, start: Callable[..., Behind]) -> None:
