@@ -10,7 +10,8 @@ that is started for it, on memory: what is measured is the server. Where the ser
 are measured with one and with two.
 
 ``--beside`` measures ours and a kube-apiserver in turns (ours, theirs, ours, theirs), each time fresh, and prints
-medians and ratios. Their figures include etcd's memory and processor time, ours those of the embedded store.
+medians and ratios. Their figures include etcd's memory and processor time, ours those of the embedded store; with
+``--etcd`` ours runs on the same etcd, which then counts on both sides.
 """
 
 from __future__ import annotations
@@ -161,7 +162,8 @@ def measure_beside(options: argparse.Namespace, passed: list[str]) -> dict[str, 
     with tempfile.TemporaryDirectory(prefix="pilothouse-bench-") as name:
         for number in range(options.rounds):
             folder = Path(name) / str(number)
-            ours.append(measure(partial(subjects.pilothouse, etcd=options.etcd), folder / "ours", passed))
+            start = partial(subjects.pilothouse, etcd=options.etcd, etcd_binary=etcd)
+            ours.append(measure(start, folder / "ours", passed))
             other = measure(partial(subjects.kube_apiserver, binary=binary, etcd=etcd), folder / "theirs", passed)
             theirs.append(other)
     medians = {"pilothouse": median(ours), "kube-apiserver": median(theirs)}

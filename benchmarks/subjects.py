@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,8 +39,10 @@ def _tokens(folder: Path) -> Path:
 
 
 @contextmanager
-def pilothouse(folder: Path, flags: Sequence[str] = (), *, etcd: bool = False) -> Iterator[Subject]:
-    """Ours, on the embedded store or on an etcd that is started for it."""
+def pilothouse(
+    folder: Path, flags: Sequence[str] = (), *, etcd: bool = False, etcd_binary: str = ""
+) -> Iterator[Subject]:
+    """Ours, on the embedded store or on an etcd: one on memory, which does not count, or the given one, which does."""
     port = free_port()
     words = [
         f"--data-dir={folder}/data",
@@ -49,17 +51,33 @@ def pilothouse(folder: Path, flags: Sequence[str] = (), *, etcd: bool = False) -
         f"--token-auth-file={_tokens(folder)}",
         *flags,
     ]
-    if not etcd:
-        with running_server(words, port, TOKEN, folder / "server.log") as server:
-            yield Subject("pilothouse", server.url, [server.pid], server.seconds_to_ready)
-        return
-    with (
-        EtcdCluster() as store,
-        running_server(
-            [*words, f"--etcd-servers={','.join(store.urls)}"], port, TOKEN, folder / "server.log"
-        ) as server,
-    ):
-        yield Subject("pilothouse", server.url, [server.pid], server.seconds_to_ready)
+    with ExitStack() as stack:
+        counted: list[int] = []
+        if etcd and etcd_binary:
+            store, client = stack.enter_context(_etcd(folder, etcd_binary))
+            counted.append(store.pid)
+            words.append(f"--etcd-servers={client}")
+        elif etcd:
+            words.append(f"--etcd-servers={','.join(stack.enter_context(EtcdCluster()).urls)}")
+        server = stack.enter_context(running_server(words, port, TOKEN, folder / "server.log"))
+        yield Subject("pilothouse", server.url, [server.pid, *counted], server.seconds_to_ready)
+
+
+@contextmanager
+def _etcd(folder: Path, binary: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """An etcd that syncs to disk, and where it listens."""
+    client, peer = f"http://127.0.0.1:{free_port()}", f"http://127.0.0.1:{free_port()}"
+    words = [
+        binary, f"--data-dir={folder}/etcd", f"--listen-client-urls={client}", f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}", f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=default={peer}",
+        "--log-level=error",
+    ]  # fmt: skip
+    with (folder / "etcd.log").open("wb") as log:
+        running = subprocess.Popen(words, stdout=log, stderr=log)
+        try:
+            yield running, client
+        finally:
+            stop(running)
 
 
 @contextmanager
@@ -67,14 +85,8 @@ def kube_apiserver(folder: Path, binary: str, etcd: str) -> Iterator[Subject]:
     """A kube-apiserver on an etcd that syncs to disk, as ours does."""
     ensure_pki(folder, dns_names=["localhost"], ip_addresses=["127.0.0.1", "10.0.0.1"])
     pki, port = Pki(folder / "pki"), free_port()
-    client, peer = f"http://127.0.0.1:{free_port()}", f"http://127.0.0.1:{free_port()}"
-    store = [
-        etcd, f"--data-dir={folder}/etcd", f"--listen-client-urls={client}", f"--advertise-client-urls={client}",
-        f"--listen-peer-urls={peer}", f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=default={peer}",
-        "--log-level=error",
-    ]  # fmt: skip
     server = [
-        binary, f"--etcd-servers={client}", f"--secure-port={port}", "--bind-address=127.0.0.1",
+        binary, f"--secure-port={port}", "--bind-address=127.0.0.1",
         "--advertise-address=192.0.2.2", f"--tls-cert-file={pki.serving_cert}",
         f"--tls-private-key-file={pki.serving_key}", f"--token-auth-file={_tokens(folder)}",
         f"--service-account-key-file={pki.service_account_public_key}",
@@ -82,15 +94,12 @@ def kube_apiserver(folder: Path, binary: str, etcd: str) -> Iterator[Subject]:
         "--service-account-issuer=https://kubernetes.default.svc", "--authorization-mode=Node,RBAC",
         "--service-cluster-ip-range=10.0.0.0/16", "--allow-privileged=true",
     ]  # fmt: skip
-    with (folder / "etcd.log").open("wb") as etcd_log, (folder / "server.log").open("wb") as log:
-        running: list[subprocess.Popen[bytes]] = []
+    with _etcd(folder, etcd) as (store, client), (folder / "server.log").open("wb") as log:
+        started = time.monotonic()
+        running = subprocess.Popen([*server, f"--etcd-servers={client}"], stdout=log, stderr=log)
         try:
-            running.append(subprocess.Popen(store, stdout=etcd_log, stderr=etcd_log))
-            started = time.monotonic()
-            running.append(subprocess.Popen(server, stdout=log, stderr=log))
-            await_ready(running[1], port, TOKEN, folder / "server.log")
-            pids = [process.pid for process in running]
-            yield Subject("kube-apiserver", f"https://127.0.0.1:{port}", pids, time.monotonic() - started)
+            await_ready(running, port, TOKEN, folder / "server.log")
+            seconds = time.monotonic() - started
+            yield Subject("kube-apiserver", f"https://127.0.0.1:{port}", [store.pid, running.pid], seconds)
         finally:
-            for process in reversed(running):
-                stop(process)
+            stop(running)
