@@ -139,7 +139,7 @@ values = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(names, values), max_size=5))
 async def test_made_up_headers_make_nobody(configured, make_request, headers):
     found = build(configured, Objects())

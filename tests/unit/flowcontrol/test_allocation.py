@@ -17,7 +17,7 @@ CLAIMS = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(CLAIMS, st.floats(0, 1))
 def test_every_seat_is_given_once_and_bounds_and_proportions_hold(claims: list[Claim], part: float) -> None:
     low, high = sum(claim.lower for claim in claims), sum(claim.upper for claim in claims)

@@ -179,7 +179,7 @@ OPERATIONS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(limit=st.integers(1, 40), operations=OPERATIONS)
 def test_it_does_what_the_model_does(limit: int, operations: list[tuple[str, int, int]]) -> None:
     asyncio.run(_compare(limit, operations))

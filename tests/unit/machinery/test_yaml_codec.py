@@ -167,7 +167,7 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.di
 
 
 @given(VALUES)
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_values_round_trip(value: Any) -> None:
     assert load(dump(value).encode()) == value
 
@@ -179,7 +179,7 @@ def test_json_is_yaml(value: Any) -> None:
 
 
 @given(st.text(alphabet="ab:-[]{}&*!|>'\"#%@, \n\t1~<", max_size=40))
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_any_text_loads_or_says_why(text: str) -> None:
     try:
         load(text.encode())

@@ -100,14 +100,14 @@ def test_every_type(name: str) -> None:
         check(struct, Maker(random.Random(f"{name} {chance}"), chance).struct(struct))
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.sampled_from(OBJECTS), st.integers(), st.sampled_from([0.1, 0.4, 0.7]))
 def test_any_object(name: str, seed: int, chance: float) -> None:
     struct = types.struct(name)
     check(struct, Maker(random.Random(seed), chance).struct(struct))
 
 
-@settings(max_examples=400)
+@settings(max_examples=80)
 @given(
     st.sampled_from(["core.v1.Pod", "core.v1.Secret", "apiextensions.v1.CustomResourceDefinition", "meta.v1.Status"]),
     st.integers(),
@@ -133,7 +133,7 @@ def test_mutations_raise_nothing_else(name: str, seed: int, count: int) -> None:
         assert str(error)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.binary(max_size=200))
 def test_any_bytes_raise_nothing_else(data: bytes) -> None:
     for name in ("core.v1.Pod", "apiextensions.v1.JSONSchemaProps", "meta.v1.ObjectMeta"):

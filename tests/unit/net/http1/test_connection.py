@@ -148,7 +148,7 @@ class Captured:
         return None
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(cuts=st.lists(st.integers(0, len(CONVERSATION)), max_size=12))
 def test_splitting_the_stream_changes_nothing(cuts: list[int]) -> None:
     asyncio.run(_feed_in_pieces(sorted(cuts)))
@@ -205,7 +205,7 @@ FRAGMENTS = [
 ]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.binary(max_size=4)), max_size=14))
 def test_no_input_breaks_the_protocol(pieces: list[bytes]) -> None:
     asyncio.run(_feed(pieces))
@@ -213,7 +213,7 @@ def test_no_input_breaks_the_protocol(pieces: list[bytes]) -> None:
     assert transport.written == b"" or transport.written.startswith(b"HTTP/1.")
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=14))
 def test_splitting_any_stream_changes_nothing(pieces: list[bytes]) -> None:
     split, whole = asyncio.run(_feed(pieces)), asyncio.run(_feed([b"".join(pieces)]))

@@ -16,7 +16,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(ordering, "_BLOCK", 3)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.booleans(), keys), max_size=60), keys, keys, st.integers(0, 5))
 def test_behaves_like_a_sorted_dict(operations, low, high, limit):
     ordered, model = OrderedEntries(), {}
