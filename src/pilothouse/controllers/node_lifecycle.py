@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.controllers.manager.context import ControllerContext
+from pilothouse.controllers.runtime.batches import attempt_all
 from pilothouse.controllers.runtime.controller import Controller, Periodic
 from pilothouse.controllers.runtime.indexer import PODS_BY_NODE, Key, copy_of, key_of
 from pilothouse.controllers.runtime.pods import condition_of
@@ -97,17 +98,19 @@ class NodeLifecycle:
             return
         nodes = self._nodes.lister.list()
         self._tell_of_changes({node["metadata"]["name"]: node for node in nodes})
-        for node in nodes:
-            name = node["metadata"]["name"]
-            mark = self._heartbeat(node)
-            known = self._seen.get(name)
-            now = self._clock.monotonic()
-            if known is None or known[0] != mark:
-                self._seen[name] = (mark, now)
-            elif now - known[1] > self._settings.node_monitor_grace:
-                await self._lose(node)
-            if (condition_of(node, "Ready") or {}).get("status", "True") != "True":
-                await self._mark_pods_unready(name)
+        await attempt_all(nodes, self._look_at)
+
+    async def _look_at(self, node: Object) -> None:
+        name = node["metadata"]["name"]
+        mark = self._heartbeat(node)
+        known = self._seen.get(name)
+        now = self._clock.monotonic()
+        if known is None or known[0] != mark:
+            self._seen[name] = (mark, now)
+        elif now - known[1] > self._settings.node_monitor_grace:
+            await self._lose(node)
+        if (condition_of(node, "Ready") or {}).get("status", "True") != "True":
+            await self._mark_pods_unready(name)
 
     def _tell_of_changes(self, nodes: dict[str, Object]) -> None:
         """Nodes that came and went since the last look."""

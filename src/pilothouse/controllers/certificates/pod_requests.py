@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from pilothouse.controllers.manager.context import ControllerContext
+from pilothouse.controllers.runtime.batches import attempt_all
 from pilothouse.controllers.runtime.controller import Periodic
 from pilothouse.machinery import errors
-from pilothouse.machinery.times import parse_time
+from pilothouse.machinery.objects import Object
+from pilothouse.machinery.times import Instant, parse_time
 
 _KEPT_SECONDS: Final = 900.0
 _ROUND_SECONDS: Final = 300.0
@@ -21,14 +24,14 @@ def start(context: ControllerContext) -> None:
     async def clean() -> None:
         await requests.wait_synced()
         now = context.clock.now()
-        for request in requests.lister.list():
-            metadata = request["metadata"]
-            if now.since(parse_time(metadata["creationTimestamp"])) < _KEPT_SECONDS:
-                continue
-            try:
-                await client.delete(metadata["namespace"], metadata["name"], uid=metadata["uid"])
-            except (errors.NotFound, errors.Conflict):
-                continue
+        await attempt_all([each["metadata"] for each in requests.lister.list() if is_old(each, now)], delete)
+
+    async def delete(metadata: Object) -> None:
+        with suppress(errors.NotFound, errors.Conflict):
+            await client.delete(metadata["namespace"], metadata["name"], uid=metadata["uid"])
+
+    def is_old(request: Object, now: Instant) -> bool:
+        return now.since(parse_time(request["metadata"]["creationTimestamp"])) >= _KEPT_SECONDS
 
     Periodic("podcertificaterequest-cleaner-controller", clean, _ROUND_SECONDS, clock=context.clock).start(
         context.supervisor

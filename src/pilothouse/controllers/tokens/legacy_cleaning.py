@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pilothouse.authn.service_account import INVALID_SINCE_LABEL, LAST_USED_LABEL
 from pilothouse.controllers.manager.context import ControllerContext
+from pilothouse.controllers.runtime.batches import attempt_all
 from pilothouse.controllers.runtime.controller import Periodic
 from pilothouse.controllers.tokens.service_account_tokens import ACCOUNT_NAME, ACCOUNT_UID, TYPE
 from pilothouse.machinery import errors
@@ -52,9 +53,8 @@ class LegacyTokenCleaner:
         if since is None or now.seconds < since + _DAY + _UNUSED_SECONDS:
             return
         limit = Instant(now.seconds - _UNUSED_SECONDS, 0)
-        for secret in self._secrets.lister.list():
-            if self._is_unused(secret, limit):
-                await self._invalidate_or_delete(secret, now, limit)
+        unused = [secret for secret in self._secrets.lister.list() if self._is_unused(secret, limit)]
+        await attempt_all(unused, lambda secret: self._invalidate_or_delete(secret, now, limit))
 
     async def _tracked_since(self) -> int | None:
         try:
