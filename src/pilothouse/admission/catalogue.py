@@ -18,6 +18,7 @@ from pilothouse.admission.configuration import ConfigurationError
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.lazy import imported
 
 ENTRY_POINTS: Final = "pilothouse.admission_plugins"
 OWN_PLACE: Final = "MutatingAdmissionPolicy"
@@ -68,7 +69,7 @@ def find_own_plugins(modules: Iterable[str] = ()) -> dict[str, type[Plugin]]:
 
 def _loader(module: str, name: str) -> Loader:
     def load() -> type[Plugin]:
-        found: type[Plugin] = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), name)
+        found: type[Plugin] = imported(f"{_PACKAGE}.{module}.{name}")
         return found
 
     return load

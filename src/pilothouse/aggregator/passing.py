@@ -22,6 +22,7 @@ from pilothouse.net.dialing import OutgoingError, Target
 from pilothouse.net.eager import ensure_task
 from pilothouse.net.messages import Connection, Response
 from pilothouse.net.reverse_proxy import Destination, forward, pass_upgrade, wants_upgrade
+from pilothouse.net.reverse_proxy.forwarding import forwarded_headers
 from pilothouse.net.reverse_proxy.headers import request_headers
 
 _AUDIT_ID: Final = b"Audit-Id"
@@ -67,7 +68,7 @@ class RequestPassing:
             if is_upgrade:
                 destination.extra = [*self._claims(request.user), *destination.extra]
                 return await pass_upgrade(self._client, request, destination)
-            destination.fixed = self._fixed(request, target)
+            destination.fixed = self._fixed(request, destination)
             if seconds is None:
                 return await forward(self._client, request, destination)
             await ensure_task()
@@ -98,7 +99,8 @@ class RequestPassing:
             refuse_redirects=self._refuse_redirects,
         )
 
-    def _fixed(self, request: APIRequest, target: Target) -> FixedHeaders:
+    def _fixed(self, request: APIRequest, destination: Destination) -> FixedHeaders:
+        target = destination.target
         findings = request.block.findings
         kept = findings.get(self)
         if (
@@ -111,7 +113,7 @@ class RequestPassing:
             return kept.fixed  # type: ignore[no-any-return]
         authority = target.authority.encode()
         sent = [pair for pair in request_headers(request, authority)[1:] if pair[0] != _AUDIT_ID]
-        sent += [(b"X-Forwarded-Host", authority), (b"X-Forwarded-Proto", b"https"), *self._claims(request.user)]
+        sent += [*forwarded_headers(destination), *self._claims(request.user)]
         fixed = FixedHeaders(authority, sent)
         findings[self] = _Prepared(request.user, target, request.connection, dict(request.headers), fixed)
         return fixed

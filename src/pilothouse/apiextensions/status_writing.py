@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import orjson
-
 from pilothouse.controllers.own_objects import OWN_MANAGER, server_context
+from pilothouse.controllers.runtime.indexer import copy_of
 from pilothouse.endpoints.installer import make_field_manager
-from pilothouse.machinery import errors, large_json
+from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.workers import weighed
 from pilothouse.registry.store.store import Store
@@ -29,7 +28,7 @@ class StatusWriter:
         ctx = server_context("", "update", "status")
 
         async def changed(old: Object | None) -> Object:
-            wanted: Object = await weighed(ctx.weight, _copied, old)
+            wanted: Object = await weighed(ctx.weight, copy_of, old)
             change(wanted)
             return await weighed(ctx.weight, self._fields.update, old, wanted, OWN_MANAGER, ctx.now)
 
@@ -38,8 +37,3 @@ class StatusWriter:
         except errors.StatusError as error:
             if error.code not in (404, 409):
                 raise
-
-
-def _copied(obj: Object | None) -> Object:
-    copy: Object = large_json.loads(orjson.dumps(obj))
-    return copy

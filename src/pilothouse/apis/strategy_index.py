@@ -7,9 +7,9 @@ A server that nobody gave a pod has read nothing of how pods are validated.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 
 from pilothouse.apis.strategy import Strategy
+from pilothouse.machinery.lazy import imported
 
 
 class StrategyIndex(Mapping[str, type[Strategy]]):
@@ -20,8 +20,7 @@ class StrategyIndex(Mapping[str, type[Strategy]]):
         self._package, self._places = package, places
 
     def __getitem__(self, resource: str) -> type[Strategy]:
-        module, _, name = self._places[resource].rpartition(".")
-        found: type[Strategy] = getattr(import_module(f"{self._package}.{module}"), name)
+        found: type[Strategy] = imported(f"{self._package}.{self._places[resource]}")
         return found
 
     def __iter__(self) -> Iterator[str]:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
-import orjson
-
 from pilothouse.apis import types
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Strategy
+from pilothouse.controllers.runtime.indexer import copy_of
 from pilothouse.endpoints.installer import make_field_manager
-from pilothouse.machinery import errors, large_json
+from pilothouse.machinery import errors
 from pilothouse.machinery.field_manager import FieldManager, keep_times
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import decode
@@ -75,11 +74,6 @@ async def create_missing(store: Store, obj: Object, manager: str = OWN_MANAGER) 
     return await create(store, obj, manager)
 
 
-def _copied(obj: Object | None) -> Object:
-    copy: Object = large_json.loads(orjson.dumps(obj))
-    return copy
-
-
 async def update(store: Store, namespace: str, name: str, change: Change, manager: str = OWN_MANAGER) -> bool:
     """Change an object; whether there was one to change."""
     return await _update(store, server_context(namespace, "update"), name, change, manager, "Update")
@@ -102,7 +96,7 @@ async def _update(store: Store, ctx: Context, name: str, change: Change, manager
     fields = _fields(store.resource, ctx.subresource, type(strategy or store.strategy))
 
     async def changed(old: Object | None) -> Object:
-        wanted = change(await weighed(ctx.weight, _copied, old))
+        wanted = change(await weighed(ctx.weight, copy_of, old))
         if wanted is None or old is None:
             return dict(old or {})
         store.strategy.default(wanted)

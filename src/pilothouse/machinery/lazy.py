@@ -1,4 +1,4 @@
-"""Attributes that are made when first asked for.
+"""Attributes that are made, and modules that are imported, when first asked for.
 
 ``functools.cached_property`` does the same under a lock that all objects of a class share: while a worker's thread
 makes one attribute for a second, the event loop would wait to make another. Here two threads that ask at the same time
@@ -8,6 +8,7 @@ both make the value, and one of the two stays. So it must not matter which.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
@@ -37,3 +38,9 @@ class Lazy(Generic[T]):
 def lazy(make: Callable[[Any], T]) -> Lazy[T]:
     """Decorates a method: from the first use on, its result is the attribute."""
     return Lazy(make)
+
+
+def imported(place: str) -> Any:
+    """What a module has under a name, both written with dots: ``package.module.name``."""
+    module, _, name = place.rpartition(".")
+    return getattr(import_module(module), name)

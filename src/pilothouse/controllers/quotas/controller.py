@@ -9,6 +9,9 @@ These wait until nothing has been charged for a moment: counting while objects a
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from pilothouse.admission.quota.amounts import only, plus, same
@@ -34,6 +37,18 @@ _FIRST_RECOUNT_SECONDS: Final = 0.5
 _CALM_SECONDS: Final = 1.0
 
 
+@dataclass(slots=True)
+class _Heard:
+    """What was heard of a quota, by the clock."""
+
+    told: float = -inf
+    """When something last made it count again."""
+    is_due: bool = False
+    """Whether it has not been counted since."""
+    charged: float = -inf
+    """When its status last changed."""
+
+
 class QuotaController:
     """See the package's docstring."""
 
@@ -42,12 +57,7 @@ class QuotaController:
         client = context.client(_ACCOUNT)
         self._client = client.of("", "v1", "resourcequotas")
         self._clock = context.clock
-        self._told: dict[Key, float] = {}
-        """When something was last heard of that makes quotas count again."""
-        self._due: set[Key] = set()
-        """What was heard of and not counted since."""
-        self._charged: dict[Key, float] = {}
-        """When a quota's status last changed."""
+        self._heard: defaultdict[Key, _Heard] = defaultdict(_Heard)
         self._kinds = QuotaKinds(context, client, self._watch)
         clock = context.clock
         self._controller: Controller[Key] = Controller(
@@ -72,21 +82,18 @@ class QuotaController:
 
     def _count(self, quota: Object) -> None:
         key = key_of(quota)
-        self._told[key] = self._clock.monotonic()
-        self._due.add(key)
+        heard = self._heard[key]
+        heard.told, heard.is_due = self._clock.monotonic(), True
         self._controller.queue.add(key)
 
     def _quota_changed(self, old: Object, new: Object) -> None:
         if old.get("status") != new.get("status"):
-            self._charged[key_of(new)] = self._clock.monotonic()
+            self._heard[key_of(new)].charged = self._clock.monotonic()
         if old["spec"] != new["spec"]:
             self._count(new)
 
     def _quota_gone(self, quota: Object) -> None:
-        key = key_of(quota)
-        self._told.pop(key, None)
-        self._charged.pop(key, None)
-        self._due.discard(key)
+        self._heard.pop(key_of(quota), None)
 
     async def _look(self, key: str) -> float:
         """Kinds come and go with definitions, which tell, and with aggregated servers, which do not."""
@@ -126,10 +133,11 @@ class QuotaController:
         kinds = self._kinds.named_by(hard)
         if any(informer.is_served and not informer.has_synced for _, informer in kinds):
             return _SOON
-        restless = self._restless_seconds(key)
-        if restless > 0:
+        heard = self._heard[key]
+        restless = heard.charged + _CALM_SECONDS - self._clock.monotonic()
+        if restless > 0 and not heard.is_due:  # nothing new has brought this about
             return restless
-        self._due.discard(key)
+        heard.is_due = False
         status = quota.get("status") or {}
         known = read_amounts(status.get("used"))
         used: Amounts = {}
@@ -139,28 +147,19 @@ class QuotaController:
         used = only(known | used, hard)
         is_settled = "used" in status and same(read_amounts(status.get("hard")), read_amounts(hard))
         if is_settled and same(known, used):
-            return self._next_recount(key)
+            return self._next_recount(heard)
         changed = copy_of(quota)
         changed["status"] = {"hard": hard, "used": {name: str(used[name]) for name in sorted(used)}}
         try:
             await self._client.update_status(changed)
         except errors.NotFound:
             return None
-        return self._next_recount(key)
+        return self._next_recount(heard)
 
-    def _restless_seconds(self, key: Key) -> float:
-        """How long a recount that nothing new has brought about has to wait."""
-        if key in self._due or key not in self._charged:
-            return 0.0
-        return self._charged[key] + _CALM_SECONDS - self._clock.monotonic()
-
-    def _next_recount(self, key: Key) -> float | None:
+    def _next_recount(self, heard: _Heard) -> float | None:
         """In how many seconds to count again: twice as long after what was heard of as this time."""
-        passed = self._clock.monotonic() - self._told.get(key, -_RECOUNT_SECONDS)
-        if passed < _RECOUNT_SECONDS:
-            return max(_FIRST_RECOUNT_SECONDS, passed)
-        self._told.pop(key, None)
-        return None
+        passed = self._clock.monotonic() - heard.told
+        return max(_FIRST_RECOUNT_SECONDS, passed) if passed < _RECOUNT_SECONDS else None
 
 
 def _is_named(evaluator: Evaluator, quota: Object) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from importlib import import_module
 from typing import Any, Final
 
 from pilothouse.apis.resources import Resource, Subresource
 from pilothouse.endpoints.scope import Endpoint
 from pilothouse.endpoints.subresources.endpoints import Maker, StoreOf
 from pilothouse.endpoints.subresources.links import Links
+from pilothouse.machinery.lazy import imported
 
 _BINDING: Final = "binding.make_binding_endpoint"
 _CONNECTING: Final = "connecting.make_connecting_endpoint"
@@ -60,6 +60,5 @@ def makers_with(links: Links) -> dict[tuple[str, str, str], Maker]:
 def _make(
     place: str, more: Mapping[str, Any], resource: Resource, sub: Subresource | None, store_of: StoreOf
 ) -> Endpoint:
-    module, _, name = place.rpartition(".")
-    made: Endpoint = getattr(import_module(f"{__name__}.{module}"), name)(resource, sub, store_of, **more)
+    made: Endpoint = imported(f"{__name__}.{place}")(resource, sub, store_of, **more)
     return made

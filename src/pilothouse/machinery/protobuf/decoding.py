@@ -208,10 +208,8 @@ def _read(plan: _Plan, data: bytes, position: int, end: int, depth: int, out: di
     """Read one message into ``out``. One function, because a call per field would double the time."""
     if not plan.by_tag:
         plan.build()
-    if depth > MAX_DEPTH:
-        raise ProtobufError("exceeded maximum recursion depth")
-    if ABANDONED:
-        checkpoint()
+    if depth > MAX_DEPTH or ABANDONED:
+        _check_going_on(depth)
     acts, complete = plan.by_tag.get, not plan.wanted
     while position < end:
         start = position
@@ -269,10 +267,7 @@ def _read(plan: _Plan, data: bytes, position: int, end: int, depth: int, out: di
             else:
                 out[name] = _read(argument, data, position, stop, depth + 1, out.get(name) or {})
         elif act == _ENTRY:
-            entries = out.get(name)
-            if entries is None:
-                entries = out[name] = {}
-            argument(data, position, stop, end, depth + 1, entries)
+            argument(data, position, stop, end, depth + 1, out.setdefault(name, {}))
         elif act == _TEXTS:
             _items(out, name).append(data[position:stop].decode())
         elif act == _MESSAGES:
@@ -289,6 +284,12 @@ def _read(plan: _Plan, data: bytes, position: int, end: int, depth: int, out: di
         if name not in out:
             out[name] = zero()
     return out
+
+
+def _check_going_on(depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise ProtobufError("exceeded maximum recursion depth")
+    checkpoint()
 
 
 def _recall(plan: _Plan, data: bytes, position: int, end: int, depth: int) -> Any:

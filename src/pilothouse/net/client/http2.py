@@ -182,11 +182,10 @@ class Http2ClientConnection(asyncio.Protocol):
     # Frames
 
     def _take(self, kind: int, flags: int, number: int, payload: bytes) -> None:
-        if self._blocks.unfinished and kind != frames.CONTINUATION:
-            raise ConnectionFailure(frames.PROTOCOL_ERROR, "a header block must go on")
+        if self._blocks.unfinished:
+            frames.check_continued(kind)
         if not self._greeted:
-            if kind != frames.SETTINGS or flags & frames.ACK:
-                raise ConnectionFailure(frames.PROTOCOL_ERROR, "settings come first")
+            frames.check_greeting(kind, flags)
             self._greeted = True
         if kind == frames.HEADERS:
             if flags & _NOT_PLAIN == frames.END_HEADERS:

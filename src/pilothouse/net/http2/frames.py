@@ -88,6 +88,18 @@ class StreamFailure(Exception):
         self.code = code
 
 
+def check_greeting(kind: int, flags: int) -> None:
+    """Of the first frame of either side. Raises ConnectionFailure."""
+    if kind != SETTINGS or flags & ACK:
+        raise ConnectionFailure(PROTOCOL_ERROR, "settings come first")
+
+
+def check_continued(kind: int) -> None:
+    """Of a frame after a header block that has not ended. Raises ConnectionFailure."""
+    if kind != CONTINUATION:
+        raise ConnectionFailure(PROTOCOL_ERROR, "a header block must go on")
+
+
 def header(length: int, kind: int, flags: int, stream: int) -> bytes:
     """The nine bytes before a payload."""
     return _header(length >> 8, length & 255, kind, flags, stream)

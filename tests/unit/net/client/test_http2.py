@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import hpack
@@ -58,6 +58,21 @@ class Behind:
             writer.write(b"x" * 65536)
             self.written += 65536
             await writer.drain()
+
+
+@asynccontextmanager
+async def waiting_at(behind: Behind, client: HttpClient, count: int) -> AsyncIterator[None]:
+    """So many requests wait there, and are answered in the end."""
+    before = len(behind.requests)
+    asked = [asyncio.create_task(client.send(behind.target, Outbound("GET", b"/wait", HOST))) for _ in range(count)]
+    while len(behind.requests) < before + count:
+        await asyncio.sleep(0.01)
+    yield
+    behind.release.set()
+    for task in asked:
+        reply = await task
+        assert (reply.status, await reply.read(100)) == (200, b"/wait")
+        await reply.close()
 
 
 async def _write_trailers(writer: BodyWriter) -> None:
@@ -113,15 +128,8 @@ async def test_many_share_one_connection(client: HttpClient, start: Callable[...
 async def test_few_have_connections_of_their_own_and_more_share_one(start: Callable[..., Behind]) -> None:
     behind, client = start(), HttpClient(few=3)
     async with asyncio.timeout(SECONDS):
-        waiting = [asyncio.create_task(client.send(behind.target, Outbound("GET", b"/wait", HOST))) for _ in range(20)]
-        while len(behind.requests) < 20:
-            await asyncio.sleep(0.01)
-        assert len(behind.http.connections) == 4
-        behind.release.set()
-        for task in waiting:
-            reply = await task
-            assert (reply.status, await reply.read(100)) == (200, b"/wait")
-            await reply.close()
+        async with waiting_at(behind, client, 20):
+            assert len(behind.http.connections) == 4
         await client.send(behind.target, Outbound("GET", b"/", HOST))
         assert len(behind.http.connections) == 4
         await client.close()
@@ -132,15 +140,8 @@ async def test_a_full_connection_gets_a_second_one_beside_it(client: HttpClient,
     async with asyncio.timeout(SECONDS):
         first = await client.send(behind.target, Outbound("GET", b"/", HOST))  # after this, its limit is known
         await first.close()
-        waiting = [asyncio.create_task(client.send(behind.target, Outbound("GET", b"/wait", HOST))) for _ in range(25)]
-        while len(behind.requests) < 26:
-            await asyncio.sleep(0.01)
-        assert len(behind.http.connections) == 3
-        behind.release.set()
-        for task in waiting:
-            reply = await task
-            assert reply.status == 200
-            await reply.close()
+        async with waiting_at(behind, client, 25):
+            assert len(behind.http.connections) == 3
 
 
 @pytest.mark.parametrize("size", [1, 16_384, 16_385, 300_000, 2_000_000])
