@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -95,3 +98,37 @@ def test_a_list_that_is_wrong_or_stale() -> None:
     assert any("was acknowledged" in each for each in violations(history))
     history.listed[0].exact = True
     assert violations(history) == []
+
+
+def long_story(writes: int) -> History:
+    """One object that is written over and over, with a watch of it and a list after each write."""
+    history = History()
+    history.watched = [Watched(0), *(Watched(number) for number in range(writes))]
+    for number in range(1, writes + 1):
+        verb, kind = (UPDATE, "MODIFIED") if number > 1 else (CREATE, "ADDED")
+        history.written.append(Written(verb, "a", str(number), number - 1, number, number + 0.5, DONE, number))
+        history.watched[0].events.append(Seen(kind, "a", number, str(number)))
+        history.listed.append(Listed(number + 0.6, number + 0.7, number, {"a": (number, str(number))}))
+    return history
+
+
+def steps(history: History) -> int:
+    """How many lines the checker goes through."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal count
+        count += 1
+        return trace
+
+    outer = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        assert violations(history) == []
+    finally:
+        sys.settrace(outer)
+    return count
+
+
+def test_checking_takes_no_longer_than_the_history_is() -> None:
+    assert steps(long_story(800)) < 2.5 * steps(long_story(400))

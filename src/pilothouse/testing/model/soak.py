@@ -1,9 +1,10 @@
 """``python -m pilothouse.testing.model.soak``: one server under steady load for long, and a picture of what it takes.
 
-The clients are those of the model checker, without faults, and the history is checked in the end. Once a second memory,
-open descriptors, the size of the database and the time that a health check takes are noted. It fails where the history
-is wrong, or where descriptors or memory grow without end: the last quarter must not need half as much again as the
-second.
+The clients are those of the model checker, and the history is checked in the end. In the first quarter the server is
+killed some times and started again; then it is left alone, so that what one life of it takes can be seen. Once a second
+memory, open descriptors, the size of the database, the time that a health check takes and the longest turn of the
+event loop so far are noted. It fails where the history is wrong, or where descriptors or memory grow without end: the
+last quarter must not need half as much again as the second.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import ssl
 import tempfile
 import threading
 import time
-from contextlib import suppress
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 
@@ -27,43 +27,51 @@ from pilothouse.testing.model.pictures import Series, draw
 from pilothouse.testing.model.runner import ServerProcess, await_sight, begin, free_port, tls_of
 
 _MEMORY = re.compile(r"VmRSS:\s+(\d+)")
+_HOLD = re.compile(r"^pilothouse_event_loop_longest_hold_seconds (\S+)$", re.MULTILINE)
 _GROWTH = 1.5
 
 
 class Meter:
-    """Looks at a server once a second."""
+    """Looks at a server once a second, whichever process it is just then."""
 
-    def __init__(self, pid: int, port: int, data: Path, tls: ssl.SSLContext) -> None:
-        self._pid, self._port, self._data, self._tls = pid, port, data, tls
+    def __init__(self, server: ServerProcess, data: Path, tls: ssl.SSLContext) -> None:
+        self._server, self._data, self._tls = server, data, tls
         self._began = time.monotonic()
         self.memory = Series("memory", "MB")
         self.descriptors = Series("open descriptors", "")
         self.size = Series("database", "MB")
         self.wait = Series("health check", "ms")
+        self.hold = Series("longest turn of the loop so far", "ms")
 
     @property
     def series(self) -> list[Series]:
         """All there is."""
-        return [self.memory, self.descriptors, self.size, self.wait]
+        return [self.memory, self.descriptors, self.size, self.wait, self.hold]
 
     def look(self) -> None:
         """Note the figures of this moment."""
         now = time.monotonic() - self._began
-        found = _MEMORY.search(Path(f"/proc/{self._pid}/status").read_text())
+        pid = self._server.pid
+        found = _MEMORY.search(Path(f"/proc/{pid}/status").read_text())
         self.memory.points.append((now, int(found[1]) / 1024 if found else 0.0))
-        self.descriptors.points.append((now, len(os.listdir(f"/proc/{self._pid}/fd"))))
+        self.descriptors.points.append((now, len(os.listdir(f"/proc/{pid}/fd"))))
         files = (self._data / name for name in ("store.db", "store.db-wal"))
         self.size.points.append((now, sum(file.stat().st_size for file in files if file.exists()) / (1 << 20)))
-        self.wait.points.append((now, self._ask() * 1000))
-
-    def _ask(self) -> float:
         started = time.monotonic()
-        connection = HTTPSConnection("127.0.0.1", self._port, timeout=60, context=self._tls)
-        with suppress(OSError, HTTPException):
-            connection.request("GET", "/livez")
-            connection.getresponse().read()
-        connection.close()
-        return time.monotonic() - started
+        self._ask("/livez")
+        self.wait.points.append((now, (time.monotonic() - started) * 1000))
+        held = _HOLD.search(self._ask("/metrics"))
+        self.hold.points.append((now, float(held[1]) * 1000 if held else 0.0))
+
+    def _ask(self, path: str) -> str:
+        connection = HTTPSConnection("127.0.0.1", self._server.port, timeout=60, context=self._tls)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().read().decode()
+        except (OSError, HTTPException):
+            return ""
+        finally:
+            connection.close()
 
 
 def growths(series: list[Series]) -> list[str]:
@@ -79,7 +87,7 @@ def growths(series: list[Series]) -> list[str]:
     return found
 
 
-def run(data: Path, seconds: float, seed: int) -> tuple[Meter, History, list[str]]:
+def run(data: Path, seconds: float, seed: int, kills: int) -> tuple[Meter, History, list[str]]:
     """The figures, what happened, and what is wrong with it."""
     server = ServerProcess(data, free_port())
     server.start()
@@ -95,11 +103,17 @@ def run(data: Path, seconds: float, seed: int) -> tuple[Meter, History, list[str
             Writer(ports, tls, history, over, choice.randrange(1 << 30), name=f"w{number}", objects=8)
             for number in range(4)
         ]
-        meter = Meter(server.pid, server.port, data, tls)
+        meter = Meter(server, data, tls)
         for client in (*watchers, *others):
             client.start()
-        ends = time.monotonic() + seconds
-        while time.monotonic() < ends:
+        began = time.monotonic()
+        moments = [began + seconds / 4 * (number + 1) / (kills + 1) for number in range(kills)]
+        while time.monotonic() < began + seconds:
+            if moments and time.monotonic() >= moments[0]:
+                moments.pop(0)
+                server.kill()
+                server.start()
+                server.wait_ready(tls)
             meter.look()
             time.sleep(1.0)
         over.set()
@@ -119,13 +133,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m pilothouse.testing.model.soak", description=__doc__)
     parser.add_argument("--seconds", type=float, default=3600, help="how long")
     parser.add_argument("--picture", default="soak.svg", help="where to draw memory, descriptors, size and waits")
+    parser.add_argument("--kills", type=int, default=3, help="how often the server is killed in the first quarter")
     parser.add_argument("--seed", type=int, default=1, help="of the clients")
     flags = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pilothouse-soak-") as folder:
-        meter, history, wrong = run(Path(folder) / "data", flags.seconds, flags.seed)
-    heading = f"{len(history.written):,} writes and {len(history.listed):,} lists in {flags.seconds:,.0f} s"
+        meter, history, wrong = run(Path(folder) / "data", flags.seconds, flags.seed, flags.kills)
+    written, listed = len(history.written), len(history.listed)
+    heading = f"{written:,} writes and {listed:,} lists in {flags.seconds:,.0f} s, {flags.kills} kills"
     Path(flags.picture).write_text(draw(heading, meter.series))
     print(f"{heading}; {flags.picture}")
+    for each in meter.series:
+        print(f"  {each.title}: at most {each.largest:,.1f} {each.unit}, {each.points[-1][1]:,.1f} at the end")
     for violation in wrong:
         print(f"  wrong: {violation}")
     return 1 if wrong else 0
