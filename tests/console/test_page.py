@@ -13,7 +13,7 @@ from tests.console.webdriver import Browser, missing
 
 from pilothouse.cli.console import sign_in
 from pilothouse.testing.in_process import InProcessServer
-from pilothouse.testing.users import Users
+from pilothouse.testing.users import Person, Users
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
@@ -41,6 +41,16 @@ def opened(server: InProcessServer, tmp_path_factory: pytest.TempPathFactory) ->
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def reader(server: InProcessServer) -> Iterator[Person]:
+    """Somebody who may read most things and change nothing."""
+    users = Users(server)
+    try:
+        yield users.service_account("reader", role="view")
+    finally:
+        users.close()
+
+
 @pytest.fixture
 def page(opened: Browser) -> Browser:
     go(opened, "#/objects/configmaps?namespace=default")
@@ -50,6 +60,20 @@ def page(opened: Browser) -> Browser:
 
 def go(browser: Browser, address: str) -> None:
     browser.run("location.hash = arguments[0]", address)
+
+
+def go_and_wait(browser: Browser, address: str) -> None:
+    """As ``go``; returns when the page has heard of it."""
+    heard = "addEventListener('hashchange', () => setTimeout(resolve), { once: true })"
+    browser.run(f"return new Promise((resolve) => {{ {heard}; location.hash = arguments[0]; }});", address)
+
+
+def enter(browser: Browser, person: Person) -> None:
+    """Sign in at the form."""
+    browser.has("#credential")
+    browser.run("document.querySelector('#credential').value = arguments[0]", person.kubeconfig.read_text())
+    browser.click(".login .button", "Sign in")
+    browser.has(".who", person.name)
 
 
 def make(server: InProcessServer, name: str, **data: str) -> dict[str, Any]:
@@ -153,6 +177,19 @@ def change(page: Browser, old: str, new: str) -> None:
     page.run(script, old, new)
 
 
+@pytest.mark.parametrize("tab", ["", "&tab=unheard-of"])
+def test_an_address_without_a_tab_that_exists_means_the_first(page: Browser, server: InProcessServer, tab: str) -> None:
+    """Also when the page goes from such an address to another one of the same object."""
+    name = f"tabless{len(tab)}"
+    make(server, name, key="value")
+    go(page, f"#/objects/configmaps?namespace=default&open=default/{name}{tab}")
+    page.has(".yaml", f"name: {name}")
+    go_and_wait(page, f"#/objects/configmaps?namespace=default&open=default/{name}{tab}&q={name}")
+    page.has("#tab-yaml[aria-selected=true]")
+    assert page.problems() == []
+    page.has(".yaml", "key: value")
+
+
 def test_creating_and_deleting(page: Browser, server: InProcessServer) -> None:
     page.click(".toolbar .button", "Create")
     page.has("dialog[open] h2", "Create ConfigMap")
@@ -215,18 +252,43 @@ def test_no_size_makes_the_page_wider_than_the_screen(opened: Browser, width: in
     opened.resize(1280, 800)
 
 
-def test_a_user_who_may_only_read(opened: Browser, server: InProcessServer) -> None:
+def test_who_signs_in_gets_nothing_of_who_was_there_before(
+    opened: Browser, server: InProcessServer, reader: Person
+) -> None:
+    """Neither the kinds nor a view, however late the server answers and wherever the address goes meanwhile."""
+    make(server, "late")
+    go(opened, "#/objects/configmaps?namespace=default")
+    opened.click("#sign-out")
+    opened.has("#credential")
+    go_and_wait(opened, "#/objects/configmaps")
+    opened.has("#credential")
+    opened.run(_HOLD)
+    enter(opened, reader)
+    go_and_wait(opened, "#/objects/configmaps?namespace=default&open=default/late")
+    assert opened.run("return document.querySelector('.objects')") is None
+    opened.run("window.release()")
+    opened.has(".panel", "You may read this, not change it.")
+    assert opened.problems() == []
+
+
+def test_an_answer_to_who_has_gone_does_not_sign_out_who_came(opened: Browser, reader: Person) -> None:
+    opened.click("#sign-out")
+    enter(opened, reader)
+    go(opened, "#/objects/configmaps")
+    opened.has(".objects")
+    assert opened.run(_ASK_AS_SOMEBODY_ELSE, reader.token) == 401
+    assert opened.text(".who") == reader.name
+    opened.has(".objects")
+
+
+def test_a_user_who_may_only_read(opened: Browser, server: InProcessServer, reader: Person) -> None:
     """Signs out and in: the last test of this browser."""
     make(server, "readable")
-    users = Users(server)
-    reader = users.service_account("reader", role="view")
     opened.click("#sign-out")
     opened.type("#credential", "not a kubeconfig")
     opened.click(".login .button", "Sign in")
     opened.has("#login-problem", "no token")
-    opened.run("document.querySelector('#credential').value = arguments[0]", reader.kubeconfig.read_text())
-    opened.click(".login .button", "Sign in")
-    opened.has(".who", "reader")
+    enter(opened, reader)
     go(opened, "#/objects/configmaps?namespace=default&open=default/readable")
     opened.has(".panel", "You may read this, not change it.")
     go(opened, "#/objects/configmaps?namespace=default&open=default/missing")
@@ -238,8 +300,25 @@ def test_a_user_who_may_only_read(opened: Browser, server: InProcessServer) -> N
     opened.has(".problem", "You may not do this")
     go(opened, "#/requests")
     opened.has(".problem", "/console/requests")
-    users.close()
 
+
+_HOLD = """
+const asked = window.fetch, held = [];
+window.fetch = (path, ...rest) => path === "/apis"
+  ? new Promise((go) => held.push(go)).then(() => asked(path, ...rest)) : asked(path, ...rest);
+window.release = () => { window.fetch = asked; held.forEach((go) => go()); };
+"""
+"""From here on discovery is not answered, until ``release`` is called."""
+
+_ASK_AS_SOMEBODY_ELSE = """
+const [own] = arguments, key = "pilothouse-token";
+return import("/console/api.js").then(({ ask }) => {
+  sessionStorage.setItem(key, "of-somebody-else");
+  const answered = ask("/api").catch((error) => error.code);
+  sessionStorage.setItem(key, own);
+  return answered;
+});
+"""
 
 _CONTRAST = """
 const parse = (text) => {

@@ -91,13 +91,13 @@ class Users:
 
     def close(self) -> None:
         """Take back rights and accounts."""
-        for kind, name, namespace in reversed(self._made):
-            try:
-                self._admin.delete(kind, name, namespace)
-            except Refused as refusal:
-                if refusal.code != 404:
-                    raise
-        self._folder.cleanup()
+        with self._folder:
+            for kind, name, namespace in reversed(self._made):
+                try:
+                    self._admin.delete(kind, name, namespace)
+                except Refused as refusal:
+                    if refusal.code != 404:
+                        raise
 
     def _grant(self, subject: Object, rules: Sequence[Object], role: str, namespace: str | None) -> None:
         self._count += 1

@@ -38,7 +38,8 @@ export async function ask(path, { method = "GET", accept = "application/json", b
     throw new ApiError({ code: 0, message: "the server cannot be reached" });
   }
   if (answer.ok) return answer;
-  if (answer.status === 401 && token) onSignedOut();
+  // A late answer to a user who has gone does not end the session of the next.
+  if (answer.status === 401 && token && token === sessionStorage.getItem(KEY)) onSignedOut();
   throw new ApiError(await statusOf(answer));
 }
 

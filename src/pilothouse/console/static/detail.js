@@ -31,7 +31,7 @@ export class Detail {
       h("button", { class: "icon-button", type: "button", "aria-label": "Close", onclick: () => { if (this.mayLeave()) close(); } }, "✕")),
     this._tabs, this._panel));
     heading.focus({ preventScroll: true });
-    this.show(tab || "yaml");
+    this.show(tab);
   }
 
   close() {
@@ -43,7 +43,9 @@ export class Detail {
     return !this._editing || !this._editing.changed() || window.confirm("Leave without saving your changes?");
   }
 
-  show(tab, focus = false) {
+  /** Show a tab; the first one where the address names none, or one that does not exist. */
+  show(wanted, focus = false) {
+    const tab = TABS.some(([id]) => id === wanted) ? wanted : TABS[0][0];
     if (tab === this._tab) return;
     this._tab = tab;
     this._editing = null;

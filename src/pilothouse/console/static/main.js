@@ -15,6 +15,8 @@ const byId = (id) => document.getElementById(id);
 const main = byId("main"), side = byId("kinds"), menu = byId("menu");
 const REDISCOVER = 30000;
 
+// Counts who came and went: what was asked for an earlier user is nothing to the present one.
+let session = 0;
 let kinds = [];
 let view = null;
 let discovering = 0;
@@ -62,11 +64,15 @@ function render() {
     else link.removeAttribute("aria-current");
   }
   if (route.view === "objects" && view instanceof ObjectsView && kind && view.moveTo(kind, route)) return;
-  if (view) view.close();
-  view = null;
+  closeView();
   if (route.view === "requests") view = new RequestsView(main);
   else if (kind) view = new ObjectsView(main, kind, route, navigate);
   else fill(main, h("p", { class: "notice" }, `The server has no ${route.kind}.`));
+}
+
+function closeView() {
+  if (view) view.close();
+  view = null;
 }
 
 function openMenu(open) {
@@ -103,36 +109,47 @@ function keepNamespace(event, kind) {
 }
 
 async function refreshKinds() {
+  const own = session;
   try {
     const found = await discover();
+    if (own !== session) return;
     const same = JSON.stringify(found) === JSON.stringify(kinds);
     kinds = found;
     if (!same && !side.contains(document.activeElement)) fillSide();
   } catch { /* the next time */ }
 }
 
+/** Nothing of the user before is left, neither what is shown nor which kinds there are. */
+function changeSession() {
+  session += 1;
+  clearInterval(discovering);
+  closeView();
+  kinds = [];
+  forgetDecisions();
+  return session;
+}
+
 async function begin(name) {
+  const own = changeSession();
   byId("who").textContent = name;
   byId("who").title = "signed in as";
   byId("sign-out").hidden = !hasToken();
   byId("views").hidden = false;
-  forgetDecisions();
   try {
-    kinds = await discover();
+    const found = await discover();
+    if (own !== session) return;
+    kinds = found;
   } catch (error) {
-    fill(main, h("div", { class: "problem", role: "alert" }, refusal(error)));
+    if (own === session) fill(main, h("div", { class: "problem", role: "alert" }, refusal(error)));
     return;
   }
   fillSide();
   render();
-  clearInterval(discovering);
   discovering = setInterval(refreshKinds, REDISCOVER);
 }
 
 function leave(problem) {
-  clearInterval(discovering);
-  if (view) view.close();
-  view = null;
+  changeSession();
   setToken("");
   byId("who").textContent = "";
   for (const id of ["views", "sign-out", "kinds", "menu"]) byId(id).hidden = true;
@@ -152,8 +169,9 @@ async function start() {
   }
 }
 
-byId("sign-out").addEventListener("click", async () => {
-  try { await ask("logout", { method: "POST" }); } catch { /* the tab forgets the token in any case */ }
+// The form comes at once: an answer that comes late would empty it while somebody is typing.
+byId("sign-out").addEventListener("click", () => {
+  ask("logout", { method: "POST" }).catch(() => { /* the tab forgets the token in any case */ });
   leave("");
 });
 byId("skip").addEventListener("click", () => main.focus());
