@@ -34,28 +34,44 @@ async def delete(
     validate_delete_options(options)
     ctx.dry_run = ctx.dry_run or options.is_dry_run
     key = store.key(ctx.namespace, name)
-    if not store.cache.ready:
-        await store.cache.wait_ready()
-    await store.cache.wait_fresh()
+    cache = store.cache
+    if not cache.ready:
+        await cache.wait_ready()
+    # As in `Store.update`: storage refuses what was decided from an old state. Only what ends without a write (a
+    # refusal, nothing to do) has to be held against the present one.
+    fresh = cache.is_fresh()
+    if ctx.dry_run and not fresh:
+        await cache.wait_fresh()
+        fresh = True
     while True:
-        entry = store.cache.get(key)
+        entry = cache.get(key)
         if entry is None:
-            raise errors.not_found(store.resource.group_resource, name)
+            if fresh:
+                raise errors.not_found(store.resource.group_resource, name)
+            await cache.wait_fresh()
+            fresh = True
+            continue
         if store.converts:
             await store.prepare((entry,))
-        stored = await store.read(entry)
-        plan = plan_deletion(
-            store.resource, store.strategy, ctx, stored, options, collects_garbage=store.deleting.collects_garbage
-        )
-        if plan.outcome is Outcome.PENDING:
-            return entry, False
-        if validate is not None:
-            await validate(stored)
         try:
-            if plan.outcome is Outcome.MARKED:
-                entry = await _store_marked(store, ctx, key, plan.object, entry)
-                if not plan.then_remove:
+            stored = await store.read(entry)
+            plan = plan_deletion(
+                store.resource, store.strategy, ctx, stored, options, collects_garbage=store.deleting.collects_garbage
+            )
+            if plan.outcome is Outcome.PENDING:
+                if fresh or not await store.has_moved(entry):
                     return entry, False
+                fresh = True
+                continue
+            if validate is not None:
+                await validate(stored)
+            if plan.outcome is Outcome.MARKED:
+                seen, entry = entry, await _store_marked(store, ctx, key, plan.object, entry)
+                if not plan.then_remove:
+                    if fresh or entry is not seen or not await store.has_moved(entry):
+                        return entry, False
+                    fresh = True
+                    continue
             if ctx.dry_run:
                 return entry, True
             if validate is not None and (plan.then_remove or stored["metadata"].get("finalizers")):
@@ -65,7 +81,12 @@ async def delete(
         except Conflict as conflict:
             if conflict.current is None:
                 raise errors.not_found(store.resource.group_resource, name) from None
-            await store.cache.wait_fresh()
+            await cache.wait_fresh()
+            fresh = True
+        except errors.StatusError:
+            if fresh or not await store.has_moved(entry):
+                raise
+            fresh = True
 
 
 async def _store_marked(store: Store, ctx: Context, key: str, obj: Object, entry: Entry) -> Entry:

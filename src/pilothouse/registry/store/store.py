@@ -371,15 +371,15 @@ class Store:
                 fresh = True
                 continue
             except errors.StatusError:
-                if fresh or not await self._has_moved(entry):
+                if fresh or not await self.has_moved(entry):
                     raise
                 fresh = True
                 continue
-            if fresh or written is not entry or not await self._has_moved(entry):
+            if fresh or written is not entry or not await self.has_moved(entry):
                 return written, False
             fresh = True
 
-    async def _has_moved(self, entry: Entry) -> bool:
+    async def has_moved(self, entry: Entry) -> bool:
         """Whether the object is no longer what the cache said it was."""
         await self.cache.wait_fresh()
         return self.cache.get(entry.key) is not entry
