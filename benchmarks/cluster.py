@@ -129,7 +129,7 @@ class Cluster:
     async def _new_pod(self, node: int) -> None:
         self._made += 1
         space, name = f"ns-{self._made % self._size.namespaces}", f"pod-{self._made}"
-        pod = _pod(name, f"app-{self._made % 500}")
+        pod = a_pod(name, f"app-{self._made % 500}")
         pod["spec"]["nodeName"] = f"node-{node}"
         await self._create(f"{CORE}/namespaces/{space}/pods", pod)
         self._pods.append((space, name))
@@ -210,7 +210,7 @@ class Cluster:
         self._made += 1
         name = f"pod-{self._made}"
         path = f"{CORE}/namespaces/{space}/pods"
-        await self._api.call("write", "POST", path, _pod(name, f"app-{self._made % 500}"))
+        await self._api.call("write", "POST", path, a_pod(name, f"app-{self._made % 500}"))
         target = {"target": {"kind": "Node", "name": f"node-{turn % self._size.nodes}"}, "metadata": {"name": name}}
         await self._api.call("write", "POST", f"{path}/{name}/binding", target)
         running = {
@@ -255,7 +255,8 @@ def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + ".000000Z"
 
 
-def _pod(name: str, app: str) -> Object:
+def a_pod(name: str, app: str) -> Object:
+    """A pod with one container that reads a config map."""
     container = {
         "name": "main",
         "image": "registry.example.com/team/application:1.27.3",

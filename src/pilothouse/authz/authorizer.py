@@ -38,6 +38,10 @@ class AuthorizationFailed(Exception):
         self.decision = decision
 
 
+class NotKnownYet(Exception):
+    """What decides is still being read: ``decide`` cannot tell, and ``authorize`` waits until it can."""
+
+
 class ResourceRule(NamedTuple):
     """What a user may do with resources, for SelfSubjectRulesReview."""
 
@@ -93,7 +97,7 @@ class Union:
         if len(set(names)) != len(names):
             raise ValueError("authorizers of a union need different names")
         self._authorizers = tuple(authorizers)
-        # Those that never wait are asked without a coroutine.
+        # Those that need not wait, or hardly ever, are asked without a coroutine.
         self._asked = tuple(
             (name, getattr(each, "decide", None), each, (counted or {}).get(name)) for name, each in authorizers
         )
@@ -105,6 +109,8 @@ class Union:
         for name, decide, authorizer, opinions in self._asked:
             try:
                 decision, reason = await authorizer.authorize(attributes) if decide is None else decide(attributes)
+            except NotKnownYet:
+                decision, reason = await authorizer.authorize(attributes)
             except AuthorizationFailed as failure:
                 if failure.decision is Decision.DENY:
                     raise

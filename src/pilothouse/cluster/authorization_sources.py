@@ -2,22 +2,22 @@
 
 The index and the graph keep what they need of each object, so no object is kept for them.
 Roles and bindings are heard of whatever the mode, because writes of them are checked against what the writer holds.
-What nodes need is heard of only where the mode Node is on.
+What nodes need is heard of only where the mode Node is on. In a large cluster that takes seconds, and concerns nobody
+but nodes: requests are served meanwhile, and those that it is needed for wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from pilothouse.authz.authorization import Authorization
 from pilothouse.authz.node import graph
 from pilothouse.authz.rbac import index as rbac_index
 from pilothouse.controllers.runtime.informer import Informer
 from pilothouse.controllers.runtime.informers import InformerFactory
-from pilothouse.machinery.objects import Object
 
+_NAME: Final = "authorization"
 _RBAC_KINDS: Final = {
     "clusterroles": "ClusterRole",
     "roles": "Role",
@@ -37,30 +37,23 @@ class AuthorizationSources:
     """Feeds an authorizer's index and graph."""
 
     def __init__(self, authorization: Authorization, informers: InformerFactory) -> None:
-        self._informers: list[Informer] = []
+        self._roles: list[Informer] = []
         index, known = authorization.index, authorization.graph
         for resource, kind in _RBAC_KINDS.items():
             informer = informers.of("rbac.authorization.k8s.io", "v1", resource)
             put, remove = partial(index.take, kind), partial(index.remove, kind)
-            self._hear(informer, put, remove, digest=partial(rbac_index.digest, kind))
+            digest = partial(rbac_index.digest, kind)
+            informer.add_trimming_handler(put, remove, digest=digest, name=_NAME)
+            self._roles.append(informer)
         if authorization.knows_nodes:
             for group, version, resource in _NODE_RESOURCES:
                 informer = informers.of(group, version, resource)
                 fields = graph.FIELDS.get(resource, ())
-                self._hear(informer, partial(known.put, resource), partial(known.remove, resource), fields)
-
-    def _hear(
-        self,
-        informer: Informer,
-        put: Callable[[Any], None],
-        remove: Callable[[str, str], None],
-        fields: Sequence[str] = (),
-        digest: Callable[[Object], Any] | None = None,
-    ) -> None:
-        self._informers.append(informer)
-        informer.add_trimming_handler(put, remove, fields=fields, digest=digest, name="authorization")
+                put_object, remove_object = partial(known.put, resource), partial(known.remove, resource)
+                informer.add_trimming_handler(put_object, remove_object, fields=fields, name=_NAME)
+                known.fed_by(informer)
 
     async def wait_synced(self) -> None:
-        """Return when all objects that decide have been seen."""
-        for informer in self._informers:
+        """Return when all roles and bindings have been seen; the graph says itself whether it is whole."""
+        for informer in self._roles:
             await informer.wait_synced()

@@ -85,7 +85,7 @@ class Deciders:
         }
 
     async def start(self, informers: InformerFactory) -> None:
-        """Return when everything that decides is known. Raises SignerUnusable."""
+        """Return when all that decides about everybody is known; what is for nodes follows. Raises SignerUnusable."""
         await self.issuing.start()
         informers.start()
         await self._sources.wait_synced()

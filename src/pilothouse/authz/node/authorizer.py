@@ -3,6 +3,9 @@
 Objects that belong to one node are subdivided by the graph or by their name; everything else is allowed to all nodes
 by the rules of the ClusterRole ``system:node``. The verbs whose object is not known yet (create) are let through: the
 NodeRestriction admission looks at the object.
+
+At the start of a large cluster the graph is filled while requests are served. What it knows by then it says; whoever it
+does not know to be entitled waits until it is whole (kube-apiserver refuses him meanwhile).
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pilothouse.authz.attributes import Attributes
-from pilothouse.authz.authorizer import Decision, Rules
+from pilothouse.authz.authorizer import Decision, NotKnownYet, Rules
 from pilothouse.authz.node.graph import ATTACHMENT, CERTIFICATE_REQUEST, POD, SLICE, VOLUME, Graph
 from pilothouse.authz.node.references import CLAIM, CONFIG_MAP, RESOURCE_CLAIM, SECRET, SERVICE_ACCOUNT
 from pilothouse.authz.rbac import bootstrap_policy
@@ -51,10 +54,14 @@ class NodeAuthorizer:
 
     async def authorize(self, attributes: Attributes) -> Answer:
         """Allow or no opinion; no opinion about anybody who is no node."""
-        return self.decide(attributes)
+        while True:
+            try:
+                return self.decide(attributes)
+            except NotKnownYet:
+                await self.graph.wait_whole()
 
     def decide(self, attributes: Attributes) -> Answer:
-        """The same without a coroutine: nothing here waits."""
+        """The same without a coroutine. Raises ``NotKnownYet`` while the graph is filled and cannot tell."""
         node = node_of(attributes.user)
         if node is None:
             return _no()
@@ -88,6 +95,8 @@ class NodeAuthorizer:
             return _no("No Object name found")
         if self.graph.entitled(node, attributes.resource, attributes.namespace, attributes.name):
             return _ALLOW
+        if not self.graph.is_whole:
+            raise NotKnownYet
         return _no(f"no relationship found between node '{node}' and this object")
 
     def _get(self, node: str, attributes: Attributes) -> Answer:

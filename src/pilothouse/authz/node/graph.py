@@ -5,15 +5,16 @@
     secret → volume → …               so are the secrets needed to mount it
     attachment, slice, request → node by their own field
 
-Fed by ``put`` and ``remove``; a question is a lookup or two, however many pods share an object. Pods of one workload
-refer to the same objects: what they have in common is kept once.
+Fed by ``put`` and ``remove``, from sources that may still be reading what there is (``is_whole``). A question is a
+lookup or two, however many pods share an object. Pods of one workload refer to the same objects: what they have in
+common is kept once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from time import perf_counter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from pilothouse.authz.node.references import CLAIM, POD_FIELDS, SECRET, references_of_pod, secrets_of_volume
 from pilothouse.machinery.metrics import Histogram, Instrument, doubling_buckets
@@ -50,10 +51,22 @@ class _Volume(NamedTuple):
     secrets: frozenset[Vertex]
 
 
+class GraphSource(Protocol):
+    """Whoever tells the graph of the objects of one kind."""
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether all objects were told of."""
+
+    async def wait_synced(self) -> None:
+        """Return when they were."""
+
+
 class Graph:
     """The connections between nodes and objects."""
 
     def __init__(self) -> None:
+        self._sources: list[GraphSource] = []
         # For each object that others refer to, the nodes it is for, with the number of reasons.
         self._nodes: dict[Vertex, dict[str, int]] = {}
         self._edges: dict[Vertex, Edge] = {}
@@ -66,6 +79,20 @@ class Graph:
             ("operation",),
             doubling_buckets(0.0001, 12),
         )
+
+    def fed_by(self, source: GraphSource) -> None:
+        """Until the source has told of everything, the graph is not whole."""
+        self._sources.append(source)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that exists is known here, so that what is not known is not so."""
+        return all(source.has_synced for source in self._sources)
+
+    async def wait_whole(self) -> None:
+        """Return when everything is known."""
+        for source in self._sources:
+            await source.wait_synced()
 
     def put(self, resource: str, obj: Mapping[str, Any]) -> None:
         """An object of one of the watched resources was created or changed."""

@@ -1,10 +1,12 @@
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pilothouse.apis import types
 from pilothouse.authz.attributes import Attributes
-from pilothouse.authz.authorizer import Decision
+from pilothouse.authz.authorizer import Decision, Union
 from pilothouse.authz.node.authorizer import NodeAuthorizer
 from pilothouse.authz.node.graph import Graph
 from pilothouse.authz.node.references import MIRROR_ANNOTATION, POD_FIELDS, references_of_pod, secrets_of_volume
@@ -200,6 +202,42 @@ def test_connections_end_with_what_made_them(graph):
     assert ask(graph, "get", "secrets", "s-volume")[1] == NO_RELATION
     graph.put("volumeattachments", {"metadata": {"name": "va"}, "spec": {"nodeName": "n2"}})
     assert ask(graph, "get", "volumeattachments", "va", "", "storage.k8s.io")[1] == NO_RELATION
+
+
+class Filling:
+    """Tells a graph of objects, and is not done before it is told so."""
+
+    def __init__(self):
+        self._done = asyncio.Event()
+
+    @property
+    def has_synced(self):
+        return self._done.is_set()
+
+    async def wait_synced(self):
+        await self._done.wait()
+
+    def finish(self):
+        self._done.set()
+
+
+async def test_a_graph_that_is_being_filled_refuses_nobody_for_what_it_does_not_know(graph):
+    filling = Filling()
+    graph.fed_by(filling)
+    union = Union([("Node", NodeAuthorizer(graph))])
+
+    def question(name):
+        return Attributes(NODE, "get", resource="secrets", name=name, namespace="ns")
+
+    assert await union.authorize(question("s-volume")) == (Decision.ALLOW, "")
+    assert await union.authorize(Attributes(User("x"), "get", resource="secrets")) == (Decision.NO_OPINION, "")
+    later, never = (asyncio.ensure_future(union.authorize(question(name))) for name in ("s-later", "s-never"))
+    await asyncio.sleep(0)
+    assert not later.done() and not never.done()
+    graph.put("pods", pod("late", volumes=[{"secret": {"secretName": "s-later"}}]))
+    filling.finish()
+    assert await later == (Decision.ALLOW, "")
+    assert await never == (Decision.NO_OPINION, f"Node: {NO_RELATION}")
 
 
 def test_rules():
