@@ -162,7 +162,8 @@ async def read_object(request: APIRequest, expected: Expected) -> tuple[dict[str
         options = read_write_options(request)
     if len(data) < LONG:
         return await _read(request, expected, data, format, options.validation), options
-    return await aside(lambda: finish(_read(request, expected, data, format, options.validation))), options
+    reading = _read(request, expected, data, format, options.validation)
+    return await aside(finish, reading, weight=len(data)), options
 
 
 async def _read(request: APIRequest, expected: Expected, data: bytes, format: str, validation: str) -> dict[str, Any]:

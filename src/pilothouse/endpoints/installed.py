@@ -19,7 +19,7 @@ from pilothouse.endpoints.scope import Endpoint, EndpointVerb
 from pilothouse.machinery import errors
 from pilothouse.machinery.addressing import check_looked_up
 from pilothouse.machinery.spans import Fields, Span, current
-from pilothouse.machinery.workers import aside
+from pilothouse.machinery.workers import LONG, aside
 from pilothouse.net.messages import MalformedBody, Response
 
 Scopes = dict[tuple[str, str], Endpoint]
@@ -75,7 +75,7 @@ class InstalledVersion:
 
     async def _make_and_dispatch(self, request: APIRequest) -> Response:
         resource = request.info.resource
-        await aside(self._unmade[resource].prepare)
+        await aside(self._unmade[resource].prepare, weight=LONG)
         self.scope(resource)
         return await self.dispatch(request)
 

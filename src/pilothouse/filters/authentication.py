@@ -14,6 +14,7 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import error_response
 from pilothouse.filters.types import Handler, Serving
 from pilothouse.machinery import errors
+from pilothouse.machinery.workers import work_for
 from pilothouse.net.eager import step
 from pilothouse.net.messages import Response
 
@@ -65,6 +66,7 @@ def with_authentication(
         request.authentication_seconds = seconds = clock() - started
         succeeded(seconds)
         note_user(user.name)
+        work_for(user.name)
         request.connection.authenticated = True
         for warning in found.warnings:
             request.warn(warning)

@@ -28,7 +28,7 @@ def with_request_info(following: Handler) -> Handler:
 
     async def handle_long(request: APIRequest) -> Response:
         try:
-            request.info = await aside(_resolve, request)
+            request.info = await aside(_resolve, request, weight=len(request.query))
         except BadPath as error:
             return _refuse(request, error)
         return await following(request)

@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 
 from pilothouse.machinery.metrics import Gauge, Histogram, Instrument, doubling_buckets
 from pilothouse.machinery.pprof import Samples, Stack, stack_of
+from pilothouse.machinery.processor_clock import processor_clock
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +80,7 @@ class StallMeter:
     def start(self) -> None:
         """Watch the running loop, whose thread this is."""
         loop, ident = asyncio.get_running_loop(), threading.get_ident()
-        clock = _processor_clock(ident)
+        clock = processor_clock(ident)
         self._thread = threading.Thread(
             target=self._watch, args=(loop, ident, clock), name="pilothouse-stall-meter", daemon=True
         )
@@ -137,15 +138,6 @@ class StallMeter:
         if held > _LOGGED_FROM and now - self._logged >= _LOGGED_EVERY:
             self._logged = now
             logger.warning("the event loop was held for %.0f ms by\n%s", held * 1000, stack or "unknown code")
-
-
-def _processor_clock(ident: int) -> Callable[[], float]:
-    """The processor time of a thread, where the system can tell; else the time."""
-    find = getattr(time, "pthread_getcpuclockid", None)
-    if find is None:
-        return time.monotonic
-    identifier: int = find(ident)
-    return lambda: time.clock_gettime(identifier)
 
 
 def _frames_of(ident: int) -> _Frames:

@@ -2,8 +2,12 @@
 
 Python runs one thread at a time, yet it takes turns: with the switch interval that the store sets, the loop waits some
 dozens of microseconds for its turn, however long the work beside it lasts. So whatever grows with what a client sent is
-done on the loop while that is short, and ``aside`` when it is long. A handful of threads is enough: more would only
-make each other, and the loop, wait.
+done on the loop while that is short, and ``aside`` when it is long.
+
+Threads that work at the same time make each other, and the loop, wait: each of them may be in a call into C of some
+milliseconds, and the loop's turn comes after all of theirs. So there are two lanes, for what is long and for what is
+very long, and in each one piece of work is done at a time; another is begun beside it when that takes more than its
+time. Users take turns; of one user's requests the oldest goes first, so that one is finished before the next is begun.
 
 Work done aside must touch nothing that others change meanwhile: the request's own objects, and what is immutable.
 Whoever stops waiting (the time is up, the client has gone) stops the work as well, at its next ``checkpoint``: what can
@@ -17,13 +21,24 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from contextvars import Context, copy_context
-from queue import SimpleQueue
+from contextvars import Context, ContextVar, copy_context
+from heapq import heappop, heappush
+from itertools import count
+from time import monotonic
 from typing import Any, Final, Generic, TypeVar
+
+from pilothouse.machinery.processor_clock import processor_clock
 
 LONG: Final = 16 * 1024
 """From how many bytes of input on work is done aside: what one of less costs is a matter of milliseconds."""
+VERY_LONG: Final = 256 * 1024
+"""From how many bytes on it may take a good part of a second, which shorter work does not wait for."""
 THREADS: Final = 4
+"""How many pieces of work are done at a time in a lane where all take more than their time."""
+_ITS_TIME: Final = 0.25
+"""After so many seconds of the processor others no longer wait for a piece of work."""
+_ITS_WAIT: Final = 5.0
+"""Nor after so many seconds: it may be stuck, or the machine very busy."""
 ABANDONED: Final[set[int]] = set()
 """The threads whose work nobody waits for any more. Code that goes round often asks whether there are any before it
 calls ``checkpoint``: that costs next to nothing."""
@@ -97,58 +112,141 @@ def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | Non
         future.set_exception(error)
 
 
-class _Workers:
-    """The threads of this process; one is started whenever all others are busy, up to the limit."""
+_requests: Final = count()
+_NOBODYS: Final = ("", -1)
+_REQUEST: Final[ContextVar[tuple[str, int]]] = ContextVar("whose work, and which request's", default=_NOBODYS)
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._queue: SimpleQueue[_Job[Any]] = SimpleQueue()
-        self._lock = threading.Lock()
+
+def work_for(user: str) -> None:
+    """Say whose work it is that the current context has done aside from now on: it takes turns with that of others."""
+    _REQUEST.set((user, next(_requests)))
+
+
+class _Turns:
+    """The work that waits in a lane. Users take turns, and of each the request goes first that came first."""
+
+    def __init__(self) -> None:
+        self._of_users: dict[str, list[tuple[int, int, _Job[Any]]]] = {}
+        self._count = count()
+
+    def __bool__(self) -> bool:
+        return bool(self._of_users)
+
+    def add(self, job: _Job[Any], user: str, request: int) -> None:
+        heappush(self._of_users.setdefault(user, []), (request, next(self._count), job))
+
+    def take(self) -> _Job[Any]:
+        user = next(iter(self._of_users))
+        waiting = self._of_users.pop(user)
+        job = heappop(waiting)[2]
+        if waiting:
+            self._of_users[user] = waiting
+        return job
+
+
+class _Begun:
+    """Work that the thread which makes this has begun."""
+
+    def __init__(self) -> None:
+        self._clock = processor_clock(threading.get_ident())
+        self._computed, self._started = self._clock(), monotonic()
+
+    def left(self) -> float:
+        """For how many seconds others still wait for it, at least."""
+        return min(_ITS_TIME + self._computed - self._clock(), _ITS_WAIT + self._started - monotonic())
+
+
+class _Lane:
+    """Threads of which one works, and another stands by for the case that it takes more than its time."""
+
+    def __init__(self, name: str, limit: int) -> None:
+        self._name, self._limit = name, limit
+        self._turns = _Turns()
+        self._changed = threading.Condition()
         self._started = 0
         self._idle = 0
-        """How many wait for work; below zero, how much work waits for them."""
-        self._own = threading.local()
+        self._begun: dict[int, _Begun] = {}
+        """The work that is being done, by thread."""
+        self._standing_by = False
 
-    @property
-    def here(self) -> bool:
-        """Whether the calling code runs in one of these threads."""
-        return getattr(self._own, "here", False)
+    def submit(self, job: _Job[Any], user: str, request: int) -> None:
+        with self._changed:
+            self._turns.add(job, user, request)
+            if not (self._begun and self._standing_by):
+                self._call_one()
 
-    def submit(self, job: _Job[Any]) -> None:
-        with self._lock:
-            if self._idle <= 0 and self._started < self._limit:
-                self._started += 1
-                name = f"pilothouse-worker-{self._started}"
-                threading.Thread(target=self._serve, name=name, daemon=True).start()
-            else:
-                self._idle -= 1
-        self._queue.put(job)
+    def _call_one(self) -> None:
+        """See to it that some thread looks at what waits."""
+        if self._idle:
+            self._changed.notify()
+        elif self._started < self._limit:
+            self._started += 1
+            name = f"pilothouse-{self._name}-work-{self._started}"
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
 
     def _serve(self) -> None:
-        self._own.here = True
+        _here.aside = True
         while True:
-            self._queue.get().run()
-            with self._lock:
-                self._idle += 1
+            self._take().run()
+            with self._changed:
+                del self._begun[threading.get_ident()]
+
+    def _take(self) -> _Job[Any]:
+        with self._changed:
+            while True:
+                patience = self._patience()
+                if self._turns and patience <= 0:
+                    self._begun[threading.get_ident()] = _Begun()
+                    job = self._turns.take()
+                    if self._turns and not self._standing_by:
+                        self._call_one()
+                    return job
+                if not self._turns or self._standing_by:
+                    self._wait(None)
+                else:
+                    self._standing_by = True
+                    self._wait(patience)
+                    self._standing_by = False
+
+    def _wait(self, seconds: float | None) -> None:
+        self._idle += 1
+        self._changed.wait(seconds)
+        self._idle -= 1
+
+    def _patience(self) -> float:
+        """How long the work that is being done may still take before more is begun."""
+        return max((begun.left() for begun in self._begun.values()), default=0.0)
 
 
-_workers: Final = _Workers(THREADS)
+class _Here(threading.local):
+    """What holds for the calling thread."""
+
+    aside = False
+    """Whether it is a worker's."""
 
 
-async def aside(work: Callable[..., Result], *arguments: Any) -> Result:
+_here: Final = _Here()
+_long: Final = _Lane("long", THREADS)
+_very_long: Final = _Lane("very-long", THREADS)
+
+
+async def aside(work: Callable[..., Result], *arguments: Any, weight: int = VERY_LONG) -> Result:
     """What ``work`` gives, made in a thread; at once for a caller that is in one already."""
-    if _workers.here:
+    if _here.aside:
         return work(*arguments)
     job = _Job(lambda: work(*arguments), asyncio.get_running_loop())
-    _workers.submit(job)
+    user, request = _REQUEST.get()
+    if request < 0:
+        request = next(_requests)
+    (_long if weight < VERY_LONG else _very_long).submit(job, user, request)
     return await job.result()
 
 
 async def weighed(weight: int, work: Callable[..., Result], *arguments: Any) -> Result:
     """What ``work`` gives, made here and now if its input is short, else aside."""
-    if weight < LONG or _workers.here:
+    if weight < LONG or _here.aside:
         return work(*arguments)
-    return await aside(work, *arguments)
+    return await aside(work, *arguments, weight=weight)
 
 
 class NeedsTime(BaseException):
@@ -178,7 +276,7 @@ async def attempted(weight: int, work: Callable[..., Result], *arguments: Any) -
 
     So it must be such that making it twice is as good as once, and it must ``spend`` as it goes.
     """
-    if weight >= LONG or _workers.here:
+    if weight >= LONG or _here.aside:
         return await weighed(weight, work, *arguments)
     outer, PATIENCE.left = PATIENCE.left, _SHORT
     try:

@@ -7,7 +7,17 @@ import threading
 
 import pytest
 
-from pilothouse.machinery.workers import LONG, THREADS, Abandoned, aside, checkpoint, finish, weighed
+from pilothouse.machinery.workers import (
+    LONG,
+    THREADS,
+    VERY_LONG,
+    Abandoned,
+    aside,
+    checkpoint,
+    finish,
+    weighed,
+    work_for,
+)
 
 
 async def test_short_work_is_done_at_once_and_long_work_in_a_thread() -> None:
@@ -92,3 +102,69 @@ async def test_work_that_has_not_begun_is_never_begun() -> None:
     await asyncio.gather(*blocking)
     await aside(int)
     assert not ran.is_set()
+
+
+class Gate:
+    """Work that waits until it may go on, so that a lane is taken until then."""
+
+    def __init__(self) -> None:
+        self.begun, self.go = threading.Event(), threading.Event()
+
+    def __call__(self) -> None:
+        self.begun.set()
+        self.go.wait()
+
+
+async def test_work_is_done_one_at_a_time() -> None:
+    """Else the loop would wait for all threads that are just in a call into C."""
+    beside: list[int] = []
+    working: set[int] = set()
+
+    def work() -> None:
+        working.add(threading.get_ident())
+        sum(range(100_000))
+        beside.append(len(working))
+        working.discard(threading.get_ident())
+
+    await asyncio.gather(*(aside(work) for _ in range(20)))
+    assert beside == [1] * 20
+
+
+async def test_work_does_not_wait_for_what_is_much_longer() -> None:
+    gate = Gate()
+    blocking = asyncio.ensure_future(aside(gate, weight=VERY_LONG))
+    assert await weighed(VERY_LONG - 1, pow, 2, 3) == 8
+    gate.go.set()
+    await blocking
+
+
+async def test_another_is_begun_beside_work_that_takes_more_than_its_time() -> None:
+    relieved = threading.Event()
+
+    def spin() -> None:
+        while not relieved.is_set():
+            sum(range(1_000))
+
+    await asyncio.gather(aside(spin), aside(relieved.set))
+
+
+async def test_users_take_turns_and_the_oldest_request_of_each_goes_first() -> None:
+    done: list[str] = []
+    gate = Gate()
+    blocking = asyncio.ensure_future(aside(gate))
+    await asyncio.to_thread(gate.begun.wait)
+    ready = {name: asyncio.Event() for name in "abcx"}
+
+    async def request(user: str, name: str) -> None:
+        work_for(user)
+        await ready[name].wait()
+        await aside(done.append, name)
+
+    requests = [asyncio.ensure_future(request("one" if name == "x" else "many", name)) for name in "abcx"]
+    for name in "cbax":  # what each has to do comes in another order than the requests did
+        await asyncio.sleep(0)
+        ready[name].set()
+        await asyncio.sleep(0)
+    gate.go.set()
+    await asyncio.gather(blocking, *requests)
+    assert done == ["a", "x", "b", "c"]

@@ -298,7 +298,7 @@ class Informer:
         """Make the object of a long entry aside, with what handlers make of it: ``_put`` then finds both."""
         if entry.size >= LONG:
             keeps = self._keeps_objects
-            self._made = entry, keeps, await aside(self._make_all, source, entry, keeps)
+            self._made = entry, keeps, await aside(self._make_all, source, entry, keeps, weight=entry.size)
 
     def _make_all(self, source: Source, entry: Entry, keeps: bool) -> Object:
         obj = source.object_of(entry) if keeps else source.passing_object_of(entry, self._wanted_fields())
