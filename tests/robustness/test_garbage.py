@@ -100,5 +100,5 @@ async def test_nothing_waits_for_the_collector(
 async def _settled(server: InProcessServer) -> None:
     http = server.process.serving.http
     async with asyncio.timeout(120):
-        while http.connections or http.tasks:
+        while http.connections or http.waiting:
             await asyncio.sleep(0.01)

@@ -129,6 +129,6 @@ async def test_clients_that_vanish_leave_nothing_behind(server: InProcessServer)
         assert await watching.send("GET", f"{MAPS}?watch=1&resourceVersion=0") == 200
         watching._writer.transport.abort()
     async with asyncio.timeout(120):
-        while http.connections or http.tasks:
+        while http.connections or http.waiting:
             await asyncio.sleep(0.01)
     assert not server.process.storage.cacher._served

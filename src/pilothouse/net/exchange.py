@@ -14,9 +14,10 @@ of an exchange that is lost are cancelled.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pilothouse.net import eager
+from pilothouse.net.eager import Suspended
 from pilothouse.net.messages import Request, Response, UnsafeHeader
 from pilothouse.net.request_body import ClientDisconnected, MalformedBody, RequestBody, Trailers
 from pilothouse.net.writing import BodyWriter
@@ -60,13 +61,13 @@ class Carrier(Protocol):
 class Exchange:
     """What happens to one request. `over` once it is answered, broken off, or its client has gone."""
 
-    __slots__ = ("_body", "_carrier", "_server", "_task", "_writer", "over", "request")
+    __slots__ = ("_body", "_carrier", "_server", "_suspended", "_writer", "over", "request")
 
     def __init__(self, server: "HttpServer", carrier: Carrier, request: Request, body: RequestBody | None) -> None:
         self._server = server
         self._carrier = carrier
         self._body = body
-        self._task: asyncio.Task[object] | None = None
+        self._suspended: Suspended[Response] | Suspended[None] | None = None
         self._writer: BodyWriter | None = None
         self.request = request
         self.over = False
@@ -76,20 +77,20 @@ class Exchange:
     def start(self) -> None:
         """Call the handler."""
         server = self._server
-        task = eager.start(server.handler(self.request), server.loop, self.answer, self._handler_failed)
-        if task is not None:
-            self._task = task
-            server.suspended(task, self, self.request.deadline)
+        suspended = eager.start(server.handler(self.request), server.loop, self.answer, self._handler_failed)
+        if suspended is not None:
+            self._suspended = suspended
+            server.suspended(suspended, self, self.request.deadline)
 
     @property
     def waiting(self) -> bool:
         """The handler, or the stream of its answer, has yet to end."""
-        return self._task is not None
+        return self._suspended is not None
 
     def when_ended(self, callback: Callable[[], object]) -> None:
         """Call back once what still waits has ended."""
-        if self._task is not None:
-            self._task.add_done_callback(lambda _: callback())
+        if self._suspended is not None:
+            self._suspended.when_over(lambda _: callback())
 
     def lose(self) -> None:
         """The client has gone."""
@@ -101,26 +102,26 @@ class Exchange:
         if self._writer is not None:
             self._writer.close()
         self.request.note_disconnect()
-        if self._task is not None:
-            self._task.cancel()
+        if self._suspended is not None:
+            self._suspended.cancel()
 
     # For the server
 
-    def deadline(self, task: asyncio.Task[object]) -> float | None:
-        """The deadline of the request, if it is `task` that works on it; None if there is none or it has passed."""
+    def deadline(self, suspended: Suspended[Any]) -> float | None:
+        """The deadline of the request, if `suspended` works on it; None if there is none or it has passed."""
         request = self.request
-        return None if self.over or self._task is not task or request.timed_out else request.deadline
+        return None if self.over or self._suspended is not suspended or request.timed_out else request.deadline
 
-    def time_out(self, task: asyncio.Task[object]) -> None:
+    def time_out(self, suspended: Suspended[Any]) -> None:
         """The deadline has passed: tell the handler by cancelling it."""
         self.request.timed_out = True
-        task.cancel()
+        suspended.cancel()
 
     # Answering
 
     def answer(self, response: Response) -> None:
         """Answer the request."""
-        self._task = None
+        self._suspended = None
         if self.over:  # the client has gone
             return
         carrier, request = self._carrier, self.request
@@ -145,7 +146,7 @@ class Exchange:
             carrier.abort()
 
     def _handler_failed(self, error: BaseException) -> None:
-        self._task = None
+        self._suspended = None
         if self.over:
             return
         request, carrier = self.request, self._carrier
@@ -175,20 +176,20 @@ class Exchange:
         if writer is None or response.stream is None:
             return
         server = self._server
-        task = eager.start(_run(response.stream(writer)), server.loop, self._stream_ended, self._stream_failed)
-        if task is not None:
-            self._task = task
-            server.suspended(task, self, self.request.deadline)
+        suspended = eager.start(_run(response.stream(writer)), server.loop, self._stream_ended, self._stream_failed)
+        if suspended is not None:
+            self._suspended = suspended
+            server.suspended(suspended, self, self.request.deadline)
 
     def _stream_ended(self, _: None) -> None:
-        self._task = None
+        self._suspended = None
         writer, self._writer = self._writer, None
         if writer is not None and not self.over:
             writer.finish()
             self._carrier.finish(writer.trailers)
 
     def _stream_failed(self, error: BaseException) -> None:
-        self._task = None
+        self._suspended = None
         writer, self._writer = self._writer, None
         if writer is None or self.over:
             return

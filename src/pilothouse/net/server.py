@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pilothouse.net.eager import Suspended
 from pilothouse.net.exchange import Exchange
 from pilothouse.net.http1.connection import Http1Connection
 from pilothouse.net.http2.connection import Http2Connection
@@ -71,7 +72,7 @@ class HttpServer:
         self._closing = False
         self.connections: dict[ServedConnection, None] = {}  # oldest first
         self.upgraded: dict[ServedConnection, None] = {}
-        self.tasks: dict[asyncio.Task[Any], Exchange] = {}
+        self.waiting: dict[Suspended[Any], Exchange] = {}
         self._strangers: Strangers[ServedConnection] = Strangers(affordable(self.limits.unauthenticated_connections))
         self._next_sweep = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -125,15 +126,15 @@ class HttpServer:
 
     # Suspended handlers
 
-    def suspended(self, task: asyncio.Task[Any], exchange: Exchange, deadline: float | None) -> None:
-        """A handler has to wait: keep its task, and mind its deadline."""
-        self.tasks[task] = exchange
-        task.add_done_callback(self._task_done)
+    def suspended(self, handler: Suspended[Any], exchange: Exchange, deadline: float | None) -> None:
+        """A handler has to wait: keep it, and mind its deadline."""
+        self.waiting[handler] = exchange
+        handler.when_over(self._handler_over)
         if deadline is not None and deadline < self._next_sweep:
             self._schedule(deadline)
 
-    def _task_done(self, task: asyncio.Task[Any]) -> None:
-        self.tasks.pop(task, None)
+    def _handler_over(self, handler: Suspended[Any]) -> None:
+        self.waiting.pop(handler, None)
         self._check_empty()
 
     # Time
@@ -142,12 +143,12 @@ class HttpServer:
         """Enforce every time-out that is due."""
         now = self.now = self.loop.time()
         upcoming = now + self.limits.sweep_interval
-        for task, exchange in list(self.tasks.items()):
-            deadline = exchange.deadline(task)
+        for handler, exchange in list(self.waiting.items()):
+            deadline = exchange.deadline(handler)
             if deadline is None:
                 continue
             if deadline <= now:
-                exchange.time_out(task)
+                exchange.time_out(handler)
             elif deadline < upcoming:
                 upcoming = deadline
         for protocol in list(self.connections):
@@ -187,8 +188,8 @@ class HttpServer:
         self.draining = True
         for protocol in list(self.connections):
             protocol.abort()
-        for task in list(self.tasks):
-            task.cancel()
+        for handler in list(self.waiting):
+            handler.cancel()
         for protocol in list(self.upgraded):
             protocol.close_upgraded()
         self._closing = True
@@ -201,7 +202,7 @@ class HttpServer:
 
     @property
     def _idle(self) -> bool:
-        return not self.connections and not self.tasks and not (self._closing and self.upgraded)
+        return not self.connections and not self.waiting and not (self._closing and self.upgraded)
 
     def _check_empty(self) -> None:
         if self._empty is not None and self._idle:

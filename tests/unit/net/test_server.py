@@ -69,7 +69,7 @@ async def test_a_deadline_in_the_future_does_nothing_yet(serve: Any) -> None:
     running = await serve(handler)
     client = await running.dial()
     client.send(GET)
-    await until(lambda: running.server.tasks)
+    await until(lambda: running.server.waiting)
     running.server.sweep()
     gate.set()
     assert (await client.answer())[1] == b"in time"
@@ -99,7 +99,7 @@ async def test_a_waiting_handler_is_not_idle(serve: Any) -> None:
     running = await serve(handler, limits=Limits(idle_timeout=-1, header_timeout=-1, sweep_interval=3600))
     client = await running.dial()
     client.send(GET)
-    await until(lambda: running.server.tasks)
+    await until(lambda: running.server.waiting)
     running.server.sweep()
     gate.set()
     assert (await client.answer())[1] == b"ok"
@@ -150,14 +150,14 @@ async def test_the_oldest_goes_where_all_strangers_are_busy(serve: Any) -> None:
     busy = [await running.dial() for _ in range(2)]
     for client in busy:
         client.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
-    await until(lambda: len(running.server.tasks) == 2)
+    await until(lambda: len(running.server.waiting) == 2)
     newcomer = await running.dial()
     newcomer.send(GET)
     assert (await newcomer.answer())[1] == b"ok"
     with pytest.raises(ConnectionResetError):
         assert await busy[0].rest() == b""
         raise ConnectionResetError
-    await until(lambda: len(running.server.tasks) == 1)
+    await until(lambda: len(running.server.waiting) == 1)
 
 
 async def test_a_stranger_can_be_shed(serve: Any) -> None:
@@ -190,7 +190,7 @@ async def test_draining(serve: Any) -> None:
     idle.send(GET)
     await idle.answer()
     busy.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
-    await until(lambda: running.server.tasks)
+    await until(lambda: running.server.waiting)
     running.server.begin_drain()
     assert await idle.rest() == b""
     assert await running.server.wait_idle(0) is False
@@ -209,6 +209,6 @@ async def test_close_cancels_what_is_under_way(serve: Any) -> None:
     running = await serve(handler)
     client = await running.dial()
     client.send(GET)
-    await until(lambda: running.server.tasks)
+    await until(lambda: running.server.waiting)
     await running.server.close()
-    assert not running.server.tasks and not running.server.connections
+    assert not running.server.waiting and not running.server.connections

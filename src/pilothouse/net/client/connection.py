@@ -17,6 +17,7 @@ from pilothouse.net.client.head import MAX_HEAD, MalformedReply, ReplyHead, pars
 from pilothouse.net.client.outbound import Outbound
 from pilothouse.net.client.reply import Reply
 from pilothouse.net.dialing.failures import OutgoingError, explain_reading
+from pilothouse.net.eager import Prompt
 from pilothouse.net.framing import chunk, last_chunk
 from pilothouse.net.http1.body_decoder import ChunkedDecoder, Decoder, LengthDecoder
 from pilothouse.net.request_body import ClientDisconnected, MalformedBody, RequestBody
@@ -49,7 +50,7 @@ class ClientConnection(asyncio.Protocol):
         self._buffer = bytearray()
         self._received = 0  # bytes of heads since the request was sent
         self._method = ""
-        self._head: asyncio.Future[Reply] | None = None
+        self._head: Prompt[Reply] | None = None
         self._reply: Reply | None = None
         self._decoder: Decoder | None = None
         self._until_closed = False
@@ -69,7 +70,7 @@ class ClientConnection(asyncio.Protocol):
         self._method = outbound.method
         self._reusable = True
         self._received = 0
-        head: asyncio.Future[Reply] = loop.create_future()
+        head: Prompt[Reply] = Prompt()
         self._head = head
         body = outbound.body
         if isinstance(body, bytes):
@@ -188,7 +189,7 @@ class ClientConnection(asyncio.Protocol):
         head, self._head = self._head, None
         reply, self._reply = self._reply, None
         if head is not None and not head.done():
-            head.set_exception(error)
+            head.refuse(error)
         elif reply is not None:
             reply.body.fail(error)
 
@@ -219,11 +220,14 @@ class ClientConnection(asyncio.Protocol):
             buffer += data[start:]
 
     def _begin(self, head: ReplyHead, rest: bytes) -> None:
-        """A head is complete; ``rest`` came behind it."""
+        """A head is complete; ``rest`` came behind it. Whoever waits goes on when all that is here has been taken."""
         waiting, self._head = self._head, None
         reply = self._reply = Reply(self, head, RequestBody(self, head.length))
-        if waiting is not None and not waiting.done():
-            waiting.set_result(reply)
+        self._take_first(reply, head, rest)
+        if waiting is not None:
+            waiting.settle(reply)
+
+    def _take_first(self, reply: Reply, head: ReplyHead, rest: bytes) -> None:
         self._reusable = not head.close
         if head.status == 101:
             self._buffer += rest

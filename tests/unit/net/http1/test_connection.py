@@ -109,7 +109,7 @@ async def test_pipelined_requests_wait_for_a_suspended_one(serve: Any) -> None:
     running = await serve(handler)
     client = await running.dial()
     client.send(CONVERSATION)
-    while not running.server.tasks:
+    while not running.server.waiting:
         await asyncio.sleep(0)
     gate.set()
     assert bodies(await client.rest()) == ANSWERS
@@ -440,7 +440,7 @@ async def test_a_disconnect_cancels_the_handler(serve: Any, streaming: bool) -> 
     running = await serve(handler)
     client = await running.dial()
     client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-    while not running.server.tasks:
+    while not running.server.waiting:
         await asyncio.sleep(0)
     await client.close()
     await ended

@@ -68,7 +68,7 @@ async def test_streams_are_answered_as_they_are_done(connect: Any) -> None:
     client = await connect(handler)
     client.ask(1, "GET", "/a")
     client.ask(3, "GET", "/b")
-    await until(lambda: len(client.running.server.tasks) == 2)
+    await until(lambda: len(client.running.server.waiting) == 2)
     gates["/b"].set()
     assert (await client.answer(3))[1] == b"/b"
     gates["/a"].set()
@@ -245,10 +245,10 @@ async def test_a_reset_cancels_the_handler(connect: Any) -> None:
 
     client = await connect(handler)
     client.ask(1)
-    await until(lambda: client.running.server.tasks)
+    await until(lambda: client.running.server.waiting)
     client.send(frames.RST_STREAM, 0, 1, b"\0\0\0\x08")
     await gone.wait()
-    await until(lambda: not client.running.server.tasks)
+    await until(lambda: not client.running.server.waiting)
 
 
 async def test_a_stream_that_breaks_off_is_reset(connect: Any, caplog: Any) -> None:
@@ -433,7 +433,7 @@ async def test_draining_finishes_what_has_begun_and_takes_no_more(connect: Any) 
 
     client = await connect(handler)
     client.ask(1)
-    await until(lambda: client.running.server.tasks)
+    await until(lambda: client.running.server.waiting)
     client.running.server.begin_drain()
     _, _, _, payload = await client.until(frames.GOAWAY)
     assert (int.from_bytes(payload[:4], "big"), int.from_bytes(payload[4:8], "big")) == (1, frames.NO_ERROR)
@@ -497,7 +497,7 @@ async def test_noise_harms_nobody(connect: Any, sent: list[tuple[int, int, int, 
     while await client.reader.read(1 << 16):
         pass
     await until(lambda: not client.running.server.connections)
-    assert not client.running.server.tasks
+    assert not client.running.server.waiting
 
 
 async def test_handlers_of_cancelled_requests_count_until_they_end(connect: Any) -> None:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from pilothouse.machinery.supervision import Supervisor
+from pilothouse.net.eager import Prompt
 from pilothouse.net.message_channel import MessageChannel
 from pilothouse.storage.backends.contract import (
     Event,
@@ -88,7 +89,7 @@ class SharedBackend:
         self._greeted: asyncio.Future[None] | None = None
         self._feeds: list[_LiveFeed] = []
         self._number = 0
-        self._calls: dict[int, asyncio.Future[Any]] = {}
+        self._calls: dict[int, Prompt[Any]] = {}
         self._writes: dict[int, tuple[str, bytes | None, object]] = {}
         self._revisions = SharedRounds("current revision", self._ask_revision, self._supervisor)
 
@@ -198,10 +199,10 @@ class SharedBackend:
         await self._progress.reach(revision)
         return revision
 
-    def _call(self, *call: Any) -> asyncio.Future[Any]:
+    def _call(self, *call: Any) -> Prompt[Any]:
         channel = self._require_channel()
         self._number += 1
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        future: Prompt[Any] = Prompt()
         self._calls[self._number] = future
         channel.send((self._number, *call))
         return future
@@ -230,12 +231,10 @@ class SharedBackend:
     def _take_answer(self, number: int, succeeded: bool, result: Any) -> None:
         self._writes.pop(number, None)
         future = self._calls.pop(number)
-        if future.done():
-            return
         if succeeded:
-            future.set_result(result)
+            future.settle(result)
         else:
-            future.set_exception(unpack_error(result))
+            future.refuse(unpack_error(result))
 
     def _event(self, key: str, revision: int, value: bytes | None, created: bool, number: int) -> Event:
         if not number:
@@ -263,7 +262,7 @@ class SharedBackend:
         self._writes.clear()
         for future in calls.values():
             if not future.done():
-                future.set_exception(error)
+                future.refuse(error)
                 future.exception()  # whoever waited may have gone
         if self._greeted is not None and not self._greeted.done():
             self._greeted.set_exception(error)

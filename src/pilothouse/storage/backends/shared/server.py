@@ -66,7 +66,7 @@ class LogServer:
         self._loop = asyncio.get_running_loop()
         self._channel = MessageChannel(self._take_call, self.close)
         self._feed: Feed | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._waiting: set[eager.Suspended[None]] = set()
         self._writing: dict[str, Method] = {
             "create": backend.create,
             "update": backend.update,
@@ -93,8 +93,8 @@ class LogServer:
         if self._feed is not None:
             self._feed.close()
             self._feed = None
-        for task in self._tasks:
-            task.cancel()
+        for waiting in list(self._waiting):
+            waiting.cancel()
 
     # The feed
 
@@ -135,10 +135,10 @@ class LogServer:
             method = self._reading[name]
         else:
             arguments.append(_Origin(self, number))
-        task = eager.start(self._serve(number, method, arguments), self._loop, _ignore, _ignore)
-        if task is not None:
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        waiting = eager.start(self._serve(number, method, arguments), self._loop, _ignore, _ignore)
+        if waiting is not None:
+            self._waiting.add(waiting)
+            waiting.when_over(self._waiting.discard)
 
     async def _serve(self, number: int, method: Method, arguments: list[Any]) -> None:
         try:

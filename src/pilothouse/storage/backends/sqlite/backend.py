@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from pilothouse.machinery.supervision import Supervised, Supervisor
 from pilothouse.machinery.workers import aside
+from pilothouse.net.eager import Prompt
 from pilothouse.storage.backends.contract import (
     Event,
     Follower,
@@ -217,7 +218,7 @@ class SQLiteBackend:
             except UnicodeEncodeError:
                 raise StorageError(f"key {write.key!a} is not valid text") from None
         writer = self._require_writer()
-        result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        result: Prompt[int] = Prompt()
         write.result = result
         writer.write(write)
         return await result
@@ -249,9 +250,7 @@ class SQLiteBackend:
                     # Those who wrote must get their answer whatever a follower makes of it.
                     logger.exception("a follower of %s failed at revision %d", self._path, outcome.revision)
         for future, result in outcome.results:
-            if future.done():
-                continue
             if isinstance(result, int):
-                future.set_result(result)
+                future.settle(result)
             else:
-                future.set_exception(result)
+                future.refuse(result)

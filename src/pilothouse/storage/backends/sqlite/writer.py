@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from pilothouse.net.eager import Prompt
 from pilothouse.storage.backends.contract import Event, Full, StorageError, Unavailable, UnusableStore
 from pilothouse.storage.backends.sqlite.beacon import Beacon, beacon_of
 from pilothouse.storage.backends.sqlite.clock import StoreClock
@@ -62,7 +63,7 @@ class Outcome:
 
     revision: int
     events: list[Event]
-    results: list[tuple[asyncio.Future[int], int | StorageError]]
+    results: list[tuple[Prompt[int], int | StorageError]]
 
 
 @dataclass(slots=True, eq=False)

@@ -10,11 +10,11 @@ for.
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pilothouse.net.eager import Prompt
 from pilothouse.storage.backends.contract import Conflict, Event, KeyExists, KeyValue, StorageError
 from pilothouse.storage.backends.sqlite.reading import read_revision
 
@@ -51,7 +51,7 @@ class QueuedWrite:
     expected: int
     ttl_seconds: int | None = None
     origin: object = None
-    result: asyncio.Future[int] | None = None
+    result: Prompt[int] | None = None
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class Plan:
     rows: list[Row] = field(default_factory=list)
     heads: dict[str, int | None] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
-    results: list[tuple[asyncio.Future[int], int | StorageError]] = field(default_factory=list)
+    results: list[tuple[Prompt[int], int | StorageError]] = field(default_factory=list)
 
 
 def plan_writes(
