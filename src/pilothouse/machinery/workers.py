@@ -70,11 +70,16 @@ class _Job(Generic[Result]):
         self._abandoned = False
 
     async def result(self) -> Result:
+        future = self._future
         try:
-            return await self._future
+            return await future
         except asyncio.CancelledError:
             self._abandon()
             raise
+        finally:
+            # An error knows the frames it went through, and they this job: all they work on would stay until cycles
+            # are looked for.
+            del self._future, self._work, future
 
     def run(self) -> None:
         """Called in a worker's thread; raises nothing."""
@@ -83,17 +88,19 @@ class _Job(Generic[Result]):
             if self._abandoned:
                 return
             self._thread = thread
+            future, work = self._future, self._work
         error: BaseException | None = None
         result: Any = None
         try:
-            result = self._context.run(self._work)
+            result = self._context.run(work)
         except BaseException as failure:
             error = failure
         with self._lock:
             self._thread = None
             ABANDONED.discard(thread)
         with suppress(RuntimeError):  # without a loop there is nobody left who could want to know
-            self._loop.call_soon_threadsafe(_settle, self._future, result, error)
+            self._loop.call_soon_threadsafe(_settle, future, result, error)
+        del future, work, error, result
 
     def _abandon(self) -> None:
         self._future.cancel()

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -168,3 +172,54 @@ async def test_users_take_turns_and_the_oldest_request_of_each_goes_first() -> N
     gate.go.set()
     await asyncio.gather(blocking, *requests)
     assert done == ["a", "x", "b", "c"]
+
+
+class Large:
+    """Stands for what long work is done on."""
+
+
+async def is_gone(large: weakref.ref[Large]) -> bool:
+    await aside(int)  # the thread has put away what it had
+    await asyncio.sleep(0)
+    return large() is None
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """Nobody looks for cycles: what is in none goes at once."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collector")
+async def test_what_was_worked_on_goes_with_an_error() -> None:
+    """Errors know the frames that they came through, and those must not know what knows the error."""
+
+    def work(large: Large) -> None:
+        raise ValueError
+
+    async def request() -> weakref.ref[Large]:
+        large = Large()
+        with suppress(ValueError):
+            await aside(work, large)
+        return weakref.ref(large)
+
+    assert await is_gone(await request())
+
+
+@pytest.mark.usefixtures("no_collector")
+async def test_what_was_worked_on_goes_when_nobody_waits() -> None:
+    gate = Gate()
+
+    async def request() -> weakref.ref[Large]:
+        large = Large()
+        waiting = asyncio.ensure_future(aside(lambda _: gate(), large))
+        await asyncio.to_thread(gate.begun.wait)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        return weakref.ref(large)
+
+    large = await request()
+    gate.go.set()
+    assert await is_gone(large)

@@ -17,6 +17,8 @@ from pilothouse.machinery.structured.shapes import ListShape, MapShape, Shape
 
 _MOST_KEYS: Final = 32
 _MOST_OUTLINES: Final = 128
+_LEAF: Final[FieldSet] = {}
+"""One for all: nodes are never changed, and a map of 100,000 keys has as many."""
 
 
 class StepError(ValueError):
@@ -64,7 +66,7 @@ def _member_step(item: Any) -> str:
 def to_field_set(shape: Shape, value: Any) -> FieldSet:
     """What a configuration claims. The value is valid for the shape."""
     claimed = _claim(shape, value)
-    return {} if claimed is None else claimed
+    return _LEAF if claimed is None else claimed
 
 
 def _claim(shape: Shape, value: Any) -> FieldSet | None:
@@ -73,37 +75,37 @@ def _claim(shape: Shape, value: Any) -> FieldSet | None:
         return _claim_items(shape.items, value)
     if value.__class__ is dict and shape.map is not None:
         return _claim_map(shape.map, value)
-    return {}
+    return _LEAF
 
 
 def _claim_items(items: ListShape, value: list[Any]) -> FieldSet | None:
     if items.atomic:
-        return {}
+        return _LEAF
     steps = [step_of(items, item) for item in value]
     out: FieldSet = {}
     for step, item in zip(steps, value, strict=True):
         if step in out:
             # Several items under one key are owned together, as one leaf.
-            out[step] = {}
+            out[step] = _LEAF
             continue
         below = _claim(items.item, item)
-        out[step] = {".": {}, **below} if below else {}
+        out[step] = {".": _LEAF, **below} if below else _LEAF
     return in_order(out) or None
 
 
 def _claim_map(shape: MapShape, value: dict[str, Any]) -> FieldSet | None:
     if shape.atomic:
-        return {}
+        return _LEAF
     out: FieldSet = {}
     named = shape.fields
     for key, item in value.items():
         if item is None or (item.__class__ is dict and not item):
-            out["f:" + key] = {}
+            out["f:" + key] = _LEAF
             continue
         inner = named.get(key) or shape.element
-        below = _claim(inner, item) if inner is not None else {}
+        below = _claim(inner, item) if inner is not None else _LEAF
         if key not in named:
-            out["f:" + key] = {".": {}, **below} if below else {}
+            out["f:" + key] = {".": _LEAF, **below} if below else _LEAF
         elif below is not None:
             out["f:" + key] = below
     return in_order(out) or None
@@ -138,13 +140,13 @@ def _build(shape: Shape) -> Description:
     def describe_any(value: Any) -> FieldSet:
         if value.__class__ is dict:
             return of_map(value)
-        return of_list(value) if value.__class__ is list else {}
+        return of_list(value) if value.__class__ is list else _LEAF
 
     return describe_any
 
 
 def _leaf(value: Any) -> FieldSet:
-    return {}
+    return _LEAF
 
 
 def _unless_leaf(described: Description) -> Description | None:
@@ -158,7 +160,7 @@ def _map_description(shape: MapShape) -> Description:
 
     def describe_map(value: Any) -> FieldSet:
         if not value or value.__class__ is not dict:
-            return {}
+            return _LEAF
         keys = tuple(value)
         outline = known.get(keys)
         if outline is None:
@@ -183,10 +185,10 @@ def _outline(shape: MapShape, keys: tuple[str, ...]) -> tuple[FieldSet, list[tup
 
     Objects of a kind have few combinations of keys between them, and most keys have nothing below.
     """
-    flat: FieldSet = {".": {}}
+    flat: FieldSet = {".": _LEAF}
     nested: list[tuple[str, str, Description]] = []
     for key in sorted(keys):
-        flat["f:" + key] = {}
+        flat["f:" + key] = _LEAF
         inner = shape.field(key)
         described = None if inner is None else _unless_leaf(description(inner))
         if described is not None:
@@ -200,12 +202,12 @@ def _list_description(items: ListShape) -> Description:
 
     def describe_list(value: Any) -> FieldSet:
         if not value or value.__class__ is not list:
-            return {}
+            return _LEAF
         described = description(items.item)
         found: FieldSet = {}
         for item in value:
             step = step_of(items, item)
-            found[step] = {} if step in found else described(item)
-        return {".": {}, **in_order(found)}
+            found[step] = _LEAF if step in found else described(item)
+        return {".": _LEAF, **in_order(found)}
 
     return describe_list
