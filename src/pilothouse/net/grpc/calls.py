@@ -12,6 +12,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 from pilothouse.net.grpc.failures import RpcError, ended
@@ -30,9 +31,11 @@ def framed(message: bytes) -> bytes:
 class Call(ABC):
     """What the connection knows of a call: the room for sending, what waits for it, and where received things go."""
 
-    __slots__ = ("number", "outgoing", "returned", "window")
+    __slots__ = ("deadline", "number", "outgoing", "returned", "window")
 
-    def __init__(self) -> None:
+    def __init__(self, deadline: float = inf) -> None:
+        self.deadline = deadline
+        """By the loop's clock, when it is given up."""
         self.number = 0
         self.window = 0
         """How much may be sent."""
@@ -64,9 +67,9 @@ class UnaryCall(Call):
 
     __slots__ = ("_pieces", "answer")
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        super().__init__(loop.time() + seconds)
+        self.answer: asyncio.Future[bytes] = loop.create_future()
         self._pieces: list[bytes] = []
 
     @property

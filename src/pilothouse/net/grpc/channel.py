@@ -27,6 +27,7 @@ _HTTPS: Final = b"\x87"
 _PATH_NAME, _AUTHORITY_NAME, _TYPE_NAME, _AGENT_NAME = 4, 1, 31, 58
 _TIMEOUT: Final = b"\0" + encode_string(b"grpc-timeout")
 _LARGEST_TIMEOUT: Final = 99_999_999
+_KNOWN_TIMES: Final = 64
 
 Metadata = Sequence[tuple[bytes, bytes]]
 
@@ -41,6 +42,7 @@ class Channel:
         self._dialing: asyncio.Task[GrpcConnection] | None = None
         self._failure: tuple[float, str] | None = None
         self._heads: dict[tuple[str, Metadata], bytes] = {}
+        self._timed_heads: dict[tuple[str, float], bytes] = {}
         self._closed = False
 
     async def unary(self, method: str, message: bytes, seconds: float) -> bytes:
@@ -49,18 +51,13 @@ class Channel:
         while connection.is_full:
             await connection.wait_for_room()
             connection = self._usable() or await self._connected(seconds)
-        call = UnaryCall()
-        timeout = min(int(seconds * 1000) + 1, _LARGEST_TIMEOUT)
-        head = self._head(method, ()) + _TIMEOUT + encode_string(b"%dm" % timeout)
-        connection.begin(call, head, framed(message))
-        timer = asyncio.get_running_loop().call_later(seconds, connection.cancel, call, _too_late())
+        call = UnaryCall(asyncio.get_running_loop(), seconds)
+        connection.begin(call, self._timed_head(method, seconds), framed(message))
         try:
             return await call.answer
         except asyncio.CancelledError:
             connection.cancel(call, RpcError("CANCELLED", "the call was cancelled"))
             raise
-        finally:
-            timer.cancel()
 
     async def stream(self, method: str, message: bytes, metadata: Metadata = (), seconds: float = 30.0) -> StreamCall:
         """A stream that begins with a message; ``seconds`` bound connecting alone. Raises RpcError."""
@@ -138,6 +135,17 @@ class Channel:
             head = self._heads[method, metadata] = self._make_head(method, metadata)
         return head
 
+    def _timed_head(self, method: str, seconds: float) -> bytes:
+        """The head of a call that the server may give up too; most have one of a few bounds."""
+        head = self._timed_heads.get((method, seconds))
+        if head is None:
+            if len(self._timed_heads) >= _KNOWN_TIMES:
+                self._timed_heads.clear()
+            timeout = min(int(seconds * 1000) + 1, _LARGEST_TIMEOUT)
+            head = self._head(method, ()) + _TIMEOUT + encode_string(b"%dm" % timeout)
+            self._timed_heads[method, seconds] = head
+        return head
+
     def _make_head(self, method: str, metadata: Metadata) -> bytes:
         authority = "localhost" if self._socket else self._target.authority
         named = ((_PATH_NAME, method.encode()), (_AUTHORITY_NAME, authority.encode()))
@@ -156,7 +164,3 @@ class Channel:
 def tls_for_grpc(authorities_file: str = "", cert_file: str = "", key_file: str = "") -> Tls:
     """TLS as gRPC wants it: HTTP/2 agreed on in the handshake."""
     return Tls(authorities_file=authorities_file, cert_file=cert_file, key_file=key_file, protocols=("h2",))
-
-
-def _too_late() -> RpcError:
-    return RpcError("DEADLINE_EXCEEDED", "context deadline exceeded")

@@ -4,6 +4,10 @@ A call that fits into the windows, and nearly every call does, is one write: its
 does not fit waits with its call until the server has made room. The heads of answers come in a handful of forms, which
 are decoded once (`HeaderDecoder.version` says when a form means something else).
 
+Time-outs of calls need no timer each: there is one for the next that may be due, and it is set anew when it rings.
+Servers ask for a sign of life with nearly every call, to measure the way to them; the answer goes out with the next
+call, or alone when there is none soon.
+
 A connection that is told to go away takes no new calls and finishes those it has. One that is silent for long while
 somebody waits is asked for a sign of life, and given up without one.
 """
@@ -11,6 +15,7 @@ somebody waits is asked for a sign of life, and given up without one.
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from typing import Final, cast
 
 from pilothouse.net.dialing.failures import explain_reading
@@ -28,6 +33,10 @@ _ALL_CALLS_WINDOW: Final = 16 << 20
 _LAST_STREAM: Final = (1 << 31) - 1
 _MAX_HEADERS: Final = 64 * 1024
 _KNOWN_HEADS: Final = 64
+_SIGN_SECONDS: Final = 0.01
+"""How long an answer to a ping waits for a call to go out with."""
+_CLOCK_SECONDS: Final = 0.001
+"""Timers of the loop are that exact."""
 _PING: Final = frames.header(8, frames.PING, 0, 0) + b"pilotage"
 
 
@@ -47,6 +56,10 @@ class GrpcConnection(asyncio.Protocol):
         self._returned = 0
         self._heard = True
         self._watchdog: asyncio.TimerHandle | None = None
+        self._next_look = inf
+        self._looking: asyncio.TimerHandle | None = None
+        self._signs = b""
+        self._signing: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._room: list[asyncio.Future[None]] = []
         self.is_leaving = False
@@ -63,7 +76,9 @@ class GrpcConnection(asyncio.Protocol):
         self._next += 2
         self.is_leaving = self._next > _LAST_STREAM
         self._calls[call.number] = call
-        start = frames.headers(call.number, head)
+        if call.deadline < self._next_look:
+            self._look_at(call.deadline)
+        start, self._signs = self._signs + frames.headers(call.number, head), b""
         size = len(data)
         if size <= self._window and size <= call.window and size <= self._max_frame:
             call.window -= size
@@ -144,7 +159,7 @@ class GrpcConnection(asyncio.Protocol):
         elif kind == frames.WINDOW_UPDATE:
             self._take_room(stream, int.from_bytes(payload, "big"))
         elif kind == frames.PING and not flags & frames.ACK:
-            self._write(frames.ping_ack(payload))
+            self._answer_ping(payload)
         elif kind == frames.SETTINGS and not flags & frames.ACK:
             self._take_settings(payload)
         elif kind == frames.RST_STREAM and (call := self._calls.get(stream)) is not None:
@@ -277,14 +292,38 @@ class GrpcConnection(asyncio.Protocol):
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
-        if self._watchdog is not None:
-            self._watchdog.cancel()
+        for timer in (self._watchdog, self._looking, self._signing):
+            if timer is not None:
+                timer.cancel()
         if not self.closed.done():
             self.closed.set_result(None)
 
     def _write(self, data: bytes) -> None:
         if self._transport is not None:
             self._transport.write(data)
+
+    def _answer_ping(self, payload: bytes) -> None:
+        self._signs += frames.ping_ack(payload)
+        if self._signing is None:
+            self._signing = asyncio.get_running_loop().call_later(_SIGN_SECONDS, self._send_signs)
+
+    def _send_signs(self) -> None:
+        signs, self._signs, self._signing = self._signs, b"", None
+        if signs:
+            self._write(signs)
+
+    def _look_at(self, when: float) -> None:
+        """Have a look at the calls when the first of them may be too late."""
+        if self._looking is not None:
+            self._looking.cancel()
+        self._next_look = when
+        self._looking = None if when == inf else asyncio.get_running_loop().call_at(when, self._look)
+
+    def _look(self) -> None:
+        late = asyncio.get_running_loop().time() + _CLOCK_SECONDS
+        for call in [call for call in self._calls.values() if call.deadline <= late]:
+            self.cancel(call, RpcError("DEADLINE_EXCEEDED", "context deadline exceeded"))
+        self._look_at(min((call.deadline for call in self._calls.values()), default=inf))
 
     def _watch_over(self, seconds: float) -> None:
         self._heard = False

@@ -132,7 +132,7 @@ class Membership:
         async def connect() -> socket.socket:
             return log
 
-        backend = SharedBackend(connect, lambda: beacon_of(path), self._lose_owner, supervisor)
+        backend = SharedBackend(connect, lambda: beacon_of(path), self._lose_owner)
         return make_shared_storage(options, identity, supervisor, backend, lambda: self.error_of("etcd-readiness"))
 
     def guard(self, handler: Handler, storage: StorageStack) -> Handler:

@@ -8,6 +8,9 @@ import pytest
 
 from pilothouse.net.dialing import Target
 from pilothouse.net.grpc import Channel, RpcError
+from pilothouse.net.grpc.calls import UnaryCall
+from pilothouse.net.grpc.connection import GrpcConnection
+from pilothouse.net.http2 import frames
 
 ECHO, STREAM = "/test/Echo", "/test/Stream"
 
@@ -92,6 +95,54 @@ async def test_a_call_has_its_time_and_the_server_learns_of_its_end():
         with pytest.raises(asyncio.CancelledError):
             await waiting
         await asyncio.wait_for(handlers.cancelled.wait(), 120)
+
+
+async def test_each_call_has_a_time_of_its_own():
+    async with serving() as (channel, _, _):
+        long = asyncio.ensure_future(channel.unary(ECHO, b"wait", 60))
+        await asyncio.sleep(0)
+        for _ in range(2):
+            late = await asyncio.gather(
+                *(channel.unary(ECHO, b"wait", seconds) for seconds in (0.06, 0.02)), return_exceptions=True
+            )
+            assert [error.code for error in late] == ["DEADLINE_EXCEEDED"] * 2
+        assert not long.done()
+        long.cancel()
+
+
+class Written:
+    """A transport that keeps what is written."""
+
+    def __init__(self):
+        self.data, self.changed = [], asyncio.Event()
+
+    def write(self, data):
+        self.data.append(data)
+        self.changed.set()
+
+    def abort(self):
+        pass
+
+    close = abort
+
+
+async def test_a_sign_of_life_goes_out_with_the_next_call_or_alone():
+    transport, connection, call = Written(), GrpcConnection(), UnaryCall(asyncio.get_running_loop(), 60)
+    connection.connection_made(transport)
+    for payload in (b"pingping", b"pongpong"):
+        transport.data.clear()
+        connection.data_received(frames.header(8, frames.PING, 0, 0) + payload)
+        assert transport.data == []
+        if payload == b"pingping":
+            connection.begin(call, b"\x83", b"data")
+        else:
+            transport.changed.clear()
+            await transport.changed.wait()
+        assert len(transport.data) == 1
+        assert transport.data[0].startswith(frames.ping_ack(payload))
+    connection.connection_lost(None)
+    with pytest.raises(RpcError, match="reading from server"):
+        await call.answer
 
 
 async def test_streams_go_both_ways_at_the_readers_pace():

@@ -40,6 +40,7 @@ from pilothouse.storage.backends.etcd.messages import (
     range_request,
     read_lease,
     read_range,
+    read_revision,
     read_status,
     read_txn,
 )
@@ -52,6 +53,7 @@ logger = logging.getLogger(__name__)
 _PAGE: Final = 1000
 _PROGRESS_SECONDS: Final = 0.1
 _RESOLVE_SECONDS: Final = 30.0
+_NOTHING: Final = range_request(b"\0", keys_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class EtcdBackend:
         self._supervisor = Supervisor("etcd")
         self._log = LiveLog(self._connection, self._read_revision)
         self._leases = LeasePool(self._grant, settings.lease_reuse_seconds)
-        self._revisions = SharedRounds("current revision", self._reach_newest, self._supervisor)
+        self._revisions = SharedRounds(self._reach_newest)
         self._compactor = Compactor(self._connection, settings.compaction_seconds)
         self.health = Probe(self.check, settings.health_seconds)
         self.readiness = Probe(self.check, settings.readiness_seconds)
@@ -363,17 +365,16 @@ class EtcdBackend:
 
     async def _reach_newest(self) -> int:
         revision = await self._read_revision()
-        await self._log.reach(revision)
+        if revision > self._log.revision:
+            await self._log.reach(revision)
         return revision
 
     async def _read_revision(self) -> int:
         """Where the log stands, by a linearizable read of nothing."""
-        request = range_request(b"\0", keys_only=True)
         try:
-            data = await self._connection.read("KV/Range", request, self._settings.read_seconds)
+            return read_revision(await self._connection.read("KV/Range", _NOTHING, self._settings.read_seconds))
         except CallFailed as error:
             raise error.to_storage_error() from None
-        return read_range(data).revision
 
     async def _lease_for(self, ttl_seconds: int) -> int:
         self._require_open()

@@ -11,9 +11,9 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pilothouse.machinery.spans import Span, current
@@ -108,41 +108,44 @@ class Connection:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def read(self, method: str, body: bytes, seconds: float = READ_SECONDS) -> bytes:
+    def read(self, method: str, body: bytes, seconds: float = READ_SECONDS) -> Coroutine[Any, Any, bytes]:
         """The answer to something that may be asked twice; asked until there is one. Raises CallFailed."""
-        return await self._ask(method, body, seconds, _may_be_asked_again)
+        return self._ask(method, body, seconds, _may_be_asked_again)
 
-    async def write(self, method: str, body: bytes, seconds: float = WRITE_SECONDS) -> bytes:
+    def write(self, method: str, body: bytes, seconds: float = WRITE_SECONDS) -> Coroutine[Any, Any, bytes]:
         """The answer to something that must not be done twice; sent until it has left. Raises CallFailed."""
-        return await self._ask(method, body, seconds, _was_never_sent)
+        return self._ask(method, body, seconds, _was_never_sent)
 
-    async def _ask(self, method: str, body: bytes, seconds: float, again: Callable[[CallFailed], bool]) -> bytes:
+    def _ask(
+        self, method: str, body: bytes, seconds: float, again: Callable[[CallFailed], bool]
+    ) -> Coroutine[Any, Any, bytes]:
         """The answer of a member; a span of the request it is for, where a collector of traces is told of that."""
+        asking = self._ask_members(method, body, seconds, again)
         within = current()
-        if within is None or within.exported is None:
-            return await self._ask_members(method, body, seconds, again)
-        with Span(f"etcdserverpb.{method}"):
-            return await self._ask_members(method, body, seconds, again)
+        return asking if within is None or within.exported is None else _spanning(method, asking)
 
     async def _ask_members(
         self, method: str, body: bytes, seconds: float, again: Callable[[CallFailed], bool]
     ) -> bytes:
-        channels = await self._open_channels()
+        path, remaining = f"/etcdserverpb.{method}", seconds
         deadline = time.monotonic() + seconds
         attempts = 0
-        patient = len(channels) == 1 or again is not _may_be_asked_again
-        while (remaining := deadline - time.monotonic()) > 0:
+        while remaining > 0:
+            channels = self._channels or await self._open_channels()
+            patient = len(channels) == 1 or again is not _may_be_asked_again
             number = self._preferred
             try:
-                return await self._call(number, method, body, remaining if patient else min(remaining, _TRY_SECONDS))
-            except CallFailed as error:
-                if error.may_be_elsewhere or error.code == "DEADLINE_EXCEEDED":
-                    self._pass_on(number)
-                if not again(error):
-                    raise
+                return await channels[number].unary(path, body, remaining if patient else min(remaining, _TRY_SECONDS))
+            except RpcError as failure:
+                error = call_failed(failure)
+            if error.may_be_elsewhere or error.code == "DEADLINE_EXCEEDED":
+                self._pass_on(number)
+            if not again(error):
+                raise error
             attempts += 1
             if attempts % len(channels) == 0:
                 await asyncio.sleep(max(0.0, min(_PAUSE_SECONDS, deadline - time.monotonic())))
+            remaining = deadline - time.monotonic()
         raise CallFailed("DEADLINE_EXCEEDED", "context deadline exceeded")
 
     async def stream(self, method: str, message: bytes) -> StreamCall:
@@ -198,6 +201,11 @@ class Connection:
                 os.close(os.open(path, os.O_RDONLY))
         except OSError as error:
             raise UnusableStore(f"open {error.filename}: {error.strerror}") from None
+
+
+async def _spanning(method: str, asking: Coroutine[Any, Any, bytes]) -> bytes:
+    with Span(f"etcdserverpb.{method}"):
+        return await asking
 
 
 async def _connect(channel: Channel, seconds: float) -> None:

@@ -186,6 +186,13 @@ def _read_range(data: bytes, start: int, end: int) -> RangeAnswer:
     return answer
 
 
+def read_revision(data: bytes) -> int:
+    """The newest revision, which every answer tells."""
+    return next(
+        (_header_revision(data, value, stop) for number, value, stop in _fields(data, 0, len(data)) if number == 1), 0
+    )
+
+
 def read_txn(data: bytes) -> TxnAnswer:
     """The answer to a guarded write."""
     answer = TxnAnswer(0, False)

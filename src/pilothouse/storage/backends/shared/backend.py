@@ -16,7 +16,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from pilothouse.machinery.supervision import Supervisor
 from pilothouse.net.eager import Prompt
 from pilothouse.net.message_channel import MessageChannel
 from pilothouse.storage.backends.contract import (
@@ -75,14 +74,12 @@ class SharedBackend:
         connect: Callable[[], Awaitable[socket.socket]],
         look: Callable[[], Newest] | None = None,
         on_lost: Callable[[], None] = lambda: None,
-        supervisor: Supervisor | None = None,
     ) -> None:
         """``connect`` gives the socket to the owner, ``look`` what sees its newest revision, once the store is open.
 
         ``on_lost`` is told when the owner has gone; nothing can be done here from then on.
         """
         self._connect, self._look, self._on_lost = connect, look, on_lost
-        self._supervisor = supervisor or Supervisor("shared store")
         self._channel: MessageChannel | None = None
         self._newest: Newest | None = None
         self._progress = Progress()
@@ -91,7 +88,7 @@ class SharedBackend:
         self._number = 0
         self._calls: dict[int, Prompt[Any]] = {}
         self._writes: dict[int, tuple[str, bytes | None, object]] = {}
-        self._revisions = SharedRounds("current revision", self._ask_revision, self._supervisor)
+        self._revisions = SharedRounds(self._ask_revision)
 
     @property
     def is_open(self) -> bool:
@@ -114,7 +111,6 @@ class SharedBackend:
         if channel is None:
             return
         channel.close()
-        await self._supervisor.close()
         self._fail(Unavailable("the connection to the store is closed"))
         if self._newest is not None:
             self._newest.close()
