@@ -15,6 +15,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Final
 
+from pilothouse.net.eager import Prompt
 from pilothouse.net.grpc.failures import RpcError, ended
 from pilothouse.net.http2.hpack import Field
 
@@ -69,7 +70,7 @@ class UnaryCall(Call):
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         super().__init__(loop.time() + seconds)
-        self.answer: asyncio.Future[bytes] = loop.create_future()
+        self.answer: Prompt[bytes] = Prompt(loop=loop)
         self._pieces: list[bytes] = []
 
     @property
@@ -84,9 +85,9 @@ class UnaryCall(Call):
         if error is None and (len(data) < _HEAD or data[0] or int.from_bytes(data[1:5], "big") != len(data) - _HEAD):
             error = RpcError("INTERNAL", "the answer is not one plain message")
         if error is not None:
-            self.answer.set_exception(error)
+            self.answer.refuse(error)
         else:
-            self.answer.set_result(data[_HEAD:])
+            self.answer.settle(data[_HEAD:])
 
     def take_data(self, data: bytes, end: bool) -> bool:
         self._pieces.append(data)
@@ -95,8 +96,7 @@ class UnaryCall(Call):
         return True
 
     def fail(self, error: RpcError) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(error)
+        self.answer.refuse(error)
 
 
 class StreamCall(Call):

@@ -10,9 +10,10 @@ his time is up) leaves the question to the next of those who wait.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
+
+from pilothouse.net.eager import Prompt
 
 T = TypeVar("T")
 
@@ -26,15 +27,15 @@ class SharedRounds(Generic[T]):
 
     def __init__(self, ask: Callable[[], Awaitable[T]]) -> None:
         self._ask = ask
-        self._waiting: list[asyncio.Future[T | _Turn]] = []
-        self._asked: list[asyncio.Future[T | _Turn]] = []
+        self._waiting: list[Prompt[T | _Turn]] = []
+        self._asked: list[Prompt[T | _Turn]] = []
         """Those who are not the one who asks, in the present round."""
         self._busy = False
 
     async def get(self) -> T:
         """The answer of a round that begins after this call. Raises what asking raises."""
         if self._busy:
-            future: asyncio.Future[T | _Turn] = asyncio.get_running_loop().create_future()
+            future: Prompt[T | _Turn] = Prompt()
             self._waiting.append(future)
             try:
                 told = await future
@@ -49,40 +50,40 @@ class SharedRounds(Generic[T]):
         try:
             answer = await self._ask()
         except Exception as error:
-            for other in self._take_asked():
-                other.set_exception(error)
-            self._go_on()
+            for other in self._end_round():
+                other.refuse(error)
             raise
         except BaseException:
-            self._waiting[:0] = self._take_asked()
-            self._go_on()
+            self._waiting[:0] = self._asked
+            self._end_round()
             raise
-        for other in self._take_asked():
-            other.set_result(answer)
-        self._go_on()
+        for other in self._end_round():
+            other.settle(answer)
         return answer
 
     def close(self, error: Exception) -> None:
         """Nobody who waits for another's question is answered any more."""
-        waiting, self._waiting = self._waiting, []
-        for future in (*self._take_asked(), *waiting):
-            if not future.done():
-                future.set_exception(error)
+        others, self._asked, self._waiting = [*self._asked, *self._waiting], [], []
+        for other in others:
+            other.refuse(error)
 
-    def _take_asked(self) -> list[asyncio.Future[T | _Turn]]:
+    def _end_round(self) -> list[Prompt[T | _Turn]]:
+        """Have the next question asked, so that it is under way while those who shared this one (returned) go on."""
         asked, self._asked = self._asked, []
-        return [future for future in asked if not future.done()]
+        self._go_on()
+        return asked
 
     def _go_on(self) -> None:
         """Give the turn to the first of those who wait."""
-        self._waiting = [future for future in self._waiting if not future.done()]
-        if self._waiting:
-            self._waiting.pop(0).set_result(_Turn())
+        waiting = [future for future in self._waiting if not future.done()]
+        if waiting:
+            self._waiting = waiting[1:]
+            waiting[0].settle(_Turn())
         else:
-            self._busy = False
+            self._waiting, self._busy = [], False
 
 
-def _was_given_the_turn(future: asyncio.Future[T | _Turn]) -> bool:
+def _was_given_the_turn(future: Prompt[T | _Turn]) -> bool:
     """Whether one who is cancelled had been told to ask, and can no more."""
     return (
         future.done() and not future.cancelled() and future.exception() is None and isinstance(future.result(), _Turn)
