@@ -312,6 +312,7 @@ async def measure(subject: subjects.Subject, size: Size, seconds: float, figures
     await cluster.cut_watches()
     api.close()
     figures["failed"] = dict(latencies.failed)
+    figures["turned_away"] = latencies.turned_away
     figures["latencies"] = {
         what: {"count": len(found), "p50_s": latencies.share(what, 0.5), "p99_s": latencies.share(what, 0.99)}
         for what, found in latencies.seconds.items()
@@ -345,7 +346,10 @@ def report(size: Size, figures: Object) -> bool:
     )
     memory = [f"{figures[f'memory_{when}_MB']:,.0f} MB {when}" for when in ("empty", "full", "busy")]
     print(f"memory {', '.join(memory)}; {figures['cpu_cores']:.2f} cores; {figures['events_per_s']:,.0f} events/s")
-    print(f"watches open after {figures['watches_open_s']:.1f} s, after all were cut off {figures['storm_s']:.1f} s")
+    print(
+        f"watches open after {figures['watches_open_s']:.1f} s, after all were cut off {figures['storm_s']:.1f} s; "
+        f"connections tried again {figures['turned_away']:,d} times"
+    )
     print(
         f"started again: ready after {figures['start_to_ready_s']:.2f} s, "
         f"first page of pods {figures['first_page_s']:.2f} s later, all pods {figures['first_list_s']:.2f} s later"

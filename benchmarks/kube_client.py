@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import ssl
 import time
 from collections import defaultdict
@@ -12,6 +13,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
+_TRIES = 100
+
 
 class Latencies:
     """Seconds of requests, by what they were."""
@@ -19,6 +22,8 @@ class Latencies:
     def __init__(self) -> None:
         self.seconds: dict[str, list[float]] = defaultdict(list)
         self.failed: dict[str, int] = defaultdict(int)
+        self.turned_away = 0
+        """Connections that were tried again."""
 
     def note(self, what: str, seconds: float, status: int) -> None:
         """One request is over."""
@@ -49,6 +54,16 @@ class Api:
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection."""
         return await asyncio.open_connection(self._host, self._port, ssl=self._tls, limit=1 << 24)
+
+    async def _connect_again(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection, tried again after a second or so, as client-go does: a server takes only so many at once."""
+        for _ in range(_TRIES):
+            try:
+                return await self.connect()
+            except OSError:
+                self.latencies.turned_away += 1
+                await asyncio.sleep(random.uniform(0.8, 1.6))
+        return await self.connect()
 
     async def call(
         self, what: str, method: str, path: str, body: Any = None, kind: str = "application/json"
@@ -103,7 +118,7 @@ class Api:
 
     async def watch(self, path: str, event: Callable[[bytes], None], opened: Callable[[], None]) -> None:
         """Follow a watch until it ends or this is cancelled."""
-        reader, writer = await self.connect()
+        reader, writer = await self._connect_again()
         try:
             writer.write(f"GET {path} HTTP/1.1\r\n{self._head}\r\n".encode())
             head = await reader.readuntil(b"\r\n\r\n")

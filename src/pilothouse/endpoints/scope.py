@@ -110,7 +110,7 @@ class ShownScope(Endpoint):
     def _render(self, entry: Entry) -> bytes:
         """The entry in the endpoint's version, made once and kept with it."""
         assert self.from_hub is not None
-        data: bytes | None = None if entry.forms is None else entry.forms.get(self.form)
+        data: bytes | None = None if (forms := entry.forms) is None else forms.get(self.form)
         if data is None:
             data = orjson.dumps(self.from_hub(orjson.loads(entry.data)))
             entry.keep(self.form, data)

@@ -1,4 +1,4 @@
-"""Looking now and then whether files that flags name have changed.
+"""Looking now and then whether files that flags name have changed, or there is anything else to do after a while.
 
 Each poller is supervised work of its own: one that fails is started again and does not keep the others from looking.
 """

@@ -31,6 +31,7 @@ from pilothouse.machinery.process_metrics import ProcessMetrics
 from pilothouse.machinery.stall_meter import StallMeter
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.options.process_options import ProcessOptions
+from pilothouse.process.allocator import FreeMemory
 from pilothouse.process.companions import NO_COMPANIONS, Companions
 from pilothouse.process.file_polling import FilePolling, Poll
 from pilothouse.process.serving import Serving
@@ -137,6 +138,7 @@ class HostingProcess(Generic[T]):
                 "cluster files": self.cluster.poll_files,
                 "encryption configuration": self.storage.poll_files,
                 "serving certificates": self.serving.poll_files,
+                "free memory": FreeMemory().poll,
                 **pollers,
             },
         )

@@ -120,7 +120,7 @@ class Rendering:
         data = entry.data
         if data.startswith(self._prefix):
             return data
-        made: bytes | None = None if entry.forms is None else entry.forms.get(self._form)
+        made: bytes | None = None if (forms := entry.forms) is None else forms.get(self._form)
         if made is None:
             obj = self._load(entry)
             if self._versions.converter is not None:
@@ -143,7 +143,7 @@ class Rendering:
         return [
             entry
             for entry in entries
-            if not entry.data.startswith(self._prefix) and (entry.forms is None or self._form not in entry.forms)
+            if not entry.data.startswith(self._prefix) and ((forms := entry.forms) is None or self._form not in forms)
         ]
 
     def _load(self, entry: Entry) -> Object:

@@ -68,7 +68,7 @@ class CustomStore(Store):
         if not self.converts or name.startswith("metadata."):
             return super().field_value(entry, name)
         form = f"{self._rendering.form} fields"
-        found: dict[str, str] | None = None if entry.forms is None else entry.forms.get(form)
+        found: dict[str, str] | None = None if (forms := entry.forms) is None else forms.get(form)
         if found is None:
             found = self.codec.selector_fields(self.decode(entry))
             entry.keep(form, found)

@@ -1,7 +1,7 @@
 """Objects and lists in protobuf, of which most are found rather than made.
 
 Controllers of the control plane read everything in protobuf. The message of an object is made from its JSON once, and
-kept with the entry from the first time that somebody gets or lists it in that form; the metadata shown without the rest
+kept with the entry for a while when somebody gets or lists it in that form; the metadata shown without the rest
 is a piece of that message. A list is an envelope around ready messages.
 
     forms["v1 pb"]    the message in that version
@@ -67,7 +67,7 @@ class MessageMaker:
             obj = embed(obj, places, read_texts(data, places))
         message = protobuf.encode_message(struct, obj)
         if len(message) <= _LONGEST_KEPT:
-            entry.keep(self._key, message)
+            entry.keep_for_a_while(self._key, message)
         return message
 
 

@@ -6,6 +6,7 @@ Other versions of an object are made once and kept with the entry; other forms a
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
@@ -20,12 +21,14 @@ from pilothouse.endpoints.responses import encode_object
 from pilothouse.endpoints.scope import ShownScope
 from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.gvk import GroupVersionKind
-from pilothouse.machinery.workers import LONG, aside, weighed
+from pilothouse.machinery.workers import LONG, aside, checkpoint, weighed
 from pilothouse.net.messages import Response
 from pilothouse.storage.cacher import Entry
 
 _CHUNK: Final = 64
 _JOINED_LIMIT: Final = 256 * 1024
+_PIECE: Final = 2 << 20
+_NO_ITEMS: Final = b"[]\n}"
 _ON_THE_LOOP: Final = 32  # objects that are decoded and encoded at once
 
 
@@ -128,10 +131,13 @@ async def list_response(
         return await _protobuf_list(scope, media, entries, metadata)
     if not media.transform:
         metadata = list_metadata(revision, token, remaining, explicit=scope.keeps_type)
-    encode = partial(_encode_list, scope, media, entries, metadata)
+    indented = media.format == JSON and not media.transform and len(entries) > _ON_THE_LOOP
+    encode = partial(_indented_pieces if indented else _encode_list, scope, media, entries, metadata)
     on_the_loop = len(entries) <= _ON_THE_LOOP and sum(len(entry.data) for entry in entries) < LONG
-    body = encode() if on_the_loop else await aside(encode)
-    return Response(200, body, media.content_type)
+    pieces = encode() if on_the_loop else await aside(encode)
+    if len(pieces) == 1:
+        return Response(200, pieces[0], media.content_type)
+    return Response(200, b"", media.content_type, parts=_taken(pieces), length=sum(map(len, pieces)))
 
 
 async def _metadata_parts(
@@ -156,15 +162,44 @@ async def _protobuf_list(
     return _joined(*parts, separator=b"", content_type=media.content_type)
 
 
-def _encode_list(scope: ShownScope, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]) -> bytes:
-    """A list in YAML, or in JSON that is laid out for people."""
+def _indented_pieces(
+    scope: ShownScope, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]
+) -> deque[bytes]:
+    """A list in JSON that is laid out for people, object by object: all of them decoded would take ten times as much.
+
+    Pieces are so large that each has memory of its own, which goes back to the system when it is sent.
+    """
+    empty = {"kind": scope.list_kind, "apiVersion": scope.api_version, "metadata": metadata, "items": []}
+    head = encode_object(media, empty).removesuffix(_NO_ITEMS) + b"["
+    pieces: deque[bytes] = deque()
+    piece, size = [head], 0
+    for number, entry in enumerate(entries):
+        checkpoint()
+        item = encode_object(media, orjson.loads(served_data(scope, entry))).replace(b"\n", b"\n    ")
+        piece += (b",\n    " if number else b"\n    ", item)
+        size += len(item)
+        if size >= _PIECE:
+            pieces.append(b"".join(piece))
+            piece, size = [], 0
+    pieces.append(b"".join([*piece, b"\n  ]\n}"]))
+    return pieces
+
+
+def _taken(pieces: deque[bytes]) -> Iterator[bytes]:
+    """All pieces, each let go of as soon as the next is wanted."""
+    while pieces:
+        yield pieces.popleft()
+
+
+def _encode_list(scope: ShownScope, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]) -> deque[bytes]:
+    """A list in YAML, a short one in JSON that is laid out for people, or one of metadata, in one piece."""
     if media.transform == METADATA_LIST:
         kind, version = METADATA_LIST, f"meta.k8s.io/{media.version}"
         items = [metadata_of(scope, entry, media) for entry in entries] or None
     else:
         kind, version = scope.list_kind, scope.api_version
         items = [orjson.loads(served_data(scope, entry)) for entry in entries]
-    return encode_object(media, {"kind": kind, "apiVersion": version, "metadata": metadata, "items": items})
+    return deque([encode_object(media, {"kind": kind, "apiVersion": version, "metadata": metadata, "items": items})])
 
 
 def _plain_list(
@@ -190,10 +225,18 @@ def _joined(
 
 
 def _pieces(head: bytes, items: list[bytes], tail: bytes, separator: bytes) -> Iterator[bytes]:
-    """The list's bytes, some dozens of items at a time, so that a large answer is never in memory twice."""
+    """The list's bytes, some dozens of items at a time, so that a large answer is never in memory twice.
+
+    What was sent is let go of: whoever still holds the answer does not hold what it was made of.
+    """
     yield head
-    for start in range(0, len(items), _CHUNK):
-        if start and separator:
-            yield separator
-        yield separator.join(items[start : start + _CHUNK])
+    items.reverse()
+    between = b""
+    while items:
+        if between:
+            yield between
+        batch = items[: -_CHUNK - 1 : -1]
+        del items[-_CHUNK:]
+        yield separator.join(batch)
+        between = separator
     yield tail

@@ -1,9 +1,9 @@
 """Rows of tables and metadata of objects as bytes, of which most are found rather than made.
 
 What a row shows changes only with its object, apart from ages, which columns give as values of ``apis.ages``. So the
-encoded cells are kept with the entry, with gaps where ages go, and the metadata beside them is a piece of the entry's
-own bytes: a row costs a look-up and a join. A row is made anew, from the decoded object, when a cell says when
-something is due, when it is unusually long, or when the metadata shown is not literally in the entry.
+encoded cells are kept with the entry for a while, with gaps where ages go, and the metadata beside them is a piece of
+the entry's own bytes: a row costs a look-up and a join. A row is made anew, from the decoded object, when a cell says
+when something is due, when it is unusually long, or when the metadata shown is not literally in the entry.
 
     forms["v1 row"]   (columns, b'{"cells":["web-1","1/1","Running","3 (', Instant(…), b' ago)","', Instant(…), b'"],…')
     forms["v1 meta"]  (form, 12, 847)
@@ -82,7 +82,7 @@ class MetadataMaker:
         shown = escape_html(orjson.dumps(partial_metadata(self._scope, obj["metadata"])))
         start = data.find(_KEY) + len(_KEY)
         if data.startswith(shown, start):
-            entry.keep(self._key, (self._scope.form, start, start + len(shown)))
+            entry.keep_for_a_while(self._key, (self._scope.form, start, start + len(shown)))
         return b"%b%b}" % (self._head, shown)
 
 
@@ -138,7 +138,7 @@ class RowMaker:
                 cells[position], lasting = cell.text(self._now), False
         pieces = _split(cells, rest)
         if lasting and self._keep_rows and sum(map(len, pieces)) <= _LONGEST_KEPT:
-            entry.keep(self._key, (self._columns, *pieces))
+            entry.keep_for_a_while(self._key, (self._columns, *pieces))
         return pieces
 
     def _join(self, pieces: Sequence[bytes | Instant]) -> bytes:

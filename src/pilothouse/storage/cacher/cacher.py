@@ -12,7 +12,7 @@ from typing import Final
 from pilothouse.machinery.supervision import Supervised, Supervisor
 from pilothouse.storage.backends.contract import Backend, Compacted, Event, Feed, StorageError, Unavailable
 from pilothouse.storage.cacher.bookmarks import BookmarkSchedule
-from pilothouse.storage.cacher.entries import EntryCodec
+from pilothouse.storage.cacher.entries import EntryCodec, drop_old_forms
 from pilothouse.storage.cacher.resource import PendingWrite, ResourceCache
 from pilothouse.storage.cacher.watcher import Watcher
 from pilothouse.storage.cacher.window import WindowLimits
@@ -141,12 +141,13 @@ class Cacher:
         self._bookmarks.add(watcher, self.now())
 
     def tick(self) -> None:
-        """What time alone demands: bookmarks that are due, and windows that have grown old."""
+        """What time alone demands: bookmarks that are due, windows and further forms that have grown old."""
         now = self.now()
         for watcher in self._bookmarks.tick(now):
             watcher.offer_bookmark(self.revision)
         for resource in self._resources.values():
             resource.trim(now)
+        drop_old_forms(time.monotonic())
 
     def _follow(self) -> None:
         self._feed = self.backend.follow(self)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+import weakref
+from collections import deque
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -9,12 +12,17 @@ from typing import Any, Protocol
 import orjson
 
 from pilothouse.machinery import large_json
+from pilothouse.machinery.shared_texts import share_text
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 """Shared by all entries without labels or fields."""
 _SHARED_LABELS = 4096
 _MOST_LABELS = 32  # more than that are not common to many, and would be kept long after the object
 _shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+_KEPT_SECONDS = 60.0
+_DROPPED_A_TURN = 16_000  # some milliseconds
+_passing: deque[tuple[float, weakref.ref[Entry], Any]] = deque()
+"""Until when something that was made from an entry is kept with it, and as what."""
 
 
 def share_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
@@ -35,13 +43,27 @@ def share_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
     return found
 
 
+def drop_old_forms(now: float) -> None:
+    """Let go of forms that were kept for a while and whose time is up; some thousands of them, the rest next time."""
+    dropped = 0
+    while _passing and _passing[0][0] <= now and dropped < _DROPPED_A_TURN:
+        _, reference, name = _passing.popleft()
+        dropped += 1
+        entry = reference()
+        if entry is None or (forms := entry.forms) is None:
+            continue
+        forms.pop(name, None)
+        if not forms:
+            entry.forms = None
+
+
 class Entry:
     """One state of one object. Never changed after it was made, except that `forms` collects further encodings.
 
     `data` is the JSON of the object in the hub version, ready to be served, with metadata.resourceVersion.
     """
 
-    __slots__ = ("data", "fields", "forms", "key", "labels", "name", "namespace", "revision")
+    __slots__ = ("__weakref__", "data", "fields", "forms", "key", "labels", "name", "namespace", "revision")
 
     def __init__(
         self,
@@ -54,7 +76,7 @@ class Entry:
         fields: Mapping[str, str] = NOTHING,
     ) -> None:
         self.key, self.data, self.revision = key, data, revision
-        self.namespace, self.name = namespace, name
+        self.namespace, self.name = share_text(namespace), name
         self.labels, self.fields = labels, fields
         self.forms: dict[Any, Any] | None = None
 
@@ -65,9 +87,19 @@ class Entry:
 
     def keep(self, name: Any, form: Any) -> None:
         """Keep a further encoding, or something else made from this state."""
-        if self.forms is None:
-            self.forms = {}
-        self.forms[name] = form
+        forms = self.forms
+        if forms is None:  # others, in other threads, may set it meanwhile: then one of the two is made again later
+            forms = self.forms = {}
+        forms[name] = form
+
+    def keep_for_a_while(self, name: Any, form: Any) -> None:
+        """The same for what can be made again at any time: it goes after a minute or two.
+
+        Kept for good, messages and rows of all objects that anybody has ever listed would double what an object takes;
+        a minute is enough for clients that come all at once.
+        """
+        self.keep(name, form)
+        _passing.append((time.monotonic() + _KEPT_SECONDS, weakref.ref(self), name))
 
     def __repr__(self) -> str:
         return f"Entry({self.key!r}, {self.revision})"
@@ -96,7 +128,7 @@ class UnreadEntry(Entry):
         self._codec, self.key, self.revision = codec, key, revision
         self.stored: bytes | None = stored
         """The stored value until it is read."""
-        self.namespace, self.name = namespace, name
+        self.namespace, self.name = share_text(namespace), name
         self.labels, self.fields = labels, fields
         self.forms = None
 

@@ -1,7 +1,9 @@
+import time
+
 import orjson
 import pytest
 
-from pilothouse.storage.cacher.entries import restamp_json
+from pilothouse.storage.cacher.entries import Entry, drop_old_forms, restamp_json
 
 
 @pytest.mark.parametrize(
@@ -18,3 +20,18 @@ def test_only_the_objects_own_version_is_replaced(content):
     content["metadata"]["resourceVersion"] = "17"
     assert stamped == content
     assert list(stamped) == list(content)
+
+
+def test_what_is_kept_for_a_while_goes_and_what_is_kept_stays():
+    entry = Entry("/a", b"{}", 1)
+    entry.keep("version", b"1")
+    entry.keep_for_a_while("message", b"2")
+    drop_old_forms(time.monotonic())
+    assert entry.forms == {"version": b"1", "message": b"2"}
+    drop_old_forms(time.monotonic() + 100)
+    assert entry.forms == {"version": b"1"}
+
+
+def test_equal_namespaces_are_one():
+    first, second = (Entry("/a", b"{}", 1, namespace="".join(["some", "where"])) for _ in range(2))
+    assert first.namespace is second.namespace == "somewhere"

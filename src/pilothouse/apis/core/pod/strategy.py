@@ -27,6 +27,7 @@ from pilothouse.machinery.addresses import warn_about_ip
 from pilothouse.machinery.field_errors import FieldError
 from pilothouse.machinery.names import check_dns1123_label
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.shared_texts import share_text
 
 _COMPLETED: Final = {"PodLevelResources", "PodLevelResourcesFixDefaulting"}
 _RESET_METADATA: Final = (
@@ -217,12 +218,12 @@ class PodStrategy(_AnyPodStrategy):
         spec, status = obj["spec"], obj.get("status") or {}
         addresses = status.get("podIPs") or ()
         return {
-            "spec.nodeName": spec.get("nodeName", ""),
-            "spec.restartPolicy": spec.get("restartPolicy", ""),
-            "spec.schedulerName": spec.get("schedulerName", ""),
-            "spec.serviceAccountName": spec.get("serviceAccountName", ""),
+            "spec.nodeName": share_text(spec.get("nodeName", "")),
+            "spec.restartPolicy": share_text(spec.get("restartPolicy", "")),
+            "spec.schedulerName": share_text(spec.get("schedulerName", "")),
+            "spec.serviceAccountName": share_text(spec.get("serviceAccountName", "")),
             "spec.hostNetwork": "true" if spec.get("hostNetwork") else "false",
-            "status.phase": status.get("phase", ""),
+            "status.phase": share_text(status.get("phase", "")),
             "status.podIP": addresses[0].get("ip", "") if addresses else "",
             "status.nominatedNodeName": status.get("nominatedNodeName", ""),
         }
