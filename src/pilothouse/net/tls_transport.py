@@ -23,6 +23,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from pilothouse.net.greetings import Greetings
+from pilothouse.net.reading_turns import turns_of
 
 logger = logging.getLogger(__name__)
 
@@ -145,6 +146,7 @@ class TlsTransport(asyncio.Transport):
         "_loop",
         "_lost",
         "_outgoing",
+        "_postponed",
         "_protocol",
         "_protocol_paused",
         "_reading",
@@ -153,6 +155,7 @@ class TlsTransport(asyncio.Transport):
         "_sock",
         "_timer",
         "_tls",
+        "_turns",
         "_writing",
     )
 
@@ -178,6 +181,8 @@ class TlsTransport(asyncio.Transport):
         self._timer: asyncio.TimerHandle | None = None
         self._writing = False  # the loop calls `_writable`
         self._reading = True  # the loop calls `_readable`, or `_discard` at the end
+        self._turns = turns_of(loop)
+        self._postponed = False  # too many others had something to say: `read_late` will be called
         loop.add_reader(self._fd, self._readable)
         protocol.connection_made(self)
         if session.incoming.pending:
@@ -218,6 +223,19 @@ class TlsTransport(asyncio.Transport):
             self._loop.call_soon(self._decrypt)
 
     def _readable(self) -> None:
+        if self._postponed:
+            return
+        if self._turns.admits(self):
+            self._read()
+        else:
+            self._postponed = True
+
+    def read_late(self) -> None:
+        self._postponed = False
+        if self._reading and not self._closing:
+            self._read()
+
+    def _read(self) -> None:
         scratch = self._scratch
         try:
             count = self._sock.recv_into(scratch, _READ)

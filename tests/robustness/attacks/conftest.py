@@ -13,7 +13,8 @@ import os
 import re
 import ssl
 import statistics
-import threading
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -36,6 +37,8 @@ ENOUGH_WAITS = 30
 """An attack that is over sooner says nothing about what is usual."""
 LONGEST_WAIT_SECONDS = 0.15
 """What one wait in a hundred may take: calls into C keep the interpreter's lock for milliseconds, one after another."""
+QUIET_SECONDS = 1.0
+SECOND_CLIENT = str(Path(__file__).parent / "second_client.py")
 _BUCKET = re.compile(r'^pilothouse_event_loop_hold_seconds_bucket\{le="([^"]+)"\} (\d+)$', re.MULTILINE)
 
 
@@ -132,16 +135,12 @@ class Victim:
         figures, quiet = Figures(), self._quiet_wait()
         before, start = self._holds(), self._memory("VmRSS")
         self._reset_peak()
-        over = threading.Event()
-        second = threading.Thread(target=self._visit, args=(figures, over))
-        second.start()
-        started = time.monotonic()
-        try:
-            yield figures
-        finally:
-            figures.seconds = time.monotonic() - started
-            over.set()
-            second.join()
+        with self._visited(figures):
+            started = time.monotonic()
+            try:
+                yield figures
+            finally:
+                figures.seconds = time.monotonic() - started
         figures.grown = max(0, self._memory("VmHWM") - start)
         figures.held = max((low for low, new in self._new_holds(before) if new), default=0.0)
         _write(what, figures)
@@ -158,34 +157,27 @@ class Victim:
         """The 99th percentile of what others wait for when nobody attacks, measured once."""
         if self._quiet is None:
             figures = Figures()
-            enough = _Enough(figures.waits, 300)
-            self._visit(figures, enough)
+            with self._visited(figures):
+                time.sleep(QUIET_SECONDS)
             self._quiet = p99(figures.spent)
             _write("quiet", figures)
         return self._quiet
 
-    def _visit(self, figures: Figures, over: threading.Event) -> None:
-        """A well-behaved client: one small request after the other on one connection, which it has already."""
-        connection = HTTPSConnection("127.0.0.1", self.port, timeout=120, context=self.tls())
-        connection.connect()
-        while not over.is_set() or not figures.waits:
-            started, spent, delay = time.monotonic(), self._processor_seconds(), _run_delay()
-            with suppress(OSError, HTTPException):
-                connection.request("GET", "/api/v1/namespaces/default")
-                assert connection.getresponse().read()
-                spent, delay = self._processor_seconds() - spent, _run_delay() - delay
-                figures.spent.append(max(0.0, spent - delay))
-                figures.waits.append(time.monotonic() - started)
-            over.wait(0.002)
-        connection.close()
-
-    def _processor_seconds(self) -> float:
-        """Of all threads of the server; a thread that has ended meanwhile takes its share along."""
-        total = 0
-        for task in Path(f"/proc/{self.server.process.pid}/task").iterdir():
-            with suppress(OSError):
-                total += int((task / "schedstat").read_text().split()[0])
-        return total / 1e9
+    @contextmanager
+    def _visited(self, figures: Figures) -> Iterator[None]:
+        """A second client is served meanwhile; what it saw is in the figures in the end."""
+        pid = self.server.process.pid
+        command = [sys.executable, SECOND_CLIENT, str(self.port), str(self.server.data / "pki"), str(pid)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as second:
+            assert second.stdout is not None
+            assert second.stdout.readline() == "connected\n"
+            try:
+                yield
+            finally:
+                told, _ = second.communicate()
+        visits = [[float(figure) for figure in line.split()] for line in told.splitlines()]
+        figures.waits += [waited for waited, _ in visits]
+        figures.spent += [worked for _, worked in visits]
 
     def _holds(self) -> list[tuple[float, int]]:
         page = self.call("GET", "/metrics").body.decode()
@@ -209,22 +201,6 @@ class Victim:
     def _reset_peak(self) -> None:
         with suppress(OSError):
             Path(f"/proc/{self.server.process.pid}/clear_refs").write_text("5")
-
-
-def _run_delay() -> float:
-    """How long this thread has waited for a processor: what the server does meanwhile is not what it waits for."""
-    return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
-
-
-class _Enough(threading.Event):
-    """Set once there are so many."""
-
-    def __init__(self, values: list[float], wanted: int) -> None:
-        super().__init__()
-        self._values, self._wanted = values, wanted
-
-    def is_set(self) -> bool:
-        return len(self._values) >= self._wanted
 
 
 def _write(what: str, figures: Figures) -> None:

@@ -1,0 +1,86 @@
+"""A crowd that says something in one moment is read from in its order, and others get their turn in between."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pilothouse.net.reading_turns import FEW, TURN_SECONDS, ReadingTurns
+
+
+class Clock:
+    """Time that passes only by work."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Connection:
+    """Takes some time to read from."""
+
+    def __init__(self, name: str, clock: Clock, seen: list[str], seconds: float) -> None:
+        self._name, self._clock, self._seen, self._seconds = name, clock, seen, seconds
+
+    def read_late(self) -> None:
+        self._clock.now += self._seconds
+        self._seen.append(self._name)
+
+
+async def turns_of(count: int, seconds: float) -> list[str]:
+    """What happens when so many come in one turn, each of this length, and somebody else asks at every turn."""
+    loop, clock = asyncio.get_running_loop(), Clock()
+    seen: list[str] = []
+    turns = ReadingTurns(loop, clock)
+    for number in range(count):
+        connection = Connection(str(number), clock, seen, seconds)
+        if turns.admits(connection):
+            connection.read_late()
+    while len([each for each in seen if each != "|"]) < count:
+        seen.append("|")
+        await asyncio.sleep(0)
+    return seen
+
+
+async def test_a_few_are_read_from_at_once() -> None:
+    assert await turns_of(FEW, 1.0) == [str(number) for number in range(FEW)]
+
+
+async def test_many_that_are_quick_are_read_from_at_once() -> None:
+    assert await turns_of(100, 0.0) == [str(number) for number in range(100)]
+
+
+async def test_a_crowd_is_read_from_in_turns_and_in_its_order() -> None:
+    seen = await turns_of(FEW + 5, TURN_SECONDS / 2)
+    assert [each for each in seen if each != "|"] == [str(number) for number in range(FEW + 5)]
+    assert "".join("|" if each == "|" else "x" for each in seen) == "x" * (FEW + 1) + "|xx|xx"
+
+
+async def test_all_is_as_before_when_a_crowd_has_gone() -> None:
+    loop, clock = asyncio.get_running_loop(), Clock()
+    turns = ReadingTurns(loop, clock)
+    late = Connection("late", clock, [], TURN_SECONDS)
+    for _ in range(FEW):
+        assert turns.admits(late)
+    clock.now += TURN_SECONDS
+    assert not turns.admits(late)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert turns.admits(late)
+
+
+async def test_those_who_wait_are_not_overtaken() -> None:
+    loop, clock = asyncio.get_running_loop(), Clock()
+    seen: list[str] = []
+    turns = ReadingTurns(loop, clock)
+    for number in range(FEW + 3):
+        connection = Connection(str(number), clock, seen, TURN_SECONDS)
+        if turns.admits(connection):
+            connection.read_late()
+    await asyncio.sleep(0)
+    newcomer = Connection("newcomer", clock, seen, 0.0)
+    assert not turns.admits(newcomer)
+    while len(seen) < FEW + 4:
+        await asyncio.sleep(0)
+    assert seen[-1] == "newcomer"
