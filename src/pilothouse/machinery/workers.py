@@ -6,8 +6,9 @@ done on the loop while that is short, and ``aside`` when it is long.
 
 Threads that work at the same time make each other, and the loop, wait: each of them may be in a call into C of some
 milliseconds, and the loop's turn comes after all of theirs. So there are two lanes, for what is long and for what is
-very long, and in each one piece of work is done at a time; another is begun beside it when that takes more than its
-time. Users take turns; of one user's requests the oldest goes first, so that one is finished before the next is begun.
+very long, and in each one piece of work is done at a time; another user's is begun beside it when that takes more than
+its time. Users take turns, and none has more than one thread of a lane; of one user's requests the oldest goes first,
+so that one is finished before the next is begun.
 
 Work done aside must touch nothing that others change meanwhile: the request's own objects, and what is immutable.
 Whoever stops waiting (the time is up, the client has gone) stops the work as well, at its next ``checkpoint``: what can
@@ -139,11 +140,14 @@ class _Turns:
     def __bool__(self) -> bool:
         return bool(self._of_users)
 
+    def next_user(self, busy: set[str]) -> str | None:
+        """Whose turn it is of those for whom nothing is done yet; work without a user is nobody's too much."""
+        return next((user for user in self._of_users if not user or user not in busy), None)
+
     def add(self, job: _Job[Any], user: str, request: int) -> None:
         heappush(self._of_users.setdefault(user, []), (request, next(self._count), job))
 
-    def take(self) -> _Job[Any]:
-        user = next(iter(self._of_users))
+    def take(self, user: str) -> _Job[Any]:
         waiting = self._of_users.pop(user)
         job = heappop(waiting)[2]
         if waiting:
@@ -154,7 +158,8 @@ class _Turns:
 class _Begun:
     """Work that the thread which makes this has begun."""
 
-    def __init__(self) -> None:
+    def __init__(self, user: str) -> None:
+        self.user = user
         self._clock = processor_clock(threading.get_ident())
         self._computed, self._started = self._clock(), monotonic()
 
@@ -201,15 +206,16 @@ class _Lane:
     def _take(self) -> _Job[Any]:
         with self._changed:
             while True:
+                user = self._turns.next_user({begun.user for begun in self._begun.values()})
                 patience = self._patience()
-                if self._turns and patience <= 0:
-                    self._begun[threading.get_ident()] = _Begun()
-                    job = self._turns.take()
+                if user is None or (patience > 0 and self._standing_by):
+                    self._wait(None)
+                elif patience <= 0:
+                    self._begun[threading.get_ident()] = _Begun(user)
+                    job = self._turns.take(user)
                     if self._turns and not self._standing_by:
                         self._call_one()
                     return job
-                if not self._turns or self._standing_by:
-                    self._wait(None)
                 else:
                     self._standing_by = True
                     self._wait(patience)

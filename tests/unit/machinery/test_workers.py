@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
@@ -150,6 +151,24 @@ async def test_another_is_begun_beside_work_that_takes_more_than_its_time() -> N
             sum(range(1_000))
 
     await asyncio.gather(aside(spin), aside(relieved.set))
+
+
+async def test_one_user_does_not_take_all_threads() -> None:
+    """Not even with work that takes more than its time: others may come."""
+    beside: list[int] = []
+    working: set[int] = set()
+
+    def work() -> None:
+        working.add(threading.get_ident())
+        ends = time.thread_time() + 0.4
+        while time.thread_time() < ends:
+            sum(range(1_000))
+        beside.append(len(working))
+        working.discard(threading.get_ident())
+
+    work_for("many")
+    await asyncio.gather(*(aside(work) for _ in range(3)))
+    assert beside == [1] * 3
 
 
 async def test_users_take_turns_and_the_oldest_request_of_each_goes_first() -> None:
