@@ -1,3 +1,5 @@
+from urllib.parse import unquote_to_bytes
+
 import httptools
 import pytest
 from hypothesis import given
@@ -173,3 +175,19 @@ def test_what_is_accepted_means_the_same_to_another_parser(lines: list[tuple[byt
         mine = ours.repeated.get(name, [ours.values[name]])
         assert mine == [v for n, v in theirs.headers if n == name]
     assert {n for n, _ in theirs.headers} == set(ours.values)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from([b"=", b"_", b"==", b"=3D", b"%3D", b"%25", b"/", b"."]),
+            st.integers(0, 255).map(lambda n: b"%%%02x" % n),
+            st.integers(0, 255).map(lambda n: b"%%%02X" % n),
+            st.binary(max_size=4).map(lambda b: bytes(c for c in b if c > 0x20 and c not in b"%?\x7f")),
+        )
+    )
+)
+def test_escapes_in_paths_mean_what_they_mean_elsewhere(parts: list[bytes]) -> None:
+    raw = b"/" + b"".join(parts)
+    line = parse_request_line(b"GET " + raw + b" HTTP/1.1")
+    assert line.path == unquote_to_bytes(raw).decode("utf-8", "replace")
