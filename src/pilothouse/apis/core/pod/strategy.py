@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 
 from pilothouse.apis.core.pod.columns import COLUMNS
 from pilothouse.apis.core.pod.comparison import same
+from pilothouse.apis.core.pod.known_specs import KnownSpecs, fingerprint
 from pilothouse.apis.core.pod.preparation import (
     adopt_app_armor,
     complete_pod_resources,
@@ -21,7 +22,7 @@ from pilothouse.apis.core.pod_spec.annotations import drop_legacy_annotations
 from pilothouse.apis.core.pod_spec.defaults import default_pod
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions, new_options, options_for
 from pilothouse.apis.core.pod_spec.warnings import pod_warnings
-from pilothouse.apis.strategy import Column, Context, Strategy
+from pilothouse.apis.strategy import Column, Context, NamespaceLabels, Strategy
 from pilothouse.apis.strategy_rules import DeletionRules, MetadataRules
 from pilothouse.machinery.addresses import warn_about_ip
 from pilothouse.machinery.field_errors import FieldError
@@ -161,6 +162,10 @@ class PodStrategy(_AnyPodStrategy):
     )
     field_sources = field_labels | {"spec.serviceAccount"}
 
+    def __init__(self, gates: frozenset[str] | None = None, labels_of: NamespaceLabels | None = None) -> None:
+        super().__init__(gates, labels_of)
+        self._valid_specs, self._quiet_specs = KnownSpecs(), KnownSpecs()
+
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         metadata, spec = obj["metadata"], obj["spec"]
         metadata["generation"] = 1
@@ -178,8 +183,13 @@ class PodStrategy(_AnyPodStrategy):
         return _ENDED.get((obj.get("status") or {}).get("phase", ""), [])
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
+        known = fingerprint(obj)
+        if known is not None and known in self._valid_specs:
+            return []
         errs: list[FieldError] = []
         validate_new_pod(obj, errs, new_options(self.gates, is_pod=True))
+        if known is not None and not errs:
+            self._valid_specs.add(known)
         return errs
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
@@ -197,7 +207,11 @@ class PodStrategy(_AnyPodStrategy):
         return errs
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
-        warnings = pod_warnings(obj)
+        known = fingerprint(obj)
+        is_quiet = known is not None and known in self._quiet_specs
+        warnings = [] if is_quiet else pod_warnings(obj)
+        if known is not None and not is_quiet and not warnings:
+            self._quiet_specs.add(known)
         if messages := check_dns1123_label(obj["metadata"].get("name", "")):
             why = (
                 "this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is"
