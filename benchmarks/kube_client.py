@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 
 import orjson
 
-_TRIES = 100
-
 
 class Latencies:
     """Seconds of requests, by what they were."""
@@ -54,16 +52,6 @@ class Api:
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection."""
         return await asyncio.open_connection(self._host, self._port, ssl=self._tls, limit=1 << 24)
-
-    async def _connect_again(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection, tried again after a second or so, as client-go does: a server takes only so many at once."""
-        for _ in range(_TRIES):
-            try:
-                return await self.connect()
-            except OSError:
-                self.latencies.turned_away += 1
-                await asyncio.sleep(random.uniform(0.8, 1.6))
-        return await self.connect()
 
     async def call(
         self, what: str, method: str, path: str, body: Any = None, kind: str = "application/json"
@@ -117,21 +105,38 @@ class Api:
                 connection[1].transport.abort()
 
     async def watch(self, path: str, event: Callable[[bytes], None], opened: Callable[[], None]) -> None:
-        """Follow a watch until it ends or this is cancelled."""
-        reader, writer = await self._connect_again()
+        """Follow a watch until it ends or this is cancelled.
+
+        Where a connection is refused or cut off before it has begun, it is tried again after a second or so, as
+        client-go does: a server takes only so many new ones at once.
+        """
+        while not await self._watch_once(path, event, opened):
+            self.latencies.turned_away += 1
+            await asyncio.sleep(random.uniform(0.8, 1.6))
+
+    async def _watch_once(self, path: str, event: Callable[[bytes], None], opened: Callable[[], None]) -> bool:
+        """Whether there was an answer."""
+        begun = False
+        try:
+            reader, writer = await self.connect()
+        except OSError:
+            return False
         try:
             writer.write(f"GET {path} HTTP/1.1\r\n{self._head}\r\n".encode())
             head = await reader.readuntil(b"\r\n\r\n")
+            begun = True
             if b" 200 " not in head[:16]:
                 self.latencies.failed[f"watch: {head[9:12].decode()}"] += 1
-                return
+                return True
             opened()
             while size := int(await reader.readuntil(b"\r\n"), 16):
                 event(await reader.readexactly(size + 2))
         except (OSError, asyncio.IncompleteReadError, ValueError):
-            self.latencies.failed["watch broken off"] += 1
+            if begun:
+                self.latencies.failed["watch broken off"] += 1
         finally:
             writer.transport.abort()
+        return begun
 
 
 async def _chunks(reader: asyncio.StreamReader) -> bytes:

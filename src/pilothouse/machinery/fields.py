@@ -79,6 +79,13 @@ class Selector:
                 return requirement.value
         return None
 
+    def exact_requirement(self) -> tuple[str, str] | None:
+        """A field of which the selector requires one value, and that value; None where there is no such field."""
+        for requirement in self.requirements:
+            if requirement.operator == EQUALS:
+                return requirement.field, requirement.value
+        return None
+
     def transform(self, function: Transform) -> Selector:
         """The selector in other names and values; what the function raises passes through."""
         changed: list[Requirement] = []

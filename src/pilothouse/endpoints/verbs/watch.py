@@ -155,6 +155,7 @@ async def open_watch(scope: ResourceScope, request: APIRequest, options: ListOpt
             prefix,
             after,
             predicate_of(options.labels, options.fields),
+            trigger=None if options.fields is None else options.fields.exact_requirement(),
             bookmarks=extra.bookmarks,
             initial=initial,
             client=request.user.name or "nobody",

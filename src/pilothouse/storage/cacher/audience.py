@@ -2,6 +2,10 @@
 
 A watcher is registered under the prefix it watches (the whole resource, one namespace, or one key). The candidates
 for a key are the watchers registered under the key itself and under each prefix of it that ends with a slash.
+
+Those of them who wait for one value of a field (a kubelet for the pods of its node, or for one secret by name) are
+found by that value, their *trigger*: it must be the field's value after the change or before. With 10,000 kubelets a
+change of a pod is looked at by one or two of them.
 """
 
 from __future__ import annotations
@@ -12,11 +16,65 @@ from typing import TYPE_CHECKING
 
 from pilothouse.storage.backends.contract import StorageError
 from pilothouse.storage.cacher.changes import Change
+from pilothouse.storage.cacher.entries import Entry
 
 if TYPE_CHECKING:
     from pilothouse.storage.cacher.watcher import Watcher
 
 logger = logging.getLogger(__name__)
+Watchers = dict["Watcher", None]
+
+
+class _Group:
+    """The watchers of one prefix."""
+
+    __slots__ = ("everything", "triggered")
+
+    def __init__(self) -> None:
+        self.everything: Watchers = {}
+        self.triggered: dict[str, dict[str, Watchers]] = {}
+        """By field, and by the value that they wait for."""
+
+    def __iter__(self) -> Iterator[Watcher]:
+        yield from self.everything
+        for by_value in self.triggered.values():
+            for watchers in by_value.values():
+                yield from watchers
+
+    def add(self, watcher: Watcher) -> None:
+        if watcher.trigger is None:
+            self.everything[watcher] = None
+        else:
+            field, value = watcher.trigger
+            self.triggered.setdefault(field, {}).setdefault(value, {})[watcher] = None
+
+    def discard(self, watcher: Watcher) -> None:
+        if watcher.trigger is None:
+            self.everything.pop(watcher, None)
+            return
+        field, value = watcher.trigger
+        by_value = self.triggered.get(field, {})
+        watchers = by_value.get(value, {})
+        watchers.pop(watcher, None)
+        if not watchers:
+            by_value.pop(value, None)
+        if not by_value:
+            self.triggered.pop(field, None)
+
+    def concerned(self, change: Change) -> list[Watcher]:
+        """Those whom a change may concern; a list of its own, because who cannot keep up leaves meanwhile."""
+        found = list(self.everything)
+        for field, by_value in self.triggered.items():
+            values = {_value(state, field) for state in (change.entry, change.previous) if state is not None}
+            for value in values:
+                found += by_value.get(value, ())
+        return found
+
+
+def _value(entry: Entry, field: str) -> str:
+    if field == "metadata.name":
+        return entry.name
+    return entry.namespace if field == "metadata.namespace" else entry.fields.get(field, "")
 
 
 class Audience:
@@ -24,23 +82,26 @@ class Audience:
 
     def __init__(self, prefix: str) -> None:
         self._length = len(prefix)
-        self._groups: dict[str, dict[Watcher, None]] = {}
+        self._groups: dict[str, _Group] = {}
 
     def __len__(self) -> int:
-        return sum(map(len, self._groups.values()))
+        return sum(1 for _ in self)
 
     def __iter__(self) -> Iterator[Watcher]:
         for group in list(self._groups.values()):
             yield from list(group)
 
     def add(self, watcher: Watcher) -> None:
-        self._groups.setdefault(watcher.prefix, {})[watcher] = None
+        group = self._groups.get(watcher.prefix)
+        if group is None:
+            group = self._groups[watcher.prefix] = _Group()
+        group.add(watcher)
 
     def discard(self, watcher: Watcher) -> None:
         group = self._groups.get(watcher.prefix)
         if group is not None:
-            group.pop(watcher, None)
-            if not group:
+            group.discard(watcher)
+            if not group.everything and not group.triggered:
                 del self._groups[watcher.prefix]
 
     def dispatch(self, change: Change) -> None:
@@ -49,8 +110,7 @@ class Audience:
             return
         plain = change.seen_by_all()
         for group in self._groups_of(change.key):
-            # A copy, because a watcher that cannot keep up leaves the audience.
-            for watcher in list(group):
+            for watcher in group.concerned(change):
                 matches = watcher.matches
                 try:
                     event = plain if matches is None else change.seen_through(matches)
@@ -61,7 +121,7 @@ class Audience:
                 if event is not None:
                     watcher.offer(event)
 
-    def _groups_of(self, key: str) -> list[dict[Watcher, None]]:
+    def _groups_of(self, key: str) -> list[_Group]:
         groups = self._groups
         found = [groups[key]] if key in groups else []
         end = key.rfind("/") + 1

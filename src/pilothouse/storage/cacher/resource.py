@@ -26,7 +26,7 @@ from pilothouse.storage.cacher.entries import Entry, EntryCodec, UnreadEntry
 from pilothouse.storage.cacher.ordering import OrderedEntries
 from pilothouse.storage.cacher.store_calls import StoreCalls
 from pilothouse.storage.cacher.tally import CacheTally
-from pilothouse.storage.cacher.watcher import PAGE, Watcher
+from pilothouse.storage.cacher.watcher import PAGE, Trigger, Watcher
 from pilothouse.storage.cacher.window import Window, WindowLimits
 
 if TYPE_CHECKING:
@@ -315,6 +315,7 @@ class ResourceCache:
         after: int | None = None,
         matches: Matches | None = None,
         *,
+        trigger: Trigger | None = None,
         bookmarks: bool = False,
         initial: bool = False,
         deadline: float | None = None,
@@ -324,7 +325,8 @@ class ResourceCache:
         """Watch a prefix or one key, from now or after a revision. Raises Compacted.
 
         With `initial` the current objects come first, as ADDED, and then a bookmark that says so (if bookmarks are
-        wanted); `after` must then be None. `deadline` is on the cacher's clock. A watch with a `client` is one of the
+        wanted); `after` must then be None. A `trigger`, where `matches` implies one, spares the watch being asked about
+        changes that cannot concern it. `deadline` is on the cacher's clock. A watch with a `client` is one of the
         server's clients: it ends when the server is about to stop.
         """
         if not self.ready:
@@ -339,6 +341,7 @@ class ResourceCache:
             prefix,
             position,
             matches,
+            trigger=trigger,
             bookmarks=bookmarks,
             deadline=deadline,
             initial=snapshot,

@@ -34,6 +34,10 @@ _WAITING: Final = 1
 _DUE: Final = 2
 
 
+Trigger = tuple[str, str]
+"""A field and the one value of it that everything which matches has."""
+
+
 class Listener(Protocol):
     """Takes live events while their consumer waits."""
 
@@ -80,6 +84,7 @@ class Watcher:
         "overflowed",
         "position",
         "prefix",
+        "trigger",
     )
 
     def __init__(
@@ -89,13 +94,14 @@ class Watcher:
         after: int,
         matches: Matches | None = None,
         *,
+        trigger: Trigger | None = None,
         bookmarks: bool = False,
         deadline: float | None = None,
         initial: list[Entry] | None = None,
         limit: int = 1000,
         client: str = "",
     ) -> None:
-        self._source, self.prefix, self.matches = source, prefix, matches
+        self._source, self.prefix, self.matches, self.trigger = source, prefix, matches, trigger
         self.client = client
         """For whom it is, if for a client of the server."""
         self.bookmarks, self.deadline, self.limit = bookmarks, deadline, limit

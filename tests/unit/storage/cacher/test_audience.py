@@ -1,0 +1,85 @@
+"""Watchers that wait for one value of a field hear what they would hear without, and are asked about nothing else."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilothouse.storage.cacher.audience import Audience
+from pilothouse.storage.cacher.changes import Change
+from pilothouse.storage.cacher.entries import Entry
+
+PODS = "/registry/pods/"
+FIELD = "spec.nodeName"
+
+
+class Codec:
+    def restamp(self, entry: Entry, revision: int) -> Entry:
+        return Entry(entry.key, b"", revision, entry.namespace, entry.name, entry.labels, entry.fields)
+
+
+class Seat:
+    """A watcher of pods of a node that notes what it is asked about and what it is offered."""
+
+    def __init__(self, node: str, trigger: tuple[str, str] | None, prefix: str = PODS) -> None:
+        self.prefix, self.trigger, self._node = prefix, trigger, node
+        self.asked: list[str] = []
+        self.offered: list[tuple[str, str]] = []
+
+    def matches(self, entry: Entry) -> bool:
+        self.asked.append(entry.name)
+        return entry.fields.get(FIELD, "") == self._node
+
+    def offer(self, event: Any) -> None:
+        self.offered.append((event.type, event.entry.name))
+
+
+def pod(name: str, node: str | None, revision: int) -> Entry | None:
+    if node is None:
+        return None
+    return Entry(f"{PODS}ns/{name}", b"", revision, "ns", name, fields={FIELD: node} if node else {})
+
+
+def happen(audience: Audience, history: list[tuple[str, str | None]]) -> None:
+    known: dict[str, Entry | None] = {}
+    for revision, (name, node) in enumerate(history, 1):
+        entry, previous = pod(name, node, revision), known.get(name)
+        if entry is not None or previous is not None:
+            codec: Any = Codec()
+            audience.dispatch(Change(f"{PODS}ns/{name}", revision, entry, previous, codec, 0.0))
+        known[name] = entry
+
+
+nodes = st.sampled_from(["n1", "n2", ""])
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.none() | nodes), max_size=12))
+def test_the_same_is_heard_with_a_trigger_as_without(history: list[tuple[str, str | None]]) -> None:
+    audience = Audience(PODS)
+    pairs = [(Seat(node, (FIELD, node), prefix), Seat(node, None, prefix)) for node in ("n1", "n2", "")
+             for prefix in (PODS, f"{PODS}ns/")]  # fmt: skip
+    for seat in (seat for pair in pairs for seat in pair):
+        audience.add(seat)  # type: ignore[arg-type]
+    happen(audience, history)
+    for triggered, plain in pairs:
+        assert triggered.offered == plain.offered
+        assert len(triggered.asked) <= len(plain.asked)
+
+
+def test_nobody_is_asked_about_what_cannot_concern_him() -> None:
+    audience = Audience(PODS)
+    seats: list[Any] = [Seat(f"n{number}", (FIELD, f"n{number}")) for number in range(100)]
+    named: Any = Seat("n1", ("metadata.name", "a"))
+    for seat in [*seats, named]:
+        audience.add(seat)
+    assert len(audience) == 101
+    assert set(audience) == {*seats, named}
+    happen(audience, [("a", "n1"), ("b", "n2"), ("b", "n3")])
+    assert [number for number, seat in enumerate(seats) if seat.asked] == [1, 2, 3]
+    assert named.offered == [("ADDED", "a")]
+    for seat in [*seats, named, SimpleNamespace(prefix=PODS, trigger=("metadata.namespace", "x"))]:
+        audience.discard(seat)
+    assert len(audience) == 0 and audience._groups == {}
