@@ -24,7 +24,7 @@ from pilothouse.apis.strategy_rules import DeletionRules, GenerationRules, Metad
 from pilothouse.machinery.field_errors import FieldError
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.objects import Object
-from pilothouse.machinery.schema.raw import Writing
+from pilothouse.machinery.schema.raw import Texts, Writing
 
 NamespaceLabels = Callable[[str], Mapping[str, str] | None]
 """The labels of a namespace by its name; None for one that is not there."""
@@ -49,6 +49,8 @@ class Context:
     """How raw JSON values of the wanted object are written; None where the kind has none."""
     gated_given: bool = False
     """Whether the wanted object had fields of features that are off."""
+    raw_texts: Texts = field(default_factory=dict)
+    """The raw values of the object that replaces a stored one, as they will be written."""
     raw_changed: bool = False
     """Whether a raw value outside the status has another text than the stored one."""
     weight: int = 0

@@ -61,7 +61,7 @@ class ControllerRevisionStrategy(Strategy):
 
 def _as_written(ctx: Context, obj: Object) -> Any:
     """The data as it was sent, without blanks."""
-    text = None if ctx.raw is None else ctx.raw(obj, {}).get(("data",))
+    text = ctx.raw_texts.get(("data",))
     return obj.get("data") if text is None else shown_text(text)
 
 

@@ -34,7 +34,8 @@ from pilothouse.machinery.merge import strategic
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import DecodeError
 from pilothouse.machinery.schema.ordering import arrange
-from pilothouse.machinery.schema.raw import compacted, raw_places, written_anew
+from pilothouse.machinery.schema.raw import Place, Writing, compacted, raw_places, written_anew
+from pilothouse.machinery.schema.raw_merge import merged
 from pilothouse.machinery.schema.untyped import restore
 
 Patcher = Callable[[Object | None], Object]
@@ -98,6 +99,8 @@ class Reading(NamedTuple):
     """Errors of fields that stand twice in the patch."""
     strategic: bool = False
     """Strategic merge keeps to the type it patches, and its result is read by other rules."""
+    write_raw: Callable[[tuple[Place, ...]], Writing] = compacted
+    """How raw values at these places are written in the result."""
 
 
 async def _read(scope: ResourceScope, kind: str, body: bytes, value: Any, validation: str) -> Reading:
@@ -129,7 +132,8 @@ async def _read(scope: ResourceScope, kind: str, body: bytes, value: Any, valida
         except (ValueError, RecursionError):
             return merge(document)
 
-    return Reading(merge, _explainer(scope, merge, places, merge_texts), repeated)
+    explain = _explainer(scope, merge, places, merge_texts)
+    return Reading(merge, explain, repeated, write_raw=lambda places: merged(places, body))
 
 
 def _explainer(
@@ -193,7 +197,7 @@ class _Application(NamedTuple):
         scope, request, reading = self.scope, self.request, self.reading
         result = reading.apply(self.served)
         if places := raw_places(scope.expected.struct):
-            request.raw = written_anew(places) if reading.strategic else compacted(places)
+            request.raw = reading.write_raw(places)
         if not reading.strategic:
             result = check_type(scope, request, self.validation, result, lambda: reading.explain(self.served))
         obj, unknown = self._decode(result)
@@ -277,7 +281,7 @@ async def _read_strategic(scope: ResourceScope, body: bytes, value: Any) -> Read
         result, patch = apply_anew(document)
         return result, go_quote.show(patch)
 
-    return Reading(lambda document: apply_anew(document)[0], explain, repeated, strategic=True)
+    return Reading(lambda document: apply_anew(document)[0], explain, repeated, strategic=True, write_raw=written_anew)
 
 
 def _limit_integers(patch: Any) -> None:

@@ -56,13 +56,14 @@ def read_texts(data: bytes, places: tuple[Place, ...]) -> Texts:
     if places:
         text = data.decode("utf-8", "replace")
         try:
-            _walk(text, _skip(text, 0), places, (), found)
+            _walk(text, skip_space(text, 0), places, (), found)
         except RecursionError:
             return {}
     return found
 
 
-def _skip(text: str, at: int) -> int:
+def skip_space(text: str, at: int) -> int:
+    """Where the next thing in a JSON document begins."""
     match = _SPACE.match(text, at)
     return at if match is None else match.end()
 
@@ -76,16 +77,16 @@ def _walk(text: str, at: int, places: tuple[Place, ...], here: Place, found: Tex
     if not places or text[at] not in "{[":
         return _scan(text, at)[1]
     close = "}" if text[at] == "{" else "]"
-    at, position = _skip(text, at + 1), 0
+    at, position = skip_space(text, at + 1), 0
     while text[at] != close:
         step = str(position)
         if close == "}":
             step, at = scanstring(text, at + 1)
-            at = _skip(text, _skip(text, at) + 1)
+            at = skip_space(text, skip_space(text, at) + 1)
         below = tuple(place[1:] for place in places if place[0] in (step, ANY))
-        at = _skip(text, _walk(text, at, below, (*here, step), found))
+        at = skip_space(text, _walk(text, at, below, (*here, step), found))
         if text[at] == ",":
-            at = _skip(text, at + 1)
+            at = skip_space(text, at + 1)
         position += 1
     return at + 1
 

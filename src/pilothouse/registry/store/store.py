@@ -399,17 +399,18 @@ class Store:
         obj = await change(old)
         self._check_version(strategy, obj, entry, name)
         if ctx.raw is not None:
-            ctx.raw_changed = await weighed(ctx.weight, self._raw_changed, ctx.raw, obj, entry)
+            ctx.raw_texts, ctx.raw_changed = await weighed(ctx.weight, self._raw_texts_of, ctx.raw, obj, entry)
         return await self._update_once(ctx, strategy, obj, old, entry, validate)
 
     def raw_texts(self, entry: Entry) -> list[Texts]:
         """How raw values of a stored object are written; nothing for kinds that have none."""
         return [read_texts(entry.data, self.codec.raw_places)] if self.codec.raw_places else []
 
-    def _raw_changed(self, writing: Writing, obj: Object, entry: Entry) -> bool:
+    def _raw_texts_of(self, writing: Writing, obj: Object, entry: Entry) -> tuple[Texts, bool]:
+        """How the raw values of a wanted object are written, and whether that changes what is stored."""
         stored = self.raw_texts(entry)[0]
         wanted = writing(obj, stored)
-        return any(stored[place] != wanted.get(place) for place in stored if place[0] != "status")
+        return wanted, any(stored[place] != wanted.get(place) for place in stored if place[0] != "status")
 
     async def _update_once(
         self,

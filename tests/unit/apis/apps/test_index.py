@@ -279,6 +279,7 @@ def test_what_the_controller_sees_as_metadata_has_no_template_generation() -> No
 
 def test_refused_data_shows_as_it_would_be_written() -> None:
     old = {"metadata": {}, "data": {"b": 1}}
-    ctx = Context(raw=written_anew((("data",),)))
-    errs = ControllerRevisionStrategy().validate_update(ctx, {"metadata": {}, "data": {"b": 1, "a": 2}}, old)
+    obj = {"metadata": {}, "data": {"b": 1, "a": 2}}
+    ctx = Context(raw_texts=written_anew((("data",),))(obj, {}))
+    errs = ControllerRevisionStrategy().validate_update(ctx, obj, old)
     assert [str(error) for error in errs] == ['data: Invalid value: {"a":2,"b":1}: field is immutable']

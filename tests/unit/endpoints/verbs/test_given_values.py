@@ -52,6 +52,25 @@ def test_refused_raw_values_are_quoted_as_they_were_sent(
     assert answer.json["details"]["causes"][0]["message"] == f"Invalid value: {shown}: field is immutable"
 
 
+@pytest.mark.parametrize(
+    ("patch", "shown"),
+    [
+        (b'{"x":"\\u0042"}', '{"x":"\\u0042","y":1.50}'),
+        (b'{"x":"A"}', '{"x":"A","y":1.50}'),
+        (b'{"x":"\\u0041"}', ""),
+    ],
+)
+def test_a_merge_patch_changes_texts(
+    pilothouse_server: InProcessServer, pilothouse_namespace: str, patch: bytes, shown: str
+) -> None:
+    path = f"/apis/apps/v1/namespaces/{pilothouse_namespace}/controllerrevisions"
+    assert pilothouse_server.call("POST", path, HEAD + b'{"x":"\\u0041","y":1.50}}', JSON).status == 201
+    answer = pilothouse_server.call("PATCH", f"{path}/r", b'{"data":%s}' % patch, MERGE)
+    assert answer.status == (422 if shown else 200)
+    if shown:
+        assert answer.json["details"]["causes"][0]["message"] == f"Invalid value: {shown}: field is immutable"
+
+
 def test_another_text_is_another_generation(pilothouse_server: InProcessServer) -> None:
     path = "/apis/resource.k8s.io/v1/deviceclasses"
     config = b'{"config":[{"opaque":{"driver":"d.example.com","parameters":{"a": 1}}}]}'
