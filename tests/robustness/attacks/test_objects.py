@@ -294,6 +294,32 @@ def test_tables_with_objects(victim: Any, crowd: Callable[[str, int], None]) -> 
         many(victim, 8, work)
 
 
+@pytest.fixture(scope="module")
+def large_secrets(victim: Any) -> str:
+    """The path of a list of eight objects of a megabyte each."""
+    victim.server.namespace("large")
+    path = "/api/v1/namespaces/large/secrets"
+    for number in range(8):
+        data = {f"k{key}": "v" * 20 for key in range(20_000)}
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"s{number}"}, "stringData": data}
+        assert victim.call("POST", path, body).status == 201
+    return path
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "application/vnd.kubernetes.protobuf",
+        "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        "application/json;as=Table;g=meta.k8s.io;v=v1",
+    ],
+)
+def test_lists_of_large_objects(victim: Any, large_secrets: str, accept: str) -> None:
+    with victim.attacked(f"8 objects of 1 MB as {accept[12:40]}", allowance=160 << 20):
+        assert victim.call("GET", large_secrets, accept=accept).status == 200
+
+
 def test_initial_events_for_many(victim: Any, crowd: Callable[[str, int], None]) -> None:
     crowd("streams", 1_500)
     query = "watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=2"

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import orjson
-
 from pilothouse.apis import types
 from pilothouse.endpoints.output.objects import served_data
 from pilothouse.endpoints.output.rows import make_all, partial_metadata
@@ -28,6 +26,8 @@ _LONGEST_KEPT: Final = 64 * 1024
 _METADATA: Final = b"\n"
 _WEIGHT: Final = 16
 """What putting a message into a list counts for: a thousand of them are long work."""
+_COPIED: Final = 64
+"""How many bytes that are only copied count as one: a megabyte is long work."""
 
 
 def object_message(scope: ShownScope, entry: Entry) -> bytes:
@@ -43,7 +43,8 @@ async def list_messages(
     maker = MessageMaker(scope) if whole else MetadataMessageMaker(scope)
     messages = await make_all(entries, maker.find, maker.make)
     head = protobuf.encode_message(types.struct("meta.v1.ListMeta"), metadata)
-    return await weighed(_WEIGHT * len(messages), protobuf.list_parts, kind, head, messages)
+    weight = _WEIGHT * len(messages) + sum(map(len, messages)) // _COPIED
+    return await weighed(weight, protobuf.list_parts, kind, head, messages)
 
 
 class MessageMaker:
@@ -87,5 +88,5 @@ class MetadataMessageMaker:
 
     def make(self, entry: Entry) -> bytes:
         """From the decoded object."""
-        obj = orjson.loads(served_data(self._scope, entry))
+        obj = large_json.loads(served_data(self._scope, entry))
         return protobuf.encode_message(self._struct, {"metadata": partial_metadata(self._scope, obj["metadata"])})

@@ -175,7 +175,7 @@ def _indented_pieces(
     piece, size = [head], 0
     for number, entry in enumerate(entries):
         checkpoint()
-        item = encode_object(media, orjson.loads(served_data(scope, entry))).replace(b"\n", b"\n    ")
+        item = encode_object(media, large_json.loads(served_data(scope, entry))).replace(b"\n", b"\n    ")
         piece += (b",\n    " if number else b"\n    ", item)
         size += len(item)
         if size >= _PIECE:
@@ -198,7 +198,7 @@ def _encode_list(scope: ShownScope, media: Media, entries: Sequence[Entry], meta
         items = [metadata_of(scope, entry, media) for entry in entries] or None
     else:
         kind, version = scope.list_kind, scope.api_version
-        items = [orjson.loads(served_data(scope, entry)) for entry in entries]
+        items = [large_json.loads(served_data(scope, entry)) for entry in entries]
     return deque([encode_object(media, {"kind": kind, "apiVersion": version, "metadata": metadata, "items": items})])
 
 

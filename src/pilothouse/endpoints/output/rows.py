@@ -22,8 +22,10 @@ import orjson
 from pilothouse.apis.ages import Age, Due
 from pilothouse.apis.strategy import Column
 from pilothouse.endpoints.scope import ShownScope
+from pilothouse.machinery import large_json
 from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.times import Instant, human_duration, now_instant
+from pilothouse.machinery.workers import LONG, weighed
 from pilothouse.storage.cacher import Entry
 
 NO_OBJECT: Final = "None"
@@ -40,13 +42,13 @@ Make = Callable[[Entry], bytes]
 
 
 async def make_all(entries: Sequence[Entry], find: Find, make: Make) -> list[bytes]:
-    """The bytes of each entry, found or else made; others get their turns meanwhile."""
+    """The bytes of each entry, found or else made; others get their turns meanwhile, and long ones are made aside."""
     all_bytes: list[bytes] = []
     effort = 0.0
     for entry in entries:
         data = find(entry)
         if data is None:
-            data = make(entry)
+            data = make(entry) if entry.size < LONG else await weighed(len(entry.data), make, entry)
             effort += 1 / _MADE_A_TURN
         else:
             effort += 1 / _FOUND_A_TURN
@@ -75,7 +77,7 @@ class MetadataMaker:
     def make(self, entry: Entry) -> bytes:
         """From the decoded object."""
         data = self._source(entry)
-        return self.make_from(entry, data, orjson.loads(data))
+        return self.make_from(entry, data, large_json.loads(data))
 
     def make_from(self, entry: Entry, data: bytes, obj: dict[str, Any]) -> bytes:
         """From the object that was decoded from these bytes of the entry."""
@@ -112,7 +114,7 @@ class RowMaker:
     def make(self, entry: Entry) -> bytes:
         """From the decoded object; what can be kept is."""
         data = self._source(entry)
-        obj = orjson.loads(data)
+        obj = large_json.loads(data)
         pieces = self._pieces(entry, obj)
         if self._include == NO_OBJECT:
             shown = b"null"
