@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPSConnection
 from pathlib import Path
@@ -33,6 +34,21 @@ HELD_AT_MOST = 0.5
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("pilothouse", deadline=None, max_examples=50)
 settings.load_profile("pilothouse")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Keep what collecting leaves behind, for the whole run, from the garbage collector.
+
+    Eleven thousand tests and all modules are most of a process: going through them again and again costs a fifth of
+    the time of tests that start servers. What tests themselves leave is collected as ever.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @dataclass
