@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
+_LONG = 1 << 20
+
 
 class Latencies:
     """Seconds of requests, by what they were."""
@@ -86,7 +88,7 @@ class Api:
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         status = int(head[9:12])
         length = head.partition(b"content-length: ")[2].partition(b"\r\n")[0]
-        answer = await reader.readexactly(int(length)) if length else await _chunks(reader)
+        answer = await _sized(reader, int(length)) if length else await _chunks(reader)
         return status, orjson.loads(answer) if answer[:1] == b"{" else {}
 
     async def read_text(self, path: str) -> str:
@@ -137,6 +139,18 @@ class Api:
         finally:
             writer.transport.abort()
         return begun
+
+
+async def _sized(reader: asyncio.StreamReader, length: int) -> bytes:
+    """A body; a long one is read and dropped, because decoding it would hold up all other clients in this process."""
+    if length <= _LONG:
+        return await reader.readexactly(length)
+    while length:
+        data = await reader.read(min(length, _LONG))
+        if not data:
+            raise asyncio.IncompleteReadError(b"", length)
+        length -= len(data)
+    return b""
 
 
 async def _chunks(reader: asyncio.StreamReader) -> bytes:
