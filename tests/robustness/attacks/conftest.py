@@ -15,13 +15,14 @@ import ssl
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import orjson
 import pytest
@@ -165,19 +166,20 @@ class Victim:
 
     @contextmanager
     def _visited(self, figures: Figures) -> Iterator[None]:
-        """A second client is served meanwhile; what it saw is in the figures in the end."""
+        """A second client is served meanwhile; what it saw is in the figures, each visit as soon as it is over."""
         pid = self.server.process.pid
         command = [sys.executable, SECOND_CLIENT, str(self.port), str(self.server.data / "pki"), str(pid)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as second:
+            assert second.stdin is not None
             assert second.stdout is not None
             assert second.stdout.readline() == "connected\n"
+            reader = threading.Thread(target=_read_visits, args=(second.stdout, figures))
+            reader.start()
             try:
                 yield
             finally:
-                told, _ = second.communicate()
-        visits = [[float(figure) for figure in line.split()] for line in told.splitlines()]
-        figures.waits += [waited for waited, _ in visits]
-        figures.spent += [worked for _, worked in visits]
+                second.stdin.close()
+                reader.join()
 
     def _holds(self) -> list[tuple[float, int]]:
         page = self.call("GET", "/metrics").body.decode()
@@ -201,6 +203,13 @@ class Victim:
     def _reset_peak(self) -> None:
         with suppress(OSError):
             Path(f"/proc/{self.server.process.pid}/clear_refs").write_text("5")
+
+
+def _read_visits(told: IO[str], figures: Figures) -> None:
+    for line in told:
+        waited, worked = map(float, line.split())
+        figures.waits.append(waited)
+        figures.spent.append(worked)
 
 
 def _write(what: str, figures: Figures) -> None:

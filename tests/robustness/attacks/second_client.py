@@ -47,8 +47,8 @@ def main(port: str, pki: str, pid: str) -> None:
     print("connected", flush=True)
     over = threading.Event()
     threading.Thread(target=await_end, args=(over,), daemon=True).start()
-    visits: list[tuple[float, float]] = []
-    while not over.is_set() or not visits:
+    served = False
+    while not over.is_set() or not served:
         started, spent, delay = time.monotonic(), processor_seconds(pid), run_delay()
         try:
             connection.request("GET", "/api/v1/namespaces/default")
@@ -59,10 +59,9 @@ def main(port: str, pki: str, pid: str) -> None:
                 break
             continue
         spent, delay = processor_seconds(pid) - spent, run_delay() - delay
-        visits.append((time.monotonic() - started, max(0.0, spent - delay)))
+        print(time.monotonic() - started, max(0.0, spent - delay), flush=True)
+        served = True
         over.wait(0.002)
-    for waited, worked in visits:
-        print(waited, worked)
 
 
 if __name__ == "__main__":

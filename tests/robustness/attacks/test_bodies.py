@@ -30,8 +30,9 @@ def config_map(**metadata: Any) -> dict[str, Any]:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_faulty_json(victim: Any, what: str, make: Callable[[], bytes]) -> None:
+    """An empty object in a list takes 72 bytes for three that were sent: that is more than twenty times as many."""
     body = make()
-    with victim.attacked(f"{what}, {len(body) >> 10} KB", allowance=20 * len(body)):
+    with victim.attacked(f"{what}, {len(body) >> 10} KB", allowance=28 * len(body)):
         answer = victim.call("POST", f"{MAPS}?fieldValidation=Strict", body)
     assert answer.status in (400, 422)
 
