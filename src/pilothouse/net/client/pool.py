@@ -22,7 +22,7 @@ from pilothouse.net.client.http2 import Http2ClientConnection
 from pilothouse.net.client.outbound import Outbound
 from pilothouse.net.client.reply import Reply
 from pilothouse.net.dialing.dialer import Dialer, Target
-from pilothouse.net.dialing.failures import DialError
+from pilothouse.net.dialing.failures import DialError, NoCommonProtocol
 
 IDLE_SECONDS: Final = 90.0
 _IDLE_PER_TARGET: Final = 64
@@ -50,6 +50,8 @@ class HttpClient:
         self._dialing: dict[Target, asyncio.Task[None]] = {}
         self._unshared: set[Target] = set()
         """Those that did not agree on HTTP/2 when last asked."""
+        self._only_shared: set[Target] = set()
+        """Those that agree on nothing else."""
         self._sweep: asyncio.TimerHandle | None = None
         self._closed = False
         self._generation = 0
@@ -128,10 +130,14 @@ class HttpClient:
         tls = target.tls
         if tls is None or _HTTP2 not in tls.protocols:
             return await self._dial(target)
-        if self._are_few(target):
+        if target not in self._only_shared and self._are_few(target):
             self._becoming[target] += 1
             try:
                 return await self._dial(target, alone=True)
+            except NoCommonProtocol:
+                if len(self._only_shared) >= _MOST_KNOWN:
+                    self._only_shared.clear()
+                self._only_shared.add(target)
             finally:
                 self._becoming[target] -= 1
                 if not self._becoming[target]:

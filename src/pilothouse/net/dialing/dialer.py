@@ -20,8 +20,8 @@ from typing import Any, Final, Protocol, TypeVar
 from pilothouse.net.dialing.failures import (
     DialError,
     explain_connecting,
-    explain_handshake,
     explain_lookup,
+    handshake_failure,
     join_host_port,
 )
 from pilothouse.net.dialing.guard import Guard
@@ -167,7 +167,7 @@ async def _establish(
     except TimeoutError:
         raise DialError("net/http: TLS handshake timeout", timed_out=True) from None
     except (OSError, ValueError, EOFError) as error:  # ssl.SSLError is an OSError; ValueError: a name that is none
-        raise DialError(explain_handshake(error, name)) from None
+        raise handshake_failure(error, name) from None
     protocol = make_protocol(session.tls.selected_alpn_protocol())
     return ClientTlsTransport(loop, session, protocol), protocol
 

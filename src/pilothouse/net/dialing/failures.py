@@ -33,6 +33,10 @@ class DialError(OutgoingError):
     """A connection that could not be made."""
 
 
+class NoCommonProtocol(DialError):
+    """The other side speaks none of the protocols that were offered in the handshake."""
+
+
 def join_host_port(host: str, port: int | str) -> str:
     """``10.0.0.1:80``, ``[fd00::1]:80``."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -61,6 +65,15 @@ def explain_handshake(error: BaseException, host: str) -> str:
         plain = "WRONG_VERSION_NUMBER" in text or "RECORD_LAYER_FAILURE" in text
         return "http: server gave HTTP response to HTTPS client" if plain else f"tls: {error.reason or text}"
     return explain_reading(error)
+
+
+def handshake_failure(error: BaseException, host: str) -> DialError:
+    """The same as an error to raise."""
+    message = explain_handshake(error, host)
+    # The alert has no code of its own in Python, and one of two spellings.
+    if isinstance(error, ssl.SSLError) and "no application protocol" in str(error).replace("_", " ").lower():
+        return NoCommonProtocol(message)
+    return DialError(message)
 
 
 def explain_reading(error: BaseException | None) -> str:

@@ -109,6 +109,42 @@ async def start(serving: TlsFiles) -> AsyncIterator[Callable[[int], Behind]]:
         await each.http.close()
 
 
+async def test_a_server_that_speaks_nothing_else_is_asked_over_http2_from_the_first(
+    start: Callable[..., Behind],
+) -> None:
+    behind = start()
+    refused = 0
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal refused
+        hello = await reader.read(16384)
+        if b"\x02h2" not in hello:
+            refused += 1
+            writer.write(b"\x15\x03\x03\x00\x02\x02\x78")  # an alert: no_application_protocol
+            writer.close()
+            return
+        there, back = await asyncio.open_connection("127.0.0.1", behind.target.port)
+        back.write(hello)
+
+        async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+            while data := await source.read(65536):
+                sink.write(data)
+            sink.close()
+
+        await asyncio.gather(copy(reader, back), copy(there, writer))
+
+    client = HttpClient()
+    async with await asyncio.start_server(relay, "127.0.0.1", 0) as listening:
+        target = Target("127.0.0.1", listening.sockets[0].getsockname()[1], TLS)
+        for number in range(3):
+            reply = await client.send(target, Outbound("GET", b"/%d" % number, HOST))
+            assert (reply.status, await reply.read(100)) == (200, b"/%d" % number)
+            await reply.close()
+        await client.close()
+    assert refused == 1
+    assert len({request.connection for request in behind.requests}) == 1
+
+
 async def test_many_share_one_connection(client: HttpClient, start: Callable[..., Behind]) -> None:
     behind = start()
 
