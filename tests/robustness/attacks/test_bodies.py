@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -116,3 +117,32 @@ def test_large_object_in_every_form(victim: Any) -> None:
         big["data"]["k4"] = "x"
         assert victim.call("PUT", f"{MAPS}/big", big).status == 200
     assert victim.call("DELETE", f"{MAPS}/big").status == 200
+
+
+def test_eight_large_objects_at_once(victim: Any) -> None:
+    """They are worked on one after the other: neither what others wait for nor what is in memory adds up."""
+    bodies = []
+    for number in range(8):
+        body = config_map(name=f"one-of-eight-{number}")
+        body["data"] = {f"k{n}": "v" * 20 for n in range(28_000)}
+        bodies.append(orjson.dumps(body))
+
+    def write(method: str) -> list[int]:
+        def one(number: int) -> None:
+            path = MAPS if method == "POST" else f"{MAPS}/one-of-eight-{number}"
+            found.append(victim.call(method, path, bodies[number].replace(b"vvvv", method.encode())).status)
+
+        found: list[int] = []
+        threads = [threading.Thread(target=one, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return found
+
+    with victim.attacked("eight objects of 1 MB created at once", allowance=100 << 20):
+        assert write("POST") == [201] * 8
+    with victim.attacked("eight objects of 1 MB updated at once", allowance=100 << 20):
+        assert write("PUT") == [200] * 8
+    for number in range(8):
+        assert victim.call("DELETE", f"{MAPS}/one-of-eight-{number}").status == 200

@@ -57,6 +57,17 @@ async def test_a_crowd_is_read_from_in_turns_and_in_its_order() -> None:
     assert "".join("|" if each == "|" else "x" for each in seen) == "x" * (FEW + 1) + "|xx|xx"
 
 
+async def test_few_that_take_long_are_a_crowd() -> None:
+    loop, clock = asyncio.get_running_loop(), Clock()
+    turns = ReadingTurns(loop, clock)
+    for _ in range(3):
+        long = Connection("long", clock, [], TURN_SECONDS / 2)
+        assert turns.admits(long)
+        long.read_late()
+        turns.has_read()
+    assert not turns.admits(long)
+
+
 async def test_all_is_as_before_when_a_crowd_has_gone() -> None:
     loop, clock = asyncio.get_running_loop(), Clock()
     turns = ReadingTurns(loop, clock)

@@ -337,7 +337,7 @@ class Store:
         if not self.cache.ready:
             await self.cache.wait_ready()
         # What the cache has is probably right, and storage refuses the write if it is not. Only a result that writes
-        # nothing (a refusal, or no change) has to be held against the present state.
+        # nothing (a refusal, no change, a dry run) has to be held against the present state.
         fresh = self.cache.is_fresh()
         while True:
             if self.cache.is_being_written(key):
@@ -375,7 +375,7 @@ class Store:
                     raise
                 fresh = True
                 continue
-            if fresh or written is not entry or not await self.has_moved(entry):
+            if fresh or (written is not entry and not ctx.dry_run) or not await self.has_moved(entry):
                 return written, False
             fresh = True
 
