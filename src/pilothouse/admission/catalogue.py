@@ -9,6 +9,8 @@ or from a module named on the command line, of which every subclass of ``Plugin`
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -87,6 +89,8 @@ def _from_modules(modules: Iterable[str]) -> dict[str, type[Plugin]]:
 
 
 def _from_entry_points() -> dict[str, type[Plugin]]:
+    if not any(map(_names_plugins, sys.path)):
+        return {}
     from importlib.metadata import entry_points
 
     found: dict[str, type[Plugin]] = {}
@@ -98,6 +102,30 @@ def _from_entry_points() -> dict[str, type[Plugin]]:
         if _is_plugin(plugin):
             found[plugin.name] = plugin
     return found
+
+
+def _names_plugins(folder: str) -> bool:
+    """Whether a package of a folder may have plug-ins.
+
+    Few installations have any, and what it takes to read all that packages say of themselves is more than half a
+    megabyte in every server. Of archives nothing is known without.
+    """
+    try:
+        names = os.listdir(folder or ".")
+    except NotADirectoryError:
+        return True
+    except OSError:
+        return False
+    infos = (name for name in names if name.endswith((".dist-info", ".egg-info")) or name == "EGG-INFO")
+    return any(_names_group(os.path.join(folder, name, "entry_points.txt")) for name in infos)
+
+
+def _names_group(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return ENTRY_POINTS.encode() in file.read()
+    except OSError:
+        return False
 
 
 def _is_plugin(value: Any) -> bool:

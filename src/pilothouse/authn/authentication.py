@@ -9,10 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pilothouse.authn import union
-from pilothouse.authn.authentication_configuration import AuthenticationConfiguration, TrustedIssuer
 from pilothouse.authn.authenticator import Authenticated, Authenticator
 from pilothouse.authn.metrics import AuthenticationMetrics
 from pilothouse.authn.outgoing import OutgoingCalls
@@ -21,6 +20,9 @@ from pilothouse.authn.stored_objects import LegacyTokenUse
 from pilothouse.machinery.reloaded_file import ReloadedFile
 from pilothouse.machinery.watched_file import WatchedFile
 from pilothouse.net.messages import Request
+
+if TYPE_CHECKING:
+    from pilothouse.authn.authentication_configuration import AuthenticationConfiguration, TrustedIssuer
 
 logger = logging.getLogger(__name__)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     PrivateKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
 MAX_TOKEN = 256 * 1024
+ALGORITHMS = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]*").fullmatch
 _CURVES = {
     "secp256r1": ("ES256", "P-256", 32),
@@ -193,13 +194,14 @@ def _private_key(pem: bytes) -> PrivateKey | None:
 
 
 def _public_key(pem: bytes) -> PublicKey | None:
-    from cryptography import x509
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric import ec, rsa
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
     try:
         if b"-----BEGIN CERTIFICATE-----" in pem:
+            from cryptography import x509  # much, and for this alone
+
             key: Any = x509.load_pem_x509_certificate(pem).public_key()
         else:
             key = load_pem_public_key(pem)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -19,7 +19,9 @@ import orjson
 from pilothouse.authn.authentication_configuration import TrustedIssuer
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
 from pilothouse.authn.claim_expressions import claims_value
+from pilothouse.authn.issuer_documents import Fetch, FetchFailed
 from pilothouse.authn.jose import (
+    ALGORITHMS,
     InvalidToken,
     SignedToken,
     VerificationKey,
@@ -34,19 +36,11 @@ from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.reload_metrics import hashed
 from pilothouse.machinery.user import CREDENTIAL_ID, User
 
-ALGORITHMS: Final = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
 _WELL_KNOWN: Final = "/.well-known/openid-configuration"
 _NOT_BEFORE_LEEWAY: Final = 300
 _DISCOVERY_PAUSE: Final = 10.0
 _REFETCH_PAUSE: Final = 1.0
 _MAX_KEYS: Final = 256
-
-# Gets a document by HTTPS, trusting the issuer's own authority if it has one. Raises FetchFailed.
-Fetch = Callable[[str], Awaitable[bytes]]
-
-
-class FetchFailed(Exception):
-    """A document could not be had."""
 
 
 class KeySet:

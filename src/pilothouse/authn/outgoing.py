@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from pilothouse.authn.oidc import Fetch, FetchFailed
+from pilothouse.authn.issuer_documents import Fetch, FetchFailed
 from pilothouse.authn.webhook_calls import Post, WebhookFailed
 from pilothouse.authn.webhook_kubeconfig import WebhookEndpoint
 from pilothouse.net.dialing import Dialer

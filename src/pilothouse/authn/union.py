@@ -11,19 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pilothouse.authn.anonymous import Anonymous
-from pilothouse.authn.authentication_configuration import TrustedIssuer
 from pilothouse.authn.authenticator import AudienceAgnostic, Authenticator, TokenAuthenticator, TokenUnion, Union
 from pilothouse.authn.bearer import Bearer, WebSocketBearer
 from pilothouse.authn.bootstrap_token import BootstrapTokens
 from pilothouse.authn.certificate_chain import parse_authorities
 from pilothouse.authn.client_certificate import ClientCertificate, VerifiedCertificates
 from pilothouse.authn.external_signer import ExternalSigner
-from pilothouse.authn.jose import VerificationKey, load_public_keys
+from pilothouse.authn.issuer_documents import Fetch
+from pilothouse.authn.jose import ALGORITHMS, VerificationKey, load_public_keys
 from pilothouse.authn.metrics import AuthenticationMetrics
-from pilothouse.authn.oidc import ALGORITHMS, Fetch, OIDCAuthenticator
 from pilothouse.authn.request_header import RequestHeader
 from pilothouse.authn.service_account import BoundTokens, LegacyTokens, ObjectGetter
 from pilothouse.authn.token_cache import TokenCache
@@ -31,6 +30,9 @@ from pilothouse.authn.token_file import TokenFile
 from pilothouse.authn.webhook import TokenWebhook
 from pilothouse.authn.webhook_calls import Post
 from pilothouse.machinery.watched_file import WatchedFile
+
+if TYPE_CHECKING:
+    from pilothouse.authn.authentication_configuration import TrustedIssuer
 
 
 @dataclass(slots=True)
@@ -185,6 +187,8 @@ def _token_authenticators(
     if settings.oidc_issuers:
         if fetch_for is None:
             raise ValueError("OIDC issuers need a way to fetch their documents")
+        from pilothouse.authn.oidc import OIDCAuthenticator  # most servers trust none
+
         trusted = [
             OIDCAuthenticator(issuer, fetch_for(issuer), settings.oidc_algorithms, metrics=metrics)
             for issuer in settings.oidc_issuers

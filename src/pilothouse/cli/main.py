@@ -21,9 +21,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 
 from pilothouse import KUBERNETES_VERSION
@@ -111,10 +109,15 @@ def serve(words: list[str], program: str) -> int:
     if idle:
         _log.warning("These flags are accepted but have no effect yet: %s", ", ".join(f"--{flag}" for flag in idle))
     with claimed_folder(options):
-        provision(options)
-        from pilothouse.process.run import serve as run_server  # the whole server: a wrong flag needs none of it
+        provision(options, meanwhile=_import_server)
+        from pilothouse.process.run import serve as run_server
 
         return run_server(options)
+
+
+def _import_server() -> None:
+    """The whole server: a wrong flag needs none of it, and making certificates takes as long."""
+    import pilothouse.process.run  # noqa: F401
 
 
 def inspect(words: list[str], program: str) -> int:
@@ -127,10 +130,12 @@ def inspect(words: list[str], program: str) -> int:
     errors = validate(complete(options))
     if errors:
         return _fail(errors)
+    from tempfile import TemporaryDirectory
+
     from pilothouse.process.inspection import as_text, describe  # the whole server, as above
 
     # Certificates that the flags leave to the server are made aside: looking at a server changes nothing.
-    with tempfile.TemporaryDirectory(prefix="pilothouse-inspect-") as folder:
+    with TemporaryDirectory(prefix="pilothouse-inspect-") as folder:
         aside = parse([*words, f"--data-dir={folder}"], program)
         _enliven(aside, program)
         complete(aside)
@@ -259,10 +264,12 @@ def _answered(options: ServerOptions, program: str) -> bool:
 
 
 def _print_usage(program: str) -> None:
+    from shutil import get_terminal_size
+
     from pilothouse.options.usage import flag_usage  # only this needs it
 
     usage = _OWN_USAGES.get(program, _PILOTHOUSE_USAGE)
-    width = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 120
+    width = get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 120
     print(_USAGE.format(kubernetes=KUBERNETES_VERSION, usage=usage, flags=flag_usage(width)), end="")
 
 

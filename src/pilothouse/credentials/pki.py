@@ -20,6 +20,7 @@ import fcntl
 import hashlib
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -123,10 +124,13 @@ def ensure_pki(
     dns_names: Sequence[str],
     ip_addresses: Sequence[str],
     now: Callable[[], float] = time.time,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Pki:
     """Make what is missing, about to expire or no longer right; the names are those of the serving certificate.
 
-    Raises UnusablePki instead of replacing an authority or a signing key that others rely on.
+    Raises UnusablePki instead of replacing an authority or a signing key that others rely on. ``meanwhile`` comes from
+    who has no threads yet and something else to do: if there is something to make, a process of its own makes it while
+    that is done, and what it imports for it is no burden to this one.
     """
     pki = Pki(Path(data_dir).absolute() / "pki")
     pki.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -136,12 +140,37 @@ def ensure_pki(
         _close_keys(pki)
         if _record_holds(pki, names, now()):
             return pki
-        from pilothouse.credentials.issuing import issue_all  # imports cryptography, which a restart does not need
 
-        due = pki.renew_at()
-        expiry = issue_all(pki, dns_names, ip_addresses, now(), renew=due is not None and due <= now())
-        _write_record(pki, names, expiry)
+        def issue() -> None:
+            from pilothouse.credentials.issuing import issue_all  # imports cryptography, which a restart does not need
+
+            due = pki.renew_at()
+            expiry = issue_all(pki, dns_names, ip_addresses, now(), renew=due is not None and due <= now())
+            _write_record(pki, names, expiry)
+
+        # Whatever went wrong aside goes wrong here again, and is told.
+        if meanwhile is None or not _done_aside(issue, meanwhile):
+            issue()
     return pki
+
+
+def _done_aside(work: Callable[[], None], meanwhile: Callable[[], None]) -> bool:
+    """Do something in a process of its own, and something else in this one; whether the former went well."""
+    if threading.active_count() > 1 or not hasattr(os, "fork"):
+        return False
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)  # nothing else that this process was to do at its end is the child's to do
+    try:
+        meanwhile()
+    finally:
+        _, status = os.waitpid(child, 0)
+    return status == 0
 
 
 def ensure_serving_pair(pki: Pki, cert: Path, key: Path, dns_names: Sequence[str], ip_addresses: Sequence[str]) -> None:

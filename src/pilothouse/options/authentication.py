@@ -196,7 +196,6 @@ class AuthenticationOptions(FlagGroup):
         Raises OSError and ValueError for files that cannot be used.
         """
         from pilothouse.authn.authentication import Authentication
-        from pilothouse.authn.authentication_configuration import parse_configuration
         from pilothouse.authn.metrics import AuthenticationMetrics
         from pilothouse.authn.stored_objects import LegacyTokenUse
         from pilothouse.machinery.reloaded_file import ReloadedFile
@@ -204,6 +203,8 @@ class AuthenticationOptions(FlagGroup):
 
         metrics, configuration = AuthenticationMetrics(identity), None
         if self.authentication_config:
+            from pilothouse.authn.authentication_configuration import parse_configuration
+
             configuration = ReloadedFile(
                 self.authentication_config,
                 lambda content: parse_configuration(content, self.service_account_issuer),

@@ -57,15 +57,22 @@ def claimed_folder(options: ServerOptions) -> Iterator[None]:
         yield
 
 
-def provision(options: ServerOptions, now: Callable[[], float] = time.time) -> float:
-    """Make whatever is missing or about to expire; the answer is when to look again. Raises ``StartError``."""
+def provision(
+    options: ServerOptions, now: Callable[[], float] = time.time, meanwhile: Callable[[], None] | None = None
+) -> float:
+    """Make whatever is missing or about to expire; the answer is when to look again. Raises ``StartError``.
+
+    ``meanwhile`` may be called while certificates are made; see ``ensure_pki``.
+    """
     derived = options.derived
     due = math.inf
     try:
         make_private_folder(Path(options.own.data_dir))
         if derived.pki is not None:
             names, addresses = serving_names(options)
-            ensure_pki(derived.pki.directory.parent, dns_names=names, ip_addresses=addresses, now=now)
+            ensure_pki(
+                derived.pki.directory.parent, dns_names=names, ip_addresses=addresses, now=now, meanwhile=meanwhile
+            )
             due = derived.pki.renew_at() or 0.0
             serving = options.secure_serving
             if serving.tls_cert_file != str(derived.pki.serving_cert) and "cert-dir" in options.given:

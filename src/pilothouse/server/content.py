@@ -7,10 +7,10 @@ ranges at once are answered with the whole.
 from __future__ import annotations
 
 import re
-from email.utils import formatdate, mktime_tz, parsedate_tz
 from typing import Final
 
 from pilothouse.endpoints.request import APIRequest
+from pilothouse.net.dates import http_date
 from pilothouse.net.messages import Response
 
 Headers = list[tuple[bytes, bytes]]
@@ -33,7 +33,7 @@ def serve_content(
     ``made`` is for documents that always say that they are as new as the request for them: when they really changed.
     """
     tagged = [*headers, (b"etag", etag)] if etag else headers
-    dated = [*tagged, (b"last-modified", formatdate(modified, usegmt=True).encode())]
+    dated = [*tagged, (b"last-modified", http_date(modified))]
     asked = request.headers
     status = _precondition(request, modified, etag, made)
     if status == 304:
@@ -72,6 +72,8 @@ def _names(tags: bytes, etag: bytes, *, strong: bool) -> bool:
 
 
 def _seconds(date: bytes) -> int | None:
+    from email.utils import mktime_tz, parsedate_tz  # few clients ask by date
+
     parsed = parsedate_tz(date.decode("latin-1")) if date else None
     return None if parsed is None else mktime_tz(parsed)
 

@@ -7,7 +7,6 @@ Plain text for people, without any promise about its form; JSON and YAML only wh
 from __future__ import annotations
 
 import datetime
-import html
 import platform
 import time
 from collections.abc import Callable
@@ -68,6 +67,8 @@ def _status(started: float, emulated: str, paths: list[str]) -> dict[str, Any]:
 
 
 def _status_text(status: dict[str, Any]) -> str:
+    from html import escape  # only this page needs it
+
     up = status["uptimeSeconds"]
     return (
         f"\nStarted: {_unix_date(status['startTime'])}"
@@ -75,7 +76,7 @@ def _status_text(status: dict[str, Any]) -> str:
         f"\nGo version: {status['goVersion']}"
         f"\nBinary version: {status['binaryVersion']}"
         f"\nEmulation version: {status['emulationVersion']}"
-        f"\nPaths: {html.escape(' '.join(status['paths']))}\n"
+        f"\nPaths: {escape(' '.join(status['paths']))}\n"
     )
 
 

@@ -7,17 +7,15 @@ a link that leads out of it.
 from __future__ import annotations
 
 import asyncio
-import html
-import mimetypes
 import stat
 from collections.abc import Awaitable, Callable
-from email.utils import formatdate
 from pathlib import Path
 from typing import BinaryIO, Final
 from urllib.parse import quote
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import text_response
+from pilothouse.net.dates import http_date
 from pilothouse.net.messages import BodyWriter, Response
 from pilothouse.server.generic import GenericAPIServer, only_get
 
@@ -67,8 +65,10 @@ def _answer(folder: Path, wanted: str, as_folder: bool) -> Response:
         raise FileNotFoundError(wanted)
     if as_folder:
         return _redirect(f"../{path.name}")
-    headers = [(b"last-modified", formatdate(found.st_mtime, usegmt=True).encode())]
-    kind = mimetypes.guess_type(path.name)[0] or _TEXT
+    headers = [(b"last-modified", http_date(found.st_mtime))]
+    from mimetypes import guess_type  # reads the tables of the system
+
+    kind = guess_type(path.name)[0] or _TEXT
     return Response(200, b"", kind.encode(), headers, stream=_sender(path.open("rb"), found.st_size))
 
 
@@ -78,7 +78,9 @@ def _redirect(where: str) -> Response:
 
 def _listing(path: Path) -> str:
     names = sorted(f"{each.name}/" if each.is_dir() else each.name for each in path.iterdir())
-    links = "".join(f'<a href="{quote(name)}">{html.escape(name)}</a>\n' for name in names)
+    from html import escape  # only pages of folders need it
+
+    links = "".join(f'<a href="{quote(name)}">{escape(name)}</a>\n' for name in names)
     return f"{_HEAD}{links}</pre>\n"
 
 

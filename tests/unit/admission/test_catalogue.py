@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -67,9 +68,25 @@ def test_own_plugins_run_by_default_only_if_they_say_so(own_module: str) -> None
     assert "OnDemand" in loaded.select(("OnDemand",), ())
 
 
-def test_own_plugins_from_entry_points(monkeypatch: pytest.MonkeyPatch, own_module: str) -> None:
-    point = importlib.metadata.EntryPoint("wanted", f"{own_module}:Wanted", catalogue.ENTRY_POINTS)
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point])
+@pytest.mark.parametrize("kind", ["dist-info", "egg-info"])
+def test_own_plugins_from_entry_points(own_module: str, tmp_path: Path, kind: str) -> None:
+    assert "Wanted" not in load_catalogue().loaders
+    described = tmp_path / f"own_plugins-1.0.{kind}"
+    described.mkdir()
+    (described / ("METADATA" if kind == "dist-info" else "PKG-INFO")).write_text("Name: own-plugins\nVersion: 1.0\n")
+    (described / "entry_points.txt").write_text(f"[{catalogue.ENTRY_POINTS}]\nwanted = {own_module}:Wanted\n")
+    importlib.invalidate_caches()
+    assert "Wanted" in load_catalogue().loaders
+
+
+def test_own_plugins_from_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = tmp_path / "plugins.zip"
+    with ZipFile(archive, "w") as packed:
+        packed.writestr("packed_plugins_for_test.py", MODULE)
+        packed.writestr("packed-1.0.dist-info/METADATA", "Name: packed\nVersion: 1.0\n")
+        named = f"[{catalogue.ENTRY_POINTS}]\nwanted = packed_plugins_for_test:Wanted\n"
+        packed.writestr("packed-1.0.dist-info/entry_points.txt", named)
+    monkeypatch.syspath_prepend(str(archive))
     assert "Wanted" in load_catalogue().loaders
 
 

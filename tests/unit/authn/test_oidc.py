@@ -6,8 +6,9 @@ import pytest
 from pilothouse.authn import jose
 from pilothouse.authn.authentication_configuration import TrustedIssuer
 from pilothouse.authn.authenticator import InvalidCredentials
+from pilothouse.authn.issuer_documents import FetchFailed
 from pilothouse.authn.metrics import AuthenticationMetrics, hashed
-from pilothouse.authn.oidc import FetchFailed, OIDCAuthenticator
+from pilothouse.authn.oidc import OIDCAuthenticator
 from pilothouse.machinery.metrics import render
 from pilothouse.machinery.user import User
 

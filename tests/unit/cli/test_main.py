@@ -125,6 +125,14 @@ def test_help_and_wrong_flags_need_nothing_of_the_server():
     assert done.stdout.strip() == "[]"
 
 
+def test_a_server_imports_nothing_large_that_few_need():
+    """Each of these takes a part of a megabyte, in every process."""
+    large = "cryptography email html importlib.metadata importlib.readers mimetypes shutil tempfile zipfile"
+    code = f"import sys, pilothouse.process.run; print(sorted(set({large.split()}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_a_folder_of_a_running_server_is_left_alone(capsys, tmp_path):
     folder = tmp_path / "data"
     with InProcessServer(data_dir=folder) as server:

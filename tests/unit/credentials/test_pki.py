@@ -225,3 +225,36 @@ def test_two_processes_at_once_agree(tmp_path):
     pki = Pki(tmp_path / "pki")
     load(pki.serving_cert).verify_directly_issued_by(load(pki.ca_cert))
     assert not list(pki.directory.glob(".*.[0-9]*"))
+
+
+def run_alone(code, folder):
+    """In a process without threads, as the command begins."""
+    done = subprocess.run([sys.executable, "-c", code, str(folder)], check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+ASIDE = """
+import sys
+from pathlib import Path
+from pilothouse.credentials.pki import UnusablePki, ensure_pki
+try:
+    ensure_pki(Path(sys.argv[1]), dns_names=["localhost"], ip_addresses=[], meanwhile=lambda: print("meanwhile"))
+except UnusablePki as problem:
+    print(problem)
+print("cryptography" in sys.modules)
+"""
+
+
+def test_who_has_something_else_to_do_meanwhile_imports_nothing_for_it(tmp_path):
+    assert run_alone(ASIDE, tmp_path) == "meanwhile\nFalse\n"
+    pki = Pki(tmp_path / "pki")
+    load(pki.serving_cert).verify_directly_issued_by(load(pki.ca_cert))
+    made = contents(pki)
+    assert run_alone(ASIDE, tmp_path) == "False\n"
+    assert contents(pki) == made
+
+
+def test_what_goes_wrong_meanwhile_is_told(tmp_path):
+    make(tmp_path)
+    (tmp_path / "pki" / "ca.key").unlink()
+    assert "ca.key missing from" in run_alone(ASIDE, tmp_path)

@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import base64
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pilothouse.admission.configuration import ConfigurationError, require_kind
 from pilothouse.machinery import field_errors, yaml_codec
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +101,14 @@ class _Secrets:
     """Files of certificates that were given in place; TLS libraries take only files."""
 
     def __init__(self) -> None:
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: TemporaryDirectory[str] | None = None
         self._count = 0
 
     def write(self, data: bytes) -> str:
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="pilothouse-")
+            from tempfile import TemporaryDirectory  # few webhooks are shown a certificate
+
+            self._folder = TemporaryDirectory(prefix="pilothouse-")
         self._count += 1
         path = Path(self._folder.name) / f"{self._count}.pem"
         path.write_bytes(data)

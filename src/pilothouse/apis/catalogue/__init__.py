@@ -6,12 +6,14 @@ all of them anew. ``read`` leaves those lines out.
 
 from __future__ import annotations
 
-from importlib import resources
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent  # not importlib.resources: what it imports for archives takes half a megabyte
 
 
 def read(name: str) -> str:
     """The content of a file of the catalogue, without its header."""
-    text = resources.files(__name__).joinpath(name).read_text()
+    text = (_FOLDER / name).read_text(encoding="utf-8")
     while text.startswith("#"):
         text = text[text.index("\n") + 1 :]
     return text

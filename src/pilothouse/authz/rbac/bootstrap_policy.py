@@ -8,7 +8,7 @@ reads and writes.
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 import orjson
@@ -88,7 +88,7 @@ class Change(NamedTuple):
 
 @cache
 def _policy() -> dict[str, list[Object]]:
-    data = files(__package__).joinpath("bootstrap_policy.json").read_bytes()
+    data = Path(__file__).with_suffix(".json").read_bytes()
     policy: dict[str, list[Object]] = orjson.loads(data)
     return policy
 

@@ -6,7 +6,7 @@ The file comes from ``tools/make_bootstrap.py`` and holds them as they are creat
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 import orjson
 
@@ -15,7 +15,7 @@ from pilothouse.machinery.objects import Object
 
 @cache
 def _file() -> bytes:
-    return files(__package__).joinpath("static_objects.json").read_bytes()
+    return Path(__file__).with_suffix(".json").read_bytes()
 
 
 def static_objects(resource: str) -> list[Object]:

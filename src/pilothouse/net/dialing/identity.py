@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-import tempfile
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -109,7 +108,9 @@ def make_context(tls: Tls) -> ssl.SSLContext:
 
 def _load_certificate(context: ssl.SSLContext, pem: bytes) -> None:
     """The module takes certificates from files only: this one lives as long as the call, for its owner's eyes."""
-    with tempfile.TemporaryDirectory(prefix="pilothouse-") as folder:
+    from tempfile import TemporaryDirectory  # few have such a certificate
+
+    with TemporaryDirectory(prefix="pilothouse-") as folder:
         path = os.path.join(folder, "client.pem")
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(pem)

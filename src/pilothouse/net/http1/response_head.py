@@ -1,9 +1,9 @@
 """Encoding the head of a response: status line, date, framing and extra headers, with the constant parts cached."""
 
 import time
-from email.utils import formatdate
 from http import HTTPStatus
 
+from pilothouse.net.dates import http_date
 from pilothouse.net.messages import UnsafeHeader
 
 REASONS = {int(status): status.phrase.encode() for status in HTTPStatus}
@@ -37,7 +37,7 @@ class DateLine:
         second = int(time.time())
         if second != self._second:
             self._second = second
-            self._text = b"Date: " + formatdate(second, usegmt=True).encode() + b"\r\n"
+            self._text = b"Date: " + http_date(second) + b"\r\n"
         return self._text
 
 

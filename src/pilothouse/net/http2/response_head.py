@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from email.utils import formatdate
 from typing import Final
 
+from pilothouse.net.dates import http_date
 from pilothouse.net.http2 import hpack
 from pilothouse.net.http2.field_lines import INDEX, encode_field, encode_fields, encode_name
 
@@ -34,7 +34,7 @@ class _Date:
         second = int(time.time())
         if second != self._second:
             self._second = second
-            self._field = encode_name(b"date") + hpack.encode_string(formatdate(second, usegmt=True).encode())
+            self._field = encode_name(b"date") + hpack.encode_string(http_date(second))
         return self._field
 
 

@@ -7,7 +7,6 @@ URLs. Every start tag is written anew (names in lower case, values in double quo
 from __future__ import annotations
 
 import gzip
-import html
 import posixpath
 import re
 import zlib
@@ -143,12 +142,21 @@ def _read_attributes(text: str, at: int) -> tuple[list[tuple[str, str]], int, st
         if match is None:
             return found, -1, ""
         value = next((group for group in match.groups()[1:] if group is not None), "")
-        found.append((match[1].lower(), html.unescape(value)))
+        found.append((match[1].lower(), _unescape(value)))
         at = match.end()
 
 
+def _unescape(value: str) -> str:
+    if "&" not in value:
+        return value
+    from html import unescape  # knows thousands of names, and few servers pass on pages
+
+    return unescape(value)
+
+
 def _escape(value: str) -> str:
-    return html.escape(value, quote=False).replace('"', "&#34;").replace("'", "&#39;").replace("\r", "&#13;")
+    value = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return value.replace('"', "&#34;").replace("'", "&#39;").replace("\r", "&#13;")
 
 
 def _decompress(data: bytes, encoding: bytes) -> bytes:
