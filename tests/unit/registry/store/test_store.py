@@ -338,3 +338,9 @@ async def test_who_change_one_object_at_once_take_turns(store: Store) -> None:
     await asyncio.gather(*(store.update(context(), "a", counted(f"k{number}")) for number in range(20)))
     assert len((orjson.loads((await store.get("default", "a")).data))["data"]) == 20
     assert made == 20  # none was made from what another was about to replace
+
+
+async def test_a_dry_run_is_held_against_what_others_wrote(shared: Any) -> None:
+    await shared.others(["example.com/hold"])
+    entry, _ = await shared.store.update(context(dry_run=True), "a", setting("k", "v"))
+    assert orjson.loads(entry.data)["metadata"]["finalizers"] == ["example.com/hold"]
