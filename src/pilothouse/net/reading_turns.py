@@ -5,7 +5,7 @@ of clients that all say something in one moment would so make one turn of a hund
 next would wait for its end. Here a turn reads for a few milliseconds; connections that come behind that wait, in their
 order, for the turns that follow. In between the loop does what else there is to do.
 
-A turn with few connections in it, as nearly all are, costs a counter and not even a look at the clock.
+A turn with few connections in it, as nearly all are, costs a counter and two looks at the clock for each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from typing import Final, Protocol
 TURN_SECONDS: Final = 0.004
 """For how long a crowd is read from in a turn, and then one more."""
 FEW: Final = 16
-"""So many are read from at once in any case."""
+"""So many are read from at once, unless one of them takes long."""
+LONG_SECONDS: Final = 0.001
+"""What one connection says may be a hundred requests."""
 
 
 class Reader(Protocol):
@@ -33,28 +35,37 @@ class Reader(Protocol):
 class ReadingTurns:
     """The connections of one loop that wait to be read from."""
 
-    __slots__ = ("_clock", "_count", "_ends", "_loop", "_waiting")
+    __slots__ = ("_began", "_clock", "_count", "_ends", "_loop", "_waiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = perf_counter) -> None:
         self._loop, self._clock = loop, clock
         self._waiting: deque[Reader] = deque()
         self._count = 0
         """How many came since a turn began that is known to have begun: that is, at least those of this one."""
-        self._ends = 0.0
+        self._began = self._ends = 0.0
 
     def admits(self, reader: Reader) -> bool:
-        """Whether to read now; if not, ``read_late`` will be called in its turn."""
-        self._count += 1
+        """Whether to read now, and then call ``has_read``; if not, ``read_late`` will be called in its turn."""
+        self._began = self._clock()
         if self._count < FEW:
+            self._count += 1
+            if self._count == FEW:
+                self._limit_turn()
             return True
-        if self._count == FEW:
-            self._ends = self._clock() + TURN_SECONDS
-            self._loop.call_soon(self._turn)
-            return True
-        if not self._waiting and self._clock() < self._ends:
+        if not self._waiting and self._began < self._ends:
             return True
         self._waiting.append(reader)
         return False
+
+    def has_read(self) -> None:
+        """Note that the connection which was admitted has been read from."""
+        if self._count < FEW and self._clock() - self._began > LONG_SECONDS:
+            self._count = FEW
+            self._limit_turn()
+
+    def _limit_turn(self) -> None:
+        self._ends = self._clock() + TURN_SECONDS
+        self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
         ends, waiting = self._clock() + TURN_SECONDS, self._waiting

@@ -227,6 +227,7 @@ class TlsTransport(asyncio.Transport):
             return
         if self._turns.admits(self):
             self._read()
+            self._turns.has_read()
         else:
             self._postponed = True
 
