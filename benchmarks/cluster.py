@@ -290,7 +290,7 @@ async def held_by(api: Api) -> tuple[float, int]:
 async def measure(subject: subjects.Subject, size: Size, seconds: float, figures: Object) -> None:
     """One cluster's life."""
     latencies = Latencies()
-    api = Api(subject.url, subjects.TOKEN, 64, latencies)
+    api = Api(subject.url, subjects.TOKEN, max(64, size.nodes // 5), latencies)  # a kubelet does not wait for others
     cluster = Cluster(api, size)
     pids = processor.with_children(subject.pids)
     figures["memory_empty_MB"] = memory_of(pids)
