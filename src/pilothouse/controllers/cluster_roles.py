@@ -48,13 +48,24 @@ class AggregatedRoles:
         self._roles = informers.of(_GROUP, "v1", "clusterroles")
         self._client = clients.controller(NAME).of(_GROUP, "v1", "clusterroles")
         self.controller: Controller[Key] = Controller(NAME, self._reconcile, wait_for=[self._roles, *wait_for])
-        self._roles.add_handler(self._seen, lambda old, new: self._seen(new), self._seen, name=NAME)
+        self._kept: set[Key] = set()
+        self._roles.add_handler(self._seen, lambda old, new: self._seen(new), self._gone, name=NAME)
 
-    def _seen(self, _: Object) -> None:
-        """Any role may be a part of any aggregated one."""
-        for role in self._roles.lister.list():
-            if self._keeps(role):
-                self.controller.queue.add(key_of(role))
+    def _seen(self, role: Object) -> None:
+        """Any role may be a part of any aggregated one, of which there are few among many."""
+        if self._keeps(role):
+            self._kept.add(key_of(role))
+        else:
+            self._kept.discard(key_of(role))
+        self._look_again()
+
+    def _gone(self, role: Object) -> None:
+        self._kept.discard(key_of(role))
+        self._look_again()
+
+    def _look_again(self) -> None:
+        for key in self._kept:
+            self.controller.queue.add(key)
 
     def _keeps(self, role: Object) -> bool:
         marks: dict[str, str] = role["metadata"].get("labels") or {}
