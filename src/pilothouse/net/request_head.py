@@ -11,7 +11,8 @@ from binascii import a2b_qp
 from collections.abc import Callable
 from typing import Any
 
-MAX_HEADERS = 500
+MAX_HEADERS = 2000
+"""Proxies send a header for each group of a user, and directories give users a thousand."""
 
 _METHOD = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 _VERSION = re.compile(rb"HTTP/([0-9])\.([0-9])").fullmatch
