@@ -29,7 +29,7 @@ class Reader(Protocol):
     """A connection that can be read from."""
 
     def read_late(self) -> None:
-        """Read what is there, some turns after the loop has noticed."""
+        """Read what is there, or go on with what was read, some turns after the loop has noticed."""
 
 
 class ReadingTurns:
@@ -63,6 +63,13 @@ class ReadingTurns:
             self._count = FEW
             self._limit_turn()
 
+    def defer(self, reader: Reader) -> None:
+        """Call ``read_late`` in a later turn, behind those that wait: the connection has said more than its share."""
+        self._waiting.append(reader)
+        if self._count < FEW:
+            self._count = FEW
+            self._limit_turn()
+
     def _limit_turn(self) -> None:
         self._ends = self._clock() + TURN_SECONDS
         self._loop.call_soon(self._turn)
@@ -70,8 +77,10 @@ class ReadingTurns:
     def _turn(self) -> None:
         ends, waiting = self._clock() + TURN_SECONDS, self._waiting
         try:
-            while waiting and self._clock() < ends:
+            for _ in range(len(waiting)):  # whoever has more to say than its share does so in the next turn
                 waiting.popleft().read_late()
+                if self._clock() >= ends:
+                    break
         finally:  # whatever one connection does, others wait
             if waiting:
                 self._loop.call_soon(self._turn)

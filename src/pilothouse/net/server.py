@@ -17,6 +17,7 @@ from pilothouse.net.http1.connection import Http1Connection
 from pilothouse.net.http2.connection import Http2Connection
 from pilothouse.net.http2.settings import Http2Options
 from pilothouse.net.messages import Connection, Handler, Request
+from pilothouse.net.reading_turns import turns_of
 from pilothouse.net.request_body import RequestBody
 from pilothouse.net.request_head import HeaderBlock, RequestLine
 from pilothouse.net.strangers import Strangers, affordable
@@ -68,6 +69,7 @@ class HttpServer:
         self.read_buffer = memoryview(bytearray(_READ_SIZE))
         self.turns = WriteTurns()
         self.body_turns = BodyTurns(self.loop)
+        self.reading = turns_of(self.loop)
         self.draining = False
         self._closing = False
         self.connections: dict[ServedConnection, None] = {}  # oldest first

@@ -10,7 +10,7 @@ import select
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import hpack
@@ -98,6 +98,17 @@ def test_rapid_reset(victim: Any) -> None:
                     break
                 wire = b""
         assert client.code() in (None, frames.ENHANCE_YOUR_CALM)
+
+
+def test_rapid_reset_on_many_connections(victim: Any) -> None:
+    """Two hundred requests each, so that few connections make a long turn of the loop."""
+    with victim.attacked("HTTP/2 rapid reset on 50 connections"), ExitStack() as stack:
+        clients = [stack.enter_context(attacker(victim, anonymous=False)) for _ in range(50)]
+        for client in clients:
+            pairs = (
+                client.ask(number, WATCH) + frames.rst_stream(number, frames.CANCEL) for number in range(1, 400, 2)
+            )
+            client.send(b"".join(pairs))
 
 
 @pytest.mark.parametrize(

@@ -95,3 +95,42 @@ async def test_those_who_wait_are_not_overtaken() -> None:
     while len(seen) < FEW + 4:
         await asyncio.sleep(0)
     assert seen[-1] == "newcomer"
+
+
+async def test_who_has_more_to_say_than_its_share_goes_on_in_the_next_turn_behind_the_others() -> None:
+    loop, clock = asyncio.get_running_loop(), Clock()
+    turns = ReadingTurns(loop, clock)
+    seen: list[str] = []
+
+    class Talker(Connection):
+        left = 3
+
+        def read_late(self) -> None:
+            super().read_late()
+            self.left -= 1
+            if self.left:
+                turns.defer(self)
+
+    for name in "abc":
+        turns.defer(Talker(name, clock, seen, TURN_SECONDS / 2))
+    while len([each for each in seen if each != "|"]) < 9:
+        seen.append("|")
+        await asyncio.sleep(0)
+    assert "".join(seen) == "|ab|ca|bc|ab|c"
+
+
+async def test_one_that_talks_alone_leaves_room_in_every_turn() -> None:
+    loop, clock = asyncio.get_running_loop(), Clock()
+    turns = ReadingTurns(loop, clock)
+    seen: list[str] = []
+
+    class Talker(Connection):
+        def read_late(self) -> None:
+            super().read_late()
+            turns.defer(self)
+
+    turns.defer(Talker("a", clock, seen, TURN_SECONDS / 100))
+    for _ in range(4):
+        seen.append("|")
+        await asyncio.sleep(0)
+    assert "".join(seen) == "|a|a|a|a"

@@ -162,7 +162,7 @@ class Http1Connection(asyncio.BufferedProtocol):
                     break
                 if not left:
                     self._turn_due = True
-                    self.server.loop.call_soon(self._next_turn)
+                    self.server.reading.defer(self)
                     break
                 head = reader.next_head()
                 if head is None:
@@ -176,7 +176,8 @@ class Http1Connection(asyncio.BufferedProtocol):
         finally:
             self._processing = False
 
-    def _next_turn(self) -> None:
+    def read_late(self) -> None:
+        """Go on with requests that came faster than they are answered."""
         self._turn_due = False
         if self._exchange is None and not self._closing and not self._gate.paused:
             self._resume_reading()

@@ -152,7 +152,8 @@ class Http2Connection(asyncio.BufferedProtocol):
             self._streams.start_waiting()
             self._process()
 
-    def _next_turn(self) -> None:
+    def read_late(self) -> None:
+        """Go on with frames of which there are more than one turn takes."""
         self._turn_due = False
         self._go_on()
 
@@ -181,7 +182,7 @@ class Http2Connection(asyncio.BufferedProtocol):
         while not (self._closing or output.paused):
             if left <= 0:
                 self._turn_due = True
-                self.server.loop.call_soon(self._next_turn)
+                self.server.reading.defer(self)
                 return
             frame = next_frame()
             if frame is None:
