@@ -39,12 +39,16 @@ class Backend:
         self.shown: list[Any] = []
         self.gone = asyncio.Event()
         self.open = 0
+        self.serving: set[asyncio.Task[Any]] = set()
         self.met = False
         """Whether anybody ever connected."""
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open += 1
         self.met = True
+        task = asyncio.current_task()
+        assert task is not None
+        self.serving.add(task)
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 if b"X-Remote-User: system:kube-aggregator\r\n" in head:
@@ -66,6 +70,7 @@ class Backend:
         finally:
             self.gone.set()
             self.open -= 1
+            self.serving.discard(task)
             writer.transport.abort()
 
     def document(self, path: str, writer: asyncio.StreamWriter) -> None:
@@ -84,7 +89,9 @@ class Backend:
             writer.write(b'HTTP/1.1 200 OK\r\nETag: "1"\r\nContent-Length: %d\r\n\r\n%b' % (len(body), body))
 
     async def drain(self) -> None:
-        """Wait until everybody has gone."""
+        """Wait until everybody has gone; who waits for a word of the test, which may have failed, is sent away."""
+        for task in self.serving:
+            task.cancel()
         while self.open:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0)
