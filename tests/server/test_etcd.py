@@ -293,6 +293,41 @@ def test_etcd_goes_and_comes_back():
         assert (event["type"], event["object"]) == ("ADDED", after)
 
 
+def test_an_etcd_that_is_set_back_is_read_anew():
+    """Somebody restored a backup, or a member lost what it had acknowledged: what is gone is not served any more."""
+
+    def made(name):
+        return until(
+            lambda: (answer := server.call("POST", CONFIG_MAPS, config_map(name))).status == 201 and answer.json
+        )
+
+    with EtcdCluster() as etcd, on(etcd) as server:
+        (member,) = etcd.members
+        kept = made("kept")
+        member.kill()
+        backup = member.back_up()
+        member.start()
+        member.wait_ready()
+        lost = [made(f"lost-{number}") for number in range(20)][-1]["metadata"]["resourceVersion"]
+        watch = Watch(server, f"{CONFIG_MAPS}?watch=1&resourceVersion={lost}")
+        member.kill()
+        member.restore(backup)
+        member.start()
+        member.wait_ready()
+        assert watch.answer.readline() == b""  # it ends, and its client lists again
+        watch.close()
+        until(lambda: server.call("GET", f"{CONFIG_MAPS}/lost-0").status == 404)
+        assert server.call("GET", f"{CONFIG_MAPS}/kept").json == kept
+        version = made("lost-0")["metadata"]["resourceVersion"]
+        assert int(version) < int(lost)
+        watch = Watch(server, f"{CONFIG_MAPS}?watch=1&resourceVersion={version}")
+        after = server.call("PUT", f"{CONFIG_MAPS}/lost-0", config_map("lost-0", again="yes"))
+        assert after.status == 200
+        assert watch.next()["object"] == after.json
+        watch.close()
+        until(lambda: server.call("GET", "/readyz").status == 200)
+
+
 def test_events_may_have_an_etcd_of_their_own(etcd):
     with (
         EtcdCluster() as apart,

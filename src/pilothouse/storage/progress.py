@@ -27,6 +27,11 @@ class Progress:
             if not future.done():
                 future.set_result(None)
 
+    def restart(self, revision: int) -> None:
+        """Begin anew at a revision, be it an older one."""
+        self.revision = 0
+        self.advance(revision)
+
     def fail(self, error: StorageError) -> None:
         """Tell everybody who waits that it will not happen."""
         waiting, self._waiting = self._waiting, []

@@ -81,7 +81,6 @@ class EtcdMember:
             f"--advertise-client-urls={self.url}",
             f"--listen-peer-urls=http://127.0.0.1:{self.peer_port}",
             f"--initial-advertise-peer-urls={self.peer_url}",
-            "--unsafe-no-fsync",
             "--heartbeat-interval=20",
             "--election-timeout=200",
             "--log-level=error",
@@ -104,6 +103,15 @@ class EtcdMember:
         if process is not None:
             process.kill()
             process.wait()
+
+    def back_up(self) -> Path:
+        """A copy of what it keeps; it must not run meanwhile."""
+        return Path(shutil.copytree(self._folder / self.name, self._folder / f"{self.name}-backup"))
+
+    def restore(self, backup: Path) -> None:
+        """Set it back to a copy; it must not run meanwhile."""
+        shutil.rmtree(self._folder / self.name)
+        shutil.copytree(backup, self._folder / self.name)
 
     def pause(self) -> None:
         """Stop it from running, without anybody being told."""

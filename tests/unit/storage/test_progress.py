@@ -41,3 +41,15 @@ async def test_never_goes_back():
     progress.advance(5)
     progress.advance(3)
     assert progress.revision == 5
+
+
+async def test_what_begins_anew_may_be_further_back() -> None:
+    progress = Progress()
+    progress.advance(10)
+    progress.restart(4)
+    assert progress.revision == 4
+    waiting = asyncio.create_task(progress.reach(5))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    progress.advance(5)
+    await waiting

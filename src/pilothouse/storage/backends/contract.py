@@ -46,6 +46,17 @@ class Compacted(StorageError):
         self.requested, self.compacted = requested, compacted
 
 
+class SetBack(Compacted):
+    """The store has lost what it had: its newest revision is older than one that it has told of.
+
+    A backup was restored under us, or a member lost what it had acknowledged. Whoever followed begins anew.
+    """
+
+    def __init__(self, seen: int, newest: int) -> None:
+        super().__init__(seen, newest)
+        self.args = (f"the store has been set back from revision {seen} to {newest}",)
+
+
 class FutureRevision(StorageError):
     """The revision asked for has not happened yet."""
 

@@ -151,7 +151,7 @@ class Cacher:
 
     def _follow(self) -> None:
         self._feed = self.backend.follow(self)
-        self.progress.advance(self._feed.revision)
+        self.progress.restart(self._feed.revision)
 
     def _break(self, error: StorageError) -> None:
         for resource in self._resources.values():

@@ -10,8 +10,9 @@ That completeness is what everything here rests on:
     delivered 41 ─ own write acknowledged at 42 ─► 42 delivered ─ watch brings 42 (dropped), 43 ─► 43 delivered
     delivered 41 ─ own write acknowledged at 43 ─► held ─ watch brings 42 ─► 42, 43 delivered
 
-A stream that breaks is taken up where it stopped, at another member. If that place has been compacted meanwhile,
-followers are told, and begin anew with what is there now.
+A stream that breaks is taken up where it stopped, at another member. If that place has been compacted meanwhile, or is
+one that etcd has not reached (it was restored from a backup, or has lost what it acknowledged), followers are told, and
+begin anew with what is there now.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from pilothouse.storage.backends.contract import Compacted, Event, Follower, FutureRevision, StorageError, Unavailable
+from pilothouse.storage.backends.contract import Compacted, Event, Follower, FutureRevision, SetBack, StorageError
 from pilothouse.storage.backends.etcd.connection import Connection
 from pilothouse.storage.backends.etcd.errors import CallFailed
 from pilothouse.storage.backends.etcd.messages import EVERYTHING, WatchedChange
@@ -152,14 +153,22 @@ class LiveLog:
         while True:
             before = self.revision
             try:
+                await self._find_place()
                 await self._follow_stream()
             except Compacted as compacted:
                 await self._begin_anew(compacted)
-            except (CallFailed, Unavailable) as error:
+            except (CallFailed, StorageError) as error:
                 logger.warning("the watch of etcd broke at revision %d and is taken up again: %s", self.revision, error)
             self._connection.pass_on()
             failures = 0 if self.revision > before else min(failures + 1, len(_RETRY_SECONDS) - 1)
             await asyncio.sleep(_RETRY_SECONDS[failures])
+
+    async def _find_place(self) -> None:
+        """See that etcd has what was delivered: a watch from a place beyond its end would wait there in silence."""
+        delivered = self.revision
+        newest = await self._read_revision()
+        if newest < delivered:
+            raise SetBack(delivered, newest)
 
     async def _follow_stream(self) -> None:
         async with opened_watch(self._connection, EVERYTHING, EVERYTHING, self.revision, previous=False) as watch:
@@ -178,7 +187,7 @@ class LiveLog:
             logger.warning("etcd does not say where it stands: %s", error)
             return
         self._acknowledged.clear()
-        self._progress.advance(revision)
+        self._progress.restart(revision)
         self.fail(compacted)
 
     def _take(self, changes: Sequence[WatchedChange]) -> None:
