@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import pytest
 
+from pilothouse.machinery import workers
 from pilothouse.machinery.workers import (
     LONG,
     THREADS,
@@ -120,6 +121,14 @@ class Gate:
         self.go.wait()
 
 
+@pytest.fixture
+def _all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing takes more than its time, be it that the thread has to look for cycles in a large process."""
+    monkeypatch.setattr(workers, "_ITS_TIME", 600.0)
+    monkeypatch.setattr(workers, "_ITS_WAIT", 600.0)
+
+
+@pytest.mark.usefixtures("_all_the_time")
 async def test_work_is_done_one_at_a_time() -> None:
     """Else the loop would wait for all threads that are just in a call into C."""
     beside: list[int] = []
@@ -171,6 +180,7 @@ async def test_one_user_does_not_take_all_threads() -> None:
     assert beside == [1] * 3
 
 
+@pytest.mark.usefixtures("_all_the_time")
 async def test_users_take_turns_and_the_oldest_request_of_each_goes_first() -> None:
     done: list[str] = []
     gate = Gate()
