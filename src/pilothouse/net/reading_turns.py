@@ -35,11 +35,13 @@ class Reader(Protocol):
 class ReadingTurns:
     """The connections of one loop that wait to be read from."""
 
-    __slots__ = ("_began", "_clock", "_count", "_ends", "_loop", "_waiting")
+    __slots__ = ("_began", "_clock", "_count", "_deferred", "_ends", "_loop", "_waiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = perf_counter) -> None:
         self._loop, self._clock = loop, clock
         self._waiting: deque[Reader] = deque()
+        self._deferred: deque[Reader] = deque()
+        """Those that have had their share, and more to say."""
         self._count = 0
         """How many came since a turn began that is known to have begun: that is, at least those of this one."""
         self._began = self._ends = 0.0
@@ -64,8 +66,8 @@ class ReadingTurns:
             self._limit_turn()
 
     def defer(self, reader: Reader) -> None:
-        """Call ``read_late`` in a later turn, behind those that wait: the connection has said more than its share."""
-        self._waiting.append(reader)
+        """Call ``read_late`` in a later turn, after those not read from yet: this one has said more than its share."""
+        self._deferred.append(reader)
         if self._count < FEW:
             self._count = FEW
             self._limit_turn()
@@ -75,17 +77,22 @@ class ReadingTurns:
         self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
-        ends, waiting = self._clock() + TURN_SECONDS, self._waiting
+        ends = self._clock() + TURN_SECONDS
         try:
-            for _ in range(len(waiting)):  # whoever has more to say than its share does so in the next turn
-                waiting.popleft().read_late()
-                if self._clock() >= ends:
-                    break
+            self._read(self._waiting, ends)
+            self._read(self._deferred, ends)
         finally:  # whatever one connection does, others wait
-            if waiting:
+            if self._waiting or self._deferred:
                 self._loop.call_soon(self._turn)
             else:
                 self._count = 0
+
+    def _read(self, queue: deque[Reader], ends: float) -> None:
+        """Read from one at least, and from each once: whoever has more to say does so in the next turn."""
+        for _ in range(len(queue)):
+            queue.popleft().read_late()
+            if self._clock() >= ends:
+                break
 
 
 class _OfThread(threading.local):

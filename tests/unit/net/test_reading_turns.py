@@ -134,3 +134,17 @@ async def test_one_that_talks_alone_leaves_room_in_every_turn() -> None:
         seen.append("|")
         await asyncio.sleep(0)
     assert "".join(seen) == "|a|a|a|a"
+
+
+async def test_who_has_not_been_read_from_goes_before_those_that_have_more_to_say() -> None:
+    loop, clock = asyncio.get_running_loop(), Clock()
+    turns = ReadingTurns(loop, clock)
+    seen: list[str] = []
+    for name in "abc":
+        turns.defer(Connection(name, clock, seen, TURN_SECONDS))
+    clock.now += TURN_SECONDS
+    assert not turns.admits(Connection("x", clock, seen, TURN_SECONDS))
+    while len([each for each in seen if each != "|"]) < 4:
+        seen.append("|")
+        await asyncio.sleep(0)
+    assert "".join(seen) == "|xa|b|c"

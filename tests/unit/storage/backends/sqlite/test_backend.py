@@ -102,7 +102,8 @@ async def test_many_writers_share_transactions(store):
     await store._perform(lambda connection: connection.set_trace_callback(commits.append))
     results = await asyncio.gather(*(store.create(f"/a/{number:03}", b"x") for number in range(200)))
     assert sorted(results) == list(range(2, 202))
-    assert len([statement for statement in commits if "INSERT" in statement]) <= 4
+    # The loop hands them over in parts of 32: a part is never torn apart, and parts that wait are joined.
+    assert len([statement for statement in commits if "INSERT" in statement]) <= 7
 
 
 async def test_a_full_disk_fails_the_write_and_nothing_else(store):
