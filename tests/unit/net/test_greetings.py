@@ -5,17 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from tests.unit.net.working_clock import Clock
+
 from pilothouse.net.greetings import TURN_SECONDS, Greetings
-
-
-class Clock:
-    """Time that passes only by work."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 async def turns_of(steps: int, seconds: float, fails: bool = False) -> list[str]:

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from tests.unit.net.working_clock import Clock
+
 from pilothouse.net.reading_turns import FEW, TURN_SECONDS, ReadingTurns
-
-
-class Clock:
-    """Time that passes only by work."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Connection:

@@ -24,10 +24,10 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.fields import Selector as FieldSelector
 from pilothouse.machinery.labels import Selector
 from pilothouse.machinery.workers import weighed
-from pilothouse.registry.store.store import Store, field_value
+from pilothouse.registry.store.store import Store
 from pilothouse.registry.store.versions import parse_version
 from pilothouse.storage.backends.contract import Compacted
-from pilothouse.storage.cacher import Entry, select_in_turns
+from pilothouse.storage.cacher import Entry, field_value, select_in_turns
 from pilothouse.storage.continuation import InvalidContinue, continue_after, decode_continue, encode_continue
 
 EXACT: Final = "Exact"

@@ -31,7 +31,7 @@ from pilothouse.registry.store.codec import ObjectCodec, with_version
 from pilothouse.registry.store.sizing import SURELY_FITS
 from pilothouse.registry.store.versions import names_version, parse_version, too_large_version
 from pilothouse.storage.backends.contract import Conflict, FutureRevision, KeyExists
-from pilothouse.storage.cacher import Entry, ResourceCache, UnreadEntry
+from pilothouse.storage.cacher import Entry, ResourceCache, UnreadEntry, field_value
 
 CONFLICT: Final = "the object has been modified; please apply your changes to the latest version and try again"
 _DECODED: Final = "decoded"
@@ -493,15 +493,6 @@ class Store:
             self._ttl,
             lambda revision: self.codec.entry_of(key, obj, data, revision),
         )
-
-
-def field_value(entry: Entry, name: str) -> str:
-    """A selectable field's value, as it is stored."""
-    if name == "metadata.name":
-        return entry.name
-    if name == "metadata.namespace":
-        return entry.namespace
-    return entry.fields.get(name, "")
 
 
 def same_object(obj: Object, old: Object) -> bool:

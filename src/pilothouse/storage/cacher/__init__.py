@@ -2,7 +2,15 @@
 
 from pilothouse.storage.cacher.cacher import Cacher
 from pilothouse.storage.cacher.changes import ADDED, BOOKMARK, DELETED, MODIFIED, Change, WatchEvent
-from pilothouse.storage.cacher.entries import NOTHING, Entry, EntryCodec, UnreadEntry, restamp_json, share_labels
+from pilothouse.storage.cacher.entries import (
+    NOTHING,
+    Entry,
+    EntryCodec,
+    UnreadEntry,
+    field_value,
+    restamp_json,
+    share_labels,
+)
 from pilothouse.storage.cacher.resource import EntryPage, ResourceCache
 from pilothouse.storage.cacher.selection import select, select_in_turns
 from pilothouse.storage.cacher.watcher import Listener, Watcher
@@ -23,6 +31,7 @@ __all__ = [
     "UnreadEntry",
     "WatchEvent",
     "Watcher",
+    "field_value",
     "restamp_json",
     "select",
     "select_in_turns",

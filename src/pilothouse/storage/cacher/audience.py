@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pilothouse.storage.backends.contract import StorageError
 from pilothouse.storage.cacher.changes import Change
-from pilothouse.storage.cacher.entries import Entry
+from pilothouse.storage.cacher.entries import field_value
 
 if TYPE_CHECKING:
     from pilothouse.storage.cacher.watcher import Watcher
@@ -65,16 +65,10 @@ class _Group:
         """Those whom a change may concern; a list of its own, because who cannot keep up leaves meanwhile."""
         found = list(self.everything)
         for field, by_value in self.triggered.items():
-            values = {_value(state, field) for state in (change.entry, change.previous) if state is not None}
+            values = {field_value(state, field) for state in (change.entry, change.previous) if state is not None}
             for value in values:
                 found += by_value.get(value, ())
         return found
-
-
-def _value(entry: Entry, field: str) -> str:
-    if field == "metadata.name":
-        return entry.name
-    return entry.namespace if field == "metadata.namespace" else entry.fields.get(field, "")
 
 
 class Audience:

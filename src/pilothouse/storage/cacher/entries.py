@@ -43,6 +43,15 @@ def share_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
     return found
 
 
+def field_value(entry: Entry, name: str) -> str:
+    """A selectable field's value, as it is stored."""
+    if name == "metadata.name":
+        return entry.name
+    if name == "metadata.namespace":
+        return entry.namespace
+    return entry.fields.get(name, "")
+
+
 def drop_old_forms(now: float) -> None:
     """Let go of forms that were kept for a while and whose time is up; some thousands of them, the rest next time."""
     dropped = 0

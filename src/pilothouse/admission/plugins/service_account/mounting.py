@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import Any, Final
 
+from pilothouse.apis.core.pod.known_specs import TOKEN_VOLUME_PREFIX
 from pilothouse.machinery.names import generate_name
 
-_PREFIX: Final = "kube-api-access-"
 _PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _EXPIRATION_SECONDS: Final = 3607
 _DEFAULT_MODE: Final = 0o644
@@ -20,8 +20,12 @@ def mount_token(spec: dict[str, Any], rng: Random) -> None:
     if not needing:
         return
     volumes = spec.get("volumes") or ()
-    known = next((each["name"] for each in volumes if each.get("name", "").startswith(_PREFIX)), "") if volumes else ""
-    name = known or generate_name(_PREFIX, rng)
+    known = (
+        next((each["name"] for each in volumes if each.get("name", "").startswith(TOKEN_VOLUME_PREFIX)), "")
+        if volumes
+        else ""
+    )
+    name = known or generate_name(TOKEN_VOLUME_PREFIX, rng)
     for container in needing:
         mount = {"name": name, "readOnly": True, "mountPath": _PATH}
         container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]

@@ -17,8 +17,10 @@ from pilothouse.machinery.schema.emptied import Emptied
 
 _MOST: Final = 256
 _LARGEST: Final = 16 * 1024
+TOKEN_VOLUME_PREFIX: Final = "kube-api-access-"
+"""What admission draws the name of the token's volume with."""
 # Whatever letters and digits stand at its end, a name of this form is as good as another. JSON has no zero bytes.
-_DRAWN_NAME: Final = re.compile(r"kube-api-access-[a-z0-9]{5}").fullmatch
+_DRAWN_NAME: Final = re.compile(TOKEN_VOLUME_PREFIX + "[a-z0-9]{5}").fullmatch
 _BLANK: Final = b"\0"
 
 
