@@ -3,7 +3,12 @@
 A step of a TLS handshake takes a millisecond of the processor, and anybody can ask for hundreds of them at once. The
 loop would take them all in one turn, and whoever is connected already would wait for the end. Here they wait instead:
 the first of a turn is done at once, so that a client that comes alone loses nothing, and what comes behind it is done
-in the turns that follow, in its order, each for as long as nobody notices.
+in the turns that follow, each for as long as nobody notices.
+
+A handshake that has begun goes before those that have not, and none is begun while there is no room for it: when all
+clients of a cluster come back at once, one after the other is let in, few handshakes are under way at any time, and
+none is given up when it is nearly done. Otherwise addresses take turns, so that a crowd from one of them makes nobody
+else wait.
 """
 
 from __future__ import annotations
@@ -17,22 +22,75 @@ from typing import Final
 TURN_SECONDS: Final = 0.001
 """How much of a turn greetings may take, and then one more."""
 
+Step = Callable[[], None]
+
+
+class _Line:
+    """Steps that wait: addresses take turns, and those of one address go in their order."""
+
+    __slots__ = ("_of", "_turns")
+
+    def __init__(self) -> None:
+        self._of: dict[str, deque[Step]] = {}
+        self._turns: deque[str] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._turns)
+
+    def add(self, step: Step, address: str) -> None:
+        waiting = self._of.get(address)
+        if waiting is None:
+            waiting = self._of[address] = deque()
+            self._turns.append(address)
+        waiting.append(step)
+
+    def take(self) -> Step:
+        address = self._turns.popleft()
+        waiting = self._of[address]
+        step = waiting.popleft()
+        if waiting:
+            self._turns.append(address)
+        else:
+            del self._of[address]
+        return step
+
 
 class Greetings:
     """The steps that wait."""
 
-    __slots__ = ("_clock", "_loop", "_scheduled", "_waiting")
+    __slots__ = ("_begun", "_clock", "_first", "_has_room", "_loop", "_scheduled")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._loop, self._clock = loop, clock
-        self._waiting: deque[Callable[[], None]] = deque()
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        has_room: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """While it ``has_room`` no more, nothing is begun; `resume` tells when it has again."""
+        self._loop, self._has_room, self._clock = loop, has_room, clock
+        self._begun, self._first = _Line(), _Line()
         self._scheduled = False
 
-    def soon(self, step: Callable[[], None]) -> None:
-        """Do it now, if this turn has done none so far, else after those that wait."""
+    def begin(self, step: Step, address: str) -> None:
+        """Do the first step with a client now, if this turn has done none so far, else when its turn comes."""
+        if self._scheduled or not self._has_room():
+            self._first.add(step, address)
+        else:
+            self._now(step)
+
+    def go_on(self, step: Step, address: str) -> None:
+        """Do a further step, likewise."""
         if self._scheduled:
-            self._waiting.append(step)
-            return
+            self._begun.add(step, address)
+        else:
+            self._now(step)
+
+    def resume(self) -> None:
+        """There is room again."""
+        if not self._scheduled:
+            self._schedule()
+
+    def _now(self, step: Step) -> None:
         self._scheduled = True
         self._loop.call_soon(self._turn)
         step()
@@ -40,9 +98,17 @@ class Greetings:
     def _turn(self) -> None:
         end = self._clock() + TURN_SECONDS
         try:
-            while self._waiting and self._clock() < end:
-                self._waiting.popleft()()
+            while (line := self._next()) is not None and self._clock() < end:
+                line.take()()
         finally:  # whatever one step does, others wait
-            self._scheduled = bool(self._waiting)
-            if self._scheduled:
-                self._loop.call_soon(self._turn)
+            self._schedule()
+
+    def _schedule(self) -> None:
+        self._scheduled = self._next() is not None
+        if self._scheduled:
+            self._loop.call_soon(self._turn)
+
+    def _next(self) -> _Line | None:
+        if self._begun:
+            return self._begun
+        return self._first if self._first and self._has_room() else None

@@ -4,7 +4,9 @@ The listener accepts by itself instead of leaving it to `loop.create_server`, be
 to the TLS port has to be told so: the first bytes are looked at (not taken) before the TLS handshake begins.
 A client that connects and says nothing costs one socket, for `handshake_timeout` at most; when there are too many of
 them, or the process runs out of descriptors, the oldest go (`strangers.py`), and nobody is shut out. However many speak
-at once, those who are connected are served in between (`greetings.py`).
+at once, those who are connected are served in between (`greetings.py`). A handshake that has begun costs 45 kB, so
+there are few of them, and of those that take long the oldest go; who has spoken meanwhile waits for room and loses
+nothing to those who come later.
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ import math
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from pilothouse.net.greetings import Greetings
 from pilothouse.net.server import HttpServer
-from pilothouse.net.strangers import Strangers, affordable
+from pilothouse.net.strangers import Strangers, affordable, network_of
 from pilothouse.net.tls_transport import Handshake, Session, TlsTransport
 
 logger = logging.getLogger(__name__)
@@ -69,9 +72,10 @@ def bind(host: str, port: int, *, reuse_port: bool = False, backlog: int = 4096)
 
 
 class _Silent:
-    """A connection that has said nothing yet; `heard` gets its first bytes once, or none if there will be no more."""
+    """A connection of which nothing was heard yet: `spoke` is told when there is something to be heard, `heard` gets
+    its first bytes once, or none if there will be no more."""
 
-    __slots__ = ("_greetings", "_heard", "_loop", "_over", "_timer", "address", "sock")
+    __slots__ = ("_greetings", "_heard", "_loop", "_over", "_spoke", "_timer", "address", "sock")
 
     def __init__(
         self,
@@ -80,12 +84,13 @@ class _Silent:
         address: str,
         seconds: float,
         greetings: Greetings,
+        spoke: Callable[[_Silent], None],
         heard: Callable[[_Silent, bytes], None],
     ) -> None:
         self._loop = loop
         self._greetings = greetings
         self._over = False
-        self._heard = heard
+        self._spoke, self._heard = spoke, heard
         self.sock = sock
         self.address = address
         self._timer = loop.call_later(seconds, self.abandon)
@@ -97,7 +102,8 @@ class _Silent:
 
     def _readable(self) -> None:
         self._loop.remove_reader(self.sock)
-        self._greetings.soon(self._listen)
+        self._spoke(self)
+        self._greetings.begin(self._listen, self.address)
 
     def _listen(self) -> None:
         if self._over:
@@ -128,18 +134,24 @@ class Listener:
         tls: Callable[[], ssl.SSLContext] | None = None,
         *,
         handshake_timeout: float = 10.0,
-        max_handshakes: int = 768,
+        max_silent: int = 8192,
+        max_waiting: int = 8192,
+        max_handshakes: int = 512,
+        max_stalled: int = 256,
     ) -> None:
+        """Of new connections, ``max_silent`` may say nothing and ``max_waiting`` wait for us before TLS begins."""
         self._server = server
         self._sock = sock
         self._tls = tls
         self._loop = server.loop
         self._handshake_timeout = handshake_timeout
-        self._newcomers: Strangers[_Silent | Handshake] = Strangers(affordable(max_handshakes))
-        self._greetings = Greetings(self._loop)
-        self._silent: dict[_Silent, None] = {}
-        self._connecting: set[asyncio.Task[None]] = set()
+        self._silent: Strangers[_Silent] = Strangers(affordable(max_silent))
+        self._waiting: Strangers[_Silent] = Strangers(affordable(max_waiting))
+        self._max_handshakes = affordable(max_handshakes)
         self._handshakes: set[Handshake] = set()
+        self._stalled: Strangers[Handshake] = Strangers(affordable(max_stalled))
+        self._greetings = Greetings(self._loop, lambda: len(self._handshakes) < self._max_handshakes)
+        self._connecting: set[asyncio.Task[None]] = set()
         self.handshake_errors = 0
         """How many clients did not come to speak TLS."""
         self._accepting = False
@@ -154,7 +166,8 @@ class Listener:
     @property
     def newcomers(self) -> int:
         """Connections that are being made."""
-        return len(self._newcomers) + len(self._connecting)
+        greeting = len(self._silent) + len(self._waiting)
+        return greeting + len(self._handshakes) + len(self._stalled) + len(self._connecting)
 
     def start(self) -> None:
         """Begin to accept."""
@@ -166,12 +179,10 @@ class Listener:
         if self._accepting:
             self._accepting = False
             self._loop.remove_reader(self._sock)
-        for silent in list(self._silent):
-            silent.abandon()
+        for newcomer in [*self._silent, *self._waiting, *self._handshakes, *self._stalled]:
+            newcomer.abandon()
         for task in self._connecting:
             task.cancel()
-        for handshake in list(self._handshakes):
-            handshake.abandon()
         self._sock.close()
 
     async def wait_stopped(self) -> None:
@@ -191,7 +202,7 @@ class Listener:
                 else:
                     logger.error("accept failed: %s", error)
                 return
-            self._admit(sock, str(address[0]))
+            self._admit(sock, network_of(str(address[0])))
 
     def _rest(self, error: OSError) -> None:
         # The connection stays in the backlog; without a pause the loop would spin on it.
@@ -200,7 +211,7 @@ class Listener:
             self._complained = now
             logger.error("accept failed, dropping unknown clients: %s", error)
         for _ in range(_SHED_WHEN_OUT_OF_FILES):
-            newcomer = self._newcomers.oldest()
+            newcomer = self._silent.oldest() or self._stalled.oldest()
             if newcomer is not None:
                 newcomer.abandon()
             self._server.shed_stranger()
@@ -218,29 +229,44 @@ class Listener:
         if self._tls is None:
             self._connect_plain(sock)
             return
-        while (newcomer := self._newcomers.surplus()) is not None:
-            newcomer.abandon()
-        silent = _Silent(self._loop, sock, address, self._handshake_timeout, self._greetings, self._heard)
-        self._silent[silent] = None
-        self._newcomers.add(silent, address)
+        while (oldest := self._silent.surplus()) is not None:
+            oldest.abandon()
+        silent = _Silent(self._loop, sock, address, self._handshake_timeout, self._greetings, self._spoke, self._heard)
+        self._silent.add(silent, address)
+
+    def _spoke(self, silent: _Silent) -> None:
+        self._silent.discard(silent)
+        self._waiting.discard(silent)  # it may speak again when what it said was nothing after all
+        while (latest := self._waiting.latest_surplus()) is not None:
+            latest.abandon()
+        self._waiting.add(silent, silent.address)
 
     def _heard(self, silent: _Silent, first: bytes) -> None:
-        del self._silent[silent]
-        self._newcomers.discard(silent)
+        self._silent.discard(silent)
+        self._waiting.discard(silent)
         sock = silent.sock
         if not first or self._tls is None:
             sock.close()
         elif first.startswith(_PLAIN_STARTS):
             self._answer_plain(sock)
         else:
+            stall, done = partial(self._stall, silent.address), self._shaken
             context, seconds = self._tls(), self._handshake_timeout
-            handshake = Handshake(self._loop, sock, context, seconds, self._greetings, self._shaken)
+            handshake = Handshake(self._loop, sock, silent.address, context, seconds, self._greetings, stall, done)
             self._handshakes.add(handshake)
-            self._newcomers.add(handshake, silent.address)
+            handshake.begin()
+
+    def _stall(self, address: str, handshake: Handshake) -> None:
+        self._handshakes.discard(handshake)
+        while (oldest := self._stalled.surplus()) is not None:
+            oldest.abandon()
+        self._stalled.add(handshake, address)
+        self._greetings.resume()
 
     def _shaken(self, handshake: Handshake, session: Session | None) -> None:
         self._handshakes.discard(handshake)
-        self._newcomers.discard(handshake)
+        self._stalled.discard(handshake)
+        self._greetings.resume()
         if session is None:
             self.handshake_errors += 1
         else:

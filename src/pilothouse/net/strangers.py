@@ -11,7 +11,7 @@ authenticated are no strangers any more and are left alone.
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -35,9 +35,12 @@ class Strangers(Generic[T]):
     def __len__(self) -> int:
         return len(self._of)
 
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._of)
+
     def add(self, stranger: T, address: str) -> None:
         """One more."""
-        address = _network(address)
+        address = network_of(address)
         self._of[stranger] = address
         ones = self._addresses.setdefault(address, {})
         ones[stranger] = None
@@ -61,12 +64,19 @@ class Strangers(Generic[T]):
         """Who would go first: one that is ``idle``, if there is such a one among the oldest."""
         if not self._of:
             return None
-        ones = self._addresses[next(iter(self._sizes[self._most]))]
+        ones = self._largest()
         if idle is not None:
             for _, one in zip(range(_LOOKED_AT), ones, strict=False):
                 if idle(one):
                     return one
         return next(iter(ones))
+
+    def latest_surplus(self) -> T | None:
+        """Who has to go before one more can be added, where those who came first are to stay."""
+        return next(reversed(self._largest())) if self._of and len(self._of) >= self._limit else None
+
+    def _largest(self) -> dict[T, None]:
+        return self._addresses[next(iter(self._sizes[self._most]))]
 
     def _resize(self, address: str, before: int, after: int) -> None:
         if before:
@@ -80,7 +90,7 @@ class Strangers(Generic[T]):
             self._most = after
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
     """Who has one address of IPv6 has as many as they like: they count by their network."""
     return ":".join(address.split(":")[:4]) if ":" in address else address
 

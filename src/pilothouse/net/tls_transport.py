@@ -34,6 +34,7 @@ _HIGH_WATER: Final = 256 * 1024
 _LOW_WATER: Final = 64 * 1024
 _FLUSH_SECONDS: Final = 30.0  # how long a closed connection may take to send what is buffered
 _FAREWELL_SECONDS: Final = 2.0
+_PATIENCE_SECONDS: Final = 1.0  # after which a handshake no longer keeps others from beginning theirs
 _NOT_NOW: Final = (BlockingIOError, InterruptedError)
 _NOBODY: Final = asyncio.BufferedProtocol()
 
@@ -70,28 +71,35 @@ class Session:
 
 
 class Handshake:
-    """The beginning of a TLS connection: `done` gets the session once, or None if there will be no connection."""
+    """The beginning of a TLS connection: `done` gets the session once, or None if there will be no connection.
+    `stalls` is told when that takes longer than clients take which mean it."""
 
-    __slots__ = ("_done", "_fd", "_greetings", "_loop", "_over", "_session", "_timer")
+    __slots__ = ("_address", "_done", "_fd", "_greetings", "_loop", "_over", "_session", "_stalls", "_timer")
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         sock: socket.socket,
+        address: str,
         context: ssl.SSLContext,
         seconds: float,
         greetings: Greetings,
+        stalls: Callable[[Handshake], None],
         done: Callable[[Handshake, Session | None], None],
     ) -> None:
-        """Take over a connected, non-blocking socket."""
+        """Take over a connected, non-blocking socket of a client at ``address``."""
         self._loop = loop
         self._greetings = greetings
+        self._address = address
         self._over = False
         self._session = Session(sock, context)
         self._fd = sock.fileno()
-        self._done = done
-        self._timer = loop.call_later(seconds, self.abandon)
-        loop.add_reader(self._fd, self._readable)
+        self._stalls, self._done = stalls, done
+        self._timer = loop.call_later(min(seconds, _PATIENCE_SECONDS), self._stall, seconds - _PATIENCE_SECONDS)
+
+    def begin(self) -> None:
+        """Answer what the client has said so far."""
+        self._step()
 
     def abandon(self) -> None:
         """End it without a connection."""
@@ -99,9 +107,16 @@ class Handshake:
         self._session.sock.close()
         self._done(self, None)
 
+    def _stall(self, seconds_left: float) -> None:
+        if seconds_left <= 0:
+            self.abandon()
+            return
+        self._timer = self._loop.call_later(seconds_left, self.abandon)
+        self._stalls(self)
+
     def _readable(self) -> None:
         self._loop.remove_reader(self._fd)  # or the loop would call at every turn until it is done
-        self._greetings.soon(self._step)
+        self._greetings.go_on(self._step, self._address)
 
     def _step(self) -> None:
         if self._over:

@@ -20,6 +20,16 @@ def test_the_oldest_of_the_address_with_most_goes() -> None:
     assert len(strangers) == 3
 
 
+def test_the_latest_goes_where_the_first_are_to_stay() -> None:
+    strangers: Strangers[str] = Strangers(3)
+    for name, address in [("a1", "a"), ("a2", "a"), ("b1", "b")]:
+        assert strangers.latest_surplus() is None
+        strangers.add(name, address)
+    assert strangers.latest_surplus() == "a2"
+    strangers.discard("a2")
+    assert strangers.latest_surplus() is None
+
+
 def test_addresses_of_one_network_are_one() -> None:
     strangers: Strangers[int] = Strangers(2)
     strangers.add(0, "2001:db8::1")

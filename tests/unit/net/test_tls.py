@@ -165,6 +165,72 @@ async def test_a_silent_client_is_given_up(serving: TlsFiles) -> None:
     await server.close()
 
 
+async def test_who_has_spoken_is_not_taken_for_silent(serving: TlsFiles, authority: Any) -> None:
+    server = HttpServer(who)
+    listener = Listener(server, bind("127.0.0.1", 0), ServerTls(serving).context, max_silent=64)
+    crowd = [socket.create_connection(listener.address) for _ in range(200)]
+    for client in crowd:
+        client.sendall(_client_hello(trusting(authority)))
+    listener.start()
+    answers = await asyncio.gather(*(asyncio.to_thread(client.recv, 1) for client in crowd))
+    assert set(answers) == {b"\x16"}
+    for client in crowd:
+        client.close()
+    listener.stop()
+    await server.close()
+
+
+def _client_hello(context: ssl.SSLContext) -> bytes:
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with pytest.raises(ssl.SSLWantReadError):
+        context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1").do_handshake()
+    return outgoing.read()
+
+
+async def test_clients_wait_for_room_and_not_for_those_who_stall(serving: TlsFiles, authority: Any) -> None:
+    server = HttpServer(who)
+    limits = {"max_handshakes": 1, "max_stalled": 1}
+    listener = Listener(server, bind("127.0.0.1", 0), ServerTls(serving).context, **limits)
+    listener.start()
+    stalling = [socket.create_connection(listener.address) for _ in range(2)]
+    for client in stalling:
+        client.sendall(_client_hello(trusting(authority)))
+    assert await asyncio.to_thread(stalling[0].recv, 1) == b"\x16"
+    others = [asyncio.open_connection(*listener.address, ssl=trusting(authority)) for _ in range(8)]
+    for _, writer in await asyncio.gather(*others):
+        writer.close()
+    while await asyncio.to_thread(stalling[0].recv, 4096):  # it made room for the other one who stalls
+        pass
+    for client in stalling:
+        client.close()
+    listener.stop()
+    await server.close()
+
+
+async def test_a_line_of_waiting_clients_ends_somewhere(serving: TlsFiles) -> None:
+    server = HttpServer(who)
+    listener = Listener(server, bind("127.0.0.1", 0), ServerTls(serving).context, max_waiting=1)
+    crowd = [socket.create_connection(listener.address) for _ in range(200)]
+    for client in crowd:
+        client.sendall(GET)
+    listener.start()
+    answers = await asyncio.gather(*(asyncio.to_thread(_rest, client) for client in crowd))
+    assert set(answers) == {b"", b"HTTP/1.0 400 Bad Request"}
+    assert listener.newcomers == 0
+    listener.stop()
+    await server.close()
+
+
+def _rest(client: socket.socket) -> bytes:
+    """The first line of the answer; nothing from a server that hung up."""
+    try:
+        return client.recv(100).split(b"\r\n")[0]
+    except ConnectionResetError:
+        return b""
+    finally:
+        client.close()
+
+
 async def test_stopping_drops_silent_clients_and_the_port(serving: TlsFiles) -> None:
     server = HttpServer(who)
     listener = Listener(server, bind("127.0.0.1", 0), ServerTls(serving).context)

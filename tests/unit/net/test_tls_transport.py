@@ -108,7 +108,9 @@ async def connected(pki: tuple[ssl.SSLContext, ssl.SSLContext]) -> AsyncIterator
     raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     accepted.setblocking(False)
     done: asyncio.Future[Session | None] = loop.create_future()
-    Handshake(loop, accepted, served, WITHIN, Greetings(loop), lambda _, session: done.set_result(session))
+    Handshake(
+        loop, accepted, "", served, WITHIN, Greetings(loop), lambda _: None, lambda _, session: done.set_result(session)
+    ).begin()
     client = await asyncio.to_thread(trusted.wrap_socket, raw, server_hostname="localhost")
     session = await done
     assert session is not None
@@ -315,7 +317,9 @@ async def test_a_handshake_that_is_abandoned(pki: Any) -> None:
         accepted, _ = listening.accept()
         accepted.setblocking(False)
         ends: list[object] = []
-        handshake = Handshake(loop, accepted, pki[0], WITHIN, Greetings(loop), lambda _, sock: ends.append(sock))
+        handshake = Handshake(
+            loop, accepted, "", pki[0], WITHIN, Greetings(loop), lambda _: None, lambda _, sock: ends.append(sock)
+        )
         handshake.abandon()
         assert ends == [None]
         raw.settimeout(WITHIN)
