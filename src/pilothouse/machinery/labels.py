@@ -53,6 +53,11 @@ class Requirement(NamedTuple):
     operator: str
     values: tuple[str, ...] = ()
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether it requires one value."""
+        return self.operator in (EQUALS, DOUBLE_EQUALS, IN) and len(self.values) == 1
+
     def __str__(self) -> str:
         if self.operator == EXISTS:
             return self.key
@@ -83,8 +88,14 @@ class Selector:
         """The one value that the selector requires of a label, if it does."""
         for requirement in self.requirements:
             if requirement.key == key:
-                exact = requirement.operator in (EQUALS, DOUBLE_EQUALS, IN) and len(requirement.values) == 1
-                return requirement.values[0] if exact else None
+                return requirement.values[0] if requirement.is_exact else None
+        return None
+
+    def exact_requirement(self) -> tuple[str, str] | None:
+        """A label of which the selector requires one value, and that value; None where there is no such label."""
+        for requirement in self.requirements:
+            if requirement.is_exact:
+                return requirement.key, requirement.values[0]
         return None
 
     def adding(self, *requirements: Requirement) -> Selector:

@@ -25,7 +25,7 @@ from pilothouse.net.messages import BodyWriter, Response
 from pilothouse.registry.store.listing import ListOptions, predicate_of
 from pilothouse.registry.store.versions import parse_version
 from pilothouse.storage.backends.contract import Compacted
-from pilothouse.storage.cacher import Watcher
+from pilothouse.storage.cacher import Watcher, trait_of
 
 _STREAM_TYPES: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _SECOND: Final = 1_000_000_000
@@ -155,7 +155,7 @@ async def open_watch(scope: ResourceScope, request: APIRequest, options: ListOpt
             prefix,
             after,
             predicate_of(options.labels, options.fields),
-            trigger=None if options.fields is None else options.fields.exact_requirement(),
+            trait=trait_of(options.labels, options.fields),
             bookmarks=extra.bookmarks,
             initial=initial,
             client=request.user.name or "nobody",

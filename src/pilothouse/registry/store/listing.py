@@ -27,7 +27,7 @@ from pilothouse.machinery.workers import weighed
 from pilothouse.registry.store.store import Store
 from pilothouse.registry.store.versions import parse_version
 from pilothouse.storage.backends.contract import Compacted
-from pilothouse.storage.cacher import Entry, field_value, select_in_turns
+from pilothouse.storage.cacher import Entry, field_value, select_in_turns, trait_of
 from pilothouse.storage.continuation import InvalidContinue, continue_after, decode_continue, encode_continue
 
 EXACT: Final = "Exact"
@@ -159,7 +159,14 @@ async def _present(
         return await _single(store, store.cache.get(only), revision, options)
     limit = options.limit
     if options.selects:
-        return await _selected(store, store.cache.entries(prefix, start), prefix, revision, options)
+        if limit or start:  # where a page ends does not depend on what matches
+            entries = store.cache.entries(prefix, start)
+        else:
+            # Where others convert objects, their fields are not those that are stored.
+            entries = store.cache.entries_having(
+                trait_of(options.labels, None if store.converts else options.fields), prefix
+            )
+        return await _selected(store, entries, prefix, revision, options)
     if not limit:
         return Listing(store.cache.entries(prefix, start), revision)
     entries = store.cache.entries(prefix, start, limit + 1)

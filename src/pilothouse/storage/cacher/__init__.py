@@ -13,6 +13,7 @@ from pilothouse.storage.cacher.entries import (
 )
 from pilothouse.storage.cacher.resource import EntryPage, ResourceCache
 from pilothouse.storage.cacher.selection import select, select_in_turns
+from pilothouse.storage.cacher.traits import Attribute, Trait, trait_of
 from pilothouse.storage.cacher.watcher import Listener, Watcher
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "DELETED",
     "MODIFIED",
     "NOTHING",
+    "Attribute",
     "Cacher",
     "Change",
     "Entry",
@@ -28,6 +30,7 @@ __all__ = [
     "EntryPage",
     "Listener",
     "ResourceCache",
+    "Trait",
     "UnreadEntry",
     "WatchEvent",
     "Watcher",
@@ -36,4 +39,5 @@ __all__ = [
     "select",
     "select_in_turns",
     "share_labels",
+    "trait_of",
 ]

@@ -3,9 +3,9 @@
 A watcher is registered under the prefix it watches (the whole resource, one namespace, or one key). The candidates
 for a key are the watchers registered under the key itself and under each prefix of it that ends with a slash.
 
-Those of them who wait for one value of a field (a kubelet for the pods of its node, or for one secret by name) are
-found by that value, their *trigger*: it must be the field's value after the change or before. With 10,000 kubelets a
-change of a pod is looked at by one or two of them.
+Those of them who wait for one value of a field or label (a kubelet for the pods of its node, or for one secret by name)
+are found by that value: it must be that of the entry after the change or before. With 10,000 kubelets a change of a pod
+is looked at by one or two of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pilothouse.storage.backends.contract import StorageError
 from pilothouse.storage.cacher.changes import Change
-from pilothouse.storage.cacher.entries import field_value
+from pilothouse.storage.cacher.traits import Attribute
 
 if TYPE_CHECKING:
     from pilothouse.storage.cacher.watcher import Watcher
@@ -28,46 +28,46 @@ Watchers = dict["Watcher", None]
 class _Group:
     """The watchers of one prefix."""
 
-    __slots__ = ("everything", "triggered")
+    __slots__ = ("everything", "with_trait")
 
     def __init__(self) -> None:
         self.everything: Watchers = {}
-        self.triggered: dict[str, dict[str, Watchers]] = {}
-        """By field, and by the value that they wait for."""
+        self.with_trait: dict[Attribute, dict[str, Watchers]] = {}
+        """By the attribute that they ask by, and its value."""
 
     def __iter__(self) -> Iterator[Watcher]:
         yield from self.everything
-        for by_value in self.triggered.values():
+        for by_value in self.with_trait.values():
             for watchers in by_value.values():
                 yield from watchers
 
     def add(self, watcher: Watcher) -> None:
-        if watcher.trigger is None:
+        if watcher.trait is None:
             self.everything[watcher] = None
         else:
-            field, value = watcher.trigger
-            self.triggered.setdefault(field, {}).setdefault(value, {})[watcher] = None
+            attribute, value = watcher.trait
+            self.with_trait.setdefault(attribute, {}).setdefault(value, {})[watcher] = None
 
     def discard(self, watcher: Watcher) -> None:
-        if watcher.trigger is None:
+        if watcher.trait is None:
             self.everything.pop(watcher, None)
             return
-        field, value = watcher.trigger
-        by_value = self.triggered.get(field, {})
+        attribute, value = watcher.trait
+        by_value = self.with_trait.get(attribute, {})
         watchers = by_value.get(value, {})
         watchers.pop(watcher, None)
         if not watchers:
             by_value.pop(value, None)
         if not by_value:
-            self.triggered.pop(field, None)
+            self.with_trait.pop(attribute, None)
 
     def concerned(self, change: Change) -> list[Watcher]:
         """Those whom a change may concern; a list of its own, because who cannot keep up leaves meanwhile."""
         found = list(self.everything)
-        for field, by_value in self.triggered.items():
-            values = {field_value(state, field) for state in (change.entry, change.previous) if state is not None}
-            for value in values:
-                found += by_value.get(value, ())
+        for attribute, by_value in self.with_trait.items():
+            for value in {attribute.of(state) for state in (change.entry, change.previous) if state is not None}:
+                if value is not None:
+                    found += by_value.get(value, ())
         return found
 
 
@@ -95,7 +95,7 @@ class Audience:
         group = self._groups.get(watcher.prefix)
         if group is not None:
             group.discard(watcher)
-            if not group.everything and not group.triggered:
+            if not group.everything and not group.with_trait:
                 del self._groups[watcher.prefix]
 
     def dispatch(self, change: Change) -> None:

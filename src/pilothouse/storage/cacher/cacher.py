@@ -173,9 +173,14 @@ class Cacher:
         with suppress(StorageError):
             self.compacted = await self.backend.compacted_revision()
 
+    async def _keep_up_indexes(self) -> None:
+        for resource in list(self._resources.values()):
+            await resource.keep_up_indexes()
+
     async def _keep_ticking(self) -> None:
         while True:
             for _ in range(_TICKS_BETWEEN_LOOKS):
                 await asyncio.sleep(self._tick_seconds * random.uniform(1.0, 1.25))
                 self.tick()
+                await self._keep_up_indexes()
             await self.note_compaction()

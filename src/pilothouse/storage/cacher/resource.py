@@ -26,7 +26,9 @@ from pilothouse.storage.cacher.entries import Entry, EntryCodec, UnreadEntry
 from pilothouse.storage.cacher.ordering import OrderedEntries
 from pilothouse.storage.cacher.store_calls import StoreCalls
 from pilothouse.storage.cacher.tally import CacheTally
-from pilothouse.storage.cacher.watcher import PAGE, Trigger, Watcher
+from pilothouse.storage.cacher.traits import Trait
+from pilothouse.storage.cacher.value_indexes import ValueIndexes
+from pilothouse.storage.cacher.watcher import PAGE, Watcher
 from pilothouse.storage.cacher.window import Window, WindowLimits
 
 if TYPE_CHECKING:
@@ -57,6 +59,10 @@ class EntryPage:
     revision: int
     more: bool
     remaining: int
+
+
+def _key_of(entry: Entry) -> str:
+    return entry.key
 
 
 def _is_unread(entry: Entry) -> bool:
@@ -97,6 +103,7 @@ class ResourceCache:
         self.calls = StoreCalls(backend)
         self.tally = CacheTally()
         self._index = OrderedEntries()
+        self.indexes = ValueIndexes(self._is_current)
         self._window = Window(0, limits)
         self._audience = Audience(prefix)
         self._loaded = 0
@@ -198,6 +205,15 @@ class ResourceCache:
         low, high = self._range(prefix, start)
         return self._index.between(low, high, limit)
 
+    def entries_having(self, trait: Trait | None, prefix: str | None = None) -> list[Entry]:
+        """Likewise, all that have a trait and maybe others: whoever asks looks at what is returned."""
+        low, high = self._range(prefix, None)
+        if trait is not None:
+            found = self.indexes.find(trait, self._index.count(low, high), len(self._index))
+            if found is not None:
+                return sorted([entry for entry in found if low <= entry.key < high], key=_key_of)
+        return self._index.between(low, high)
+
     async def read(self, entries: list[Entry]) -> list[Entry]:
         """Have the data of entries made, in turns with others; returns those whose data can be."""
         if not self._may_be_unread:
@@ -219,9 +235,13 @@ class ResourceCache:
             return bool(entry.data)
         except Exception:
             self._tell_unreadable(entry.key, entry.revision)
-            if self._index.get(entry.key) is entry:
+            if self._is_current(entry):
                 self._index.remove(entry.key)
+                self.indexes.change(entry, None)
             return False
+
+    def _is_current(self, entry: Entry) -> bool:
+        return self._index.get(entry.key) is entry
 
     def count(self, prefix: str | None = None, start: str | None = None) -> int:
         return self._index.count(*self._range(prefix, start))
@@ -315,7 +335,7 @@ class ResourceCache:
         after: int | None = None,
         matches: Matches | None = None,
         *,
-        trigger: Trigger | None = None,
+        trait: Trait | None = None,
         bookmarks: bool = False,
         initial: bool = False,
         deadline: float | None = None,
@@ -325,14 +345,14 @@ class ResourceCache:
         """Watch a prefix or one key, from now or after a revision. Raises Compacted.
 
         With `initial` the current objects come first, as ADDED, and then a bookmark that says so (if bookmarks are
-        wanted); `after` must then be None. A `trigger`, where `matches` implies one, spares the watch being asked about
+        wanted); `after` must then be None. A `trait`, where `matches` implies one, spares the watch being asked about
         changes that cannot concern it. `deadline` is on the cacher's clock. A watch with a `client` is one of the
         server's clients: it ends when the server is about to stop.
         """
         if not self.ready:
             await self.wait_ready()
         prefix = prefix or self.prefix
-        snapshot = self._snapshot(prefix) if initial else None
+        snapshot = self._snapshot(prefix, trait) if initial else None
         if snapshot:
             self.tally.initial_events += len(snapshot)
         position = self.revision if after is None else after
@@ -341,7 +361,7 @@ class ResourceCache:
             prefix,
             position,
             matches,
-            trigger=trigger,
+            trait=trait,
             bookmarks=bookmarks,
             deadline=deadline,
             initial=snapshot,
@@ -403,6 +423,7 @@ class ResourceCache:
             if entry is None:
                 return
             previous = self._index.put(entry)
+        self.indexes.change(previous, entry)
         change = Change(event.key, event.revision, entry, previous, self.codec, now)
         self.tally.events += 1
         self.changed_revision = event.revision
@@ -415,6 +436,10 @@ class ResourceCache:
     def trim(self, now: float) -> None:
         self._window.trim(now)
 
+    async def keep_up_indexes(self) -> None:
+        """Build and drop indexes, as they are used."""
+        await self.indexes.keep_up(self.entries, len(self._index))
+
     def reset(self, error: StorageError) -> None:
         """Forget everything after the feed broke: watchers end, the next use loads again."""
         for watcher in self._audience:
@@ -424,6 +449,7 @@ class ResourceCache:
         self._loaded = self.changed_revision = 0
         self._may_be_unread = False
         self._index = OrderedEntries()
+        self.indexes.clear()
         self._window = Window(0, self._limits)
 
     def cancel_loading(self) -> asyncio.Task[None] | None:
@@ -524,9 +550,9 @@ class ResourceCache:
             return entry
         return pending.hint(revision) if pending.hint is not None else self.codec.entry(key, value, revision)
 
-    def _snapshot(self, prefix: str) -> list[Entry]:
+    def _snapshot(self, prefix: str, trait: Trait | None) -> list[Entry]:
         """What a streamed list begins with, last first, so that pages can be taken from the end."""
-        entries = self._index.between(*self._range(prefix, None))
+        entries = self.entries_having(trait, prefix)
         entries.reverse()
         return entries
 

@@ -27,15 +27,12 @@ from typing import Final, Protocol
 from pilothouse.storage.backends.contract import StorageError
 from pilothouse.storage.cacher.changes import ADDED, BOOKMARK, Change, Matches, WatchEvent, bookmark
 from pilothouse.storage.cacher.entries import Entry
+from pilothouse.storage.cacher.traits import Trait
 
 PAGE = 500
 _AWAY: Final = 0
 _WAITING: Final = 1
 _DUE: Final = 2
-
-
-Trigger = tuple[str, str]
-"""A field and the one value of it that everything which matches has."""
 
 
 class Listener(Protocol):
@@ -84,7 +81,7 @@ class Watcher:
         "overflowed",
         "position",
         "prefix",
-        "trigger",
+        "trait",
     )
 
     def __init__(
@@ -94,14 +91,14 @@ class Watcher:
         after: int,
         matches: Matches | None = None,
         *,
-        trigger: Trigger | None = None,
+        trait: Trait | None = None,
         bookmarks: bool = False,
         deadline: float | None = None,
         initial: list[Entry] | None = None,
         limit: int = 1000,
         client: str = "",
     ) -> None:
-        self._source, self.prefix, self.matches, self.trigger = source, prefix, matches, trigger
+        self._source, self.prefix, self.matches, self.trait = source, prefix, matches, trait
         self.client = client
         """For whom it is, if for a client of the server."""
         self.bookmarks, self.deadline, self.limit = bookmarks, deadline, limit

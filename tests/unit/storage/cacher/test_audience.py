@@ -1,4 +1,4 @@
-"""Watchers that wait for one value of a field hear what they would hear without, and are asked about nothing else."""
+"""Who waits for one value of a field or label hears what he would without, and is asked about nothing else."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from pilothouse.storage.cacher.audience import Audience
 from pilothouse.storage.cacher.changes import Change
 from pilothouse.storage.cacher.entries import Entry
+from pilothouse.storage.cacher.traits import Attribute, Trait
 
 PODS = "/registry/pods/"
-FIELD = "spec.nodeName"
+FIELD, LABEL = "spec.nodeName", "node"
 
 
 class Codec:
@@ -24,8 +25,8 @@ class Codec:
 class Seat:
     """A watcher of pods of a node that notes what it is asked about and what it is offered."""
 
-    def __init__(self, node: str, trigger: tuple[str, str] | None, prefix: str = PODS) -> None:
-        self.prefix, self.trigger, self._node = prefix, trigger, node
+    def __init__(self, node: str, trait: Trait | None, prefix: str = PODS) -> None:
+        self.prefix, self.trait, self._node = prefix, trait, node
         self.asked: list[str] = []
         self.offered: list[tuple[str, str]] = []
 
@@ -40,7 +41,8 @@ class Seat:
 def pod(name: str, node: str | None, revision: int) -> Entry | None:
     if node is None:
         return None
-    return Entry(f"{PODS}ns/{name}", b"", revision, "ns", name, fields={FIELD: node} if node else {})
+    fields, labels = ({FIELD: node}, {LABEL: node}) if node else ({}, {})
+    return Entry(f"{PODS}ns/{name}", b"", revision, "ns", name, labels, fields)
 
 
 def happen(audience: Audience, history: list[tuple[str, str | None]]) -> None:
@@ -53,26 +55,35 @@ def happen(audience: Audience, history: list[tuple[str, str | None]]) -> None:
         known[name] = entry
 
 
+def of_field(node: str) -> Trait:
+    return Trait(Attribute(FIELD), node)
+
+
+def of_label(node: str) -> Trait:
+    return Trait(Attribute(LABEL, is_label=True), node)
+
+
 nodes = st.sampled_from(["n1", "n2", ""])
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.none() | nodes), max_size=12))
-def test_the_same_is_heard_with_a_trigger_as_without(history: list[tuple[str, str | None]]) -> None:
+def test_the_same_is_heard_with_a_trait_as_without(history: list[tuple[str, str | None]]) -> None:
     audience = Audience(PODS)
-    pairs = [(Seat(node, (FIELD, node), prefix), Seat(node, None, prefix)) for node in ("n1", "n2", "")
+    traits = [of_field("n1"), of_field("n2"), of_field(""), of_label("n1"), of_label("n2")]
+    pairs = [(Seat(trait.value, trait, prefix), Seat(trait.value, None, prefix)) for trait in traits
              for prefix in (PODS, f"{PODS}ns/")]  # fmt: skip
     for seat in (seat for pair in pairs for seat in pair):
         audience.add(seat)  # type: ignore[arg-type]
     happen(audience, history)
-    for triggered, plain in pairs:
-        assert triggered.offered == plain.offered
-        assert len(triggered.asked) <= len(plain.asked)
+    for found, plain in pairs:
+        assert found.offered == plain.offered
+        assert len(found.asked) <= len(plain.asked)
 
 
 def test_nobody_is_asked_about_what_cannot_concern_him() -> None:
     audience = Audience(PODS)
-    seats: list[Any] = [Seat(f"n{number}", (FIELD, f"n{number}")) for number in range(100)]
-    named: Any = Seat("n1", ("metadata.name", "a"))
+    seats: list[Any] = [Seat(f"n{number}", of_field(f"n{number}")) for number in range(100)]
+    named: Any = Seat("n1", Trait(Attribute("metadata.name"), "a"))
     for seat in [*seats, named]:
         audience.add(seat)
     assert len(audience) == 101
@@ -80,6 +91,6 @@ def test_nobody_is_asked_about_what_cannot_concern_him() -> None:
     happen(audience, [("a", "n1"), ("b", "n2"), ("b", "n3")])
     assert [number for number, seat in enumerate(seats) if seat.asked] == [1, 2, 3]
     assert named.offered == [("ADDED", "a")]
-    for seat in [*seats, named, SimpleNamespace(prefix=PODS, trigger=("metadata.namespace", "x"))]:
+    for seat in [*seats, named, SimpleNamespace(prefix=PODS, trait=Trait(Attribute("metadata.namespace"), "x"))]:
         audience.discard(seat)
     assert len(audience) == 0 and audience._groups == {}

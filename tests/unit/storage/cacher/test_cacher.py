@@ -10,6 +10,7 @@ from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.storage.cacher import Cacher
 from pilothouse.storage.cacher.entries import Entry, UnreadEntry
 from pilothouse.storage.cacher.ordering import OrderedEntries
+from pilothouse.storage.cacher.traits import Attribute, Trait
 from pilothouse.testing.cacher_conformance import LabelledCodec, take_watched
 from pilothouse.testing.storage_conformance import PODS
 
@@ -376,3 +377,35 @@ async def test_changes_of_what_was_never_read_do_not_read_it():
     (event,) = await take_watched(watcher, 1)
     assert (event.type, event.entry.revision) == ("DELETED", 2002)
     await cacher.close()
+
+
+def labelled(number, revision, app):
+    return KeyValue(f"{PODS}ns-{1 - number // 1000 % 2}/{number:04}", orjson.dumps({"app": app}), revision, revision)
+
+
+async def test_lists_by_one_value_look_at_few_once_that_pays():
+    apps = [f"app-{number % 1000}" for number in range(3000)]
+    backend = RemoteBackend([labelled(number, number + 1, app) for number, app in enumerate(apps)], 3000)
+    backend.items.sort(key=lambda each: each.key)
+    cacher, pods = await cache_on(backend)
+    await pods.wait_ready()
+    trait = Trait(Attribute("app", is_label=True), "app-7")
+    for _ in range(8):
+        assert len(pods.entries_having(trait)) == 3000
+    await pods.keep_up_indexes()
+    found = [f"{PODS}ns-0/1007", f"{PODS}ns-1/0007", f"{PODS}ns-1/2007"]
+    assert [entry.key for entry in pods.entries_having(trait)] == found
+    new = labelled(1006, 3001, "app-7")
+    backend.tell(
+        Event(new.key, 3001, new.value, False),
+        Event(f"{PODS}ns-1/0007", 3002, None, False),
+        Event(f"{PODS}ns-0/1007", 3003, b'{"app":"other"}', False),
+    )
+    found = [f"{PODS}ns-0/1006", f"{PODS}ns-1/2007"]
+    assert [entry.key for entry in pods.entries_having(trait)] == found
+    watcher = await pods.watch(matches=lambda entry: entry.labels["app"] == "app-7", trait=trait, initial=True)
+    assert [event.entry.key for event in await take_watched(watcher, 2)] == found
+    few = pods.entries_having(trait, f"{PODS}ns-1/")
+    assert len(few) == 1999  # so few are looked at
+    await cacher.close()
+    assert pods.indexes.attributes == []
