@@ -16,16 +16,23 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import text_response
 from pilothouse.machinery.spans import propagation_headers
 from pilothouse.machinery.user import User
-from pilothouse.net.client import FixedHeaders, HttpClient
+from pilothouse.net.client import FixedHeaders, HttpClient, Outbound
 from pilothouse.net.client.head import Headers
 from pilothouse.net.dialing import OutgoingError, Target
 from pilothouse.net.eager import ensure_task
 from pilothouse.net.messages import Connection, Response
-from pilothouse.net.reverse_proxy import Destination, forward, pass_upgrade, wants_upgrade
-from pilothouse.net.reverse_proxy.forwarding import forwarded_headers
+from pilothouse.net.reverse_proxy import Destination, pass_upgrade, wants_upgrade
+from pilothouse.net.reverse_proxy.forwarding import (
+    add_body,
+    bring_back,
+    forwarded_headers,
+    forwarded_uri,
+    whole_answer,
+)
 from pilothouse.net.reverse_proxy.headers import request_headers
 
 _AUDIT_ID: Final = b"Audit-Id"
+_SCHEME: Final = "https"
 _SAFE: Final = "/:@!$&'()*+,;=-._~"
 _NOT_IN_NAMES: Final = re.compile(rb"[^!#$&'*+\-.0-9A-Z^_`a-z|~]")
 
@@ -58,49 +65,52 @@ class RequestPassing:
         self._client = client
         self._refuse_redirects, self._tells_uid, self._extra = refuse_redirects, tells_uid, extra
 
-    async def pass_on(self, request: APIRequest, target: Target, *, seconds: float | None = None) -> Response:
-        """The other server's answer, or a 503 in plain text. ``seconds`` is its time."""
+    async def pass_on(self, request: APIRequest, target: Target) -> Response:
+        """The other server's answer, or a 503 in plain text."""
         is_upgrade = b"connection" in request.headers and wants_upgrade(request)
         if request.seat is not None and (is_upgrade or request.info.verb == "watch"):
             request.seat.release()  # what may last for hours keeps nobody else out, however long its answer takes
         try:
-            destination = self._destination(request, target)
             if is_upgrade:
-                destination.extra = [*self._claims(request.user), *destination.extra]
-                return await pass_upgrade(self._client, request, destination)
-            destination.fixed = self._fixed(request, destination)
-            if seconds is None:
-                return await forward(self._client, request, destination)
-            await ensure_task()
-            async with asyncio.timeout(seconds):
-                return await forward(self._client, request, destination)
-        except TimeoutError:
-            return text_response(503, b"error trying to reach service: context deadline exceeded\n")
+                return await pass_upgrade(self._client, request, self._destination(request, target))
+            outbound = self._outbound(request, target)
+            if request.has_body:
+                await add_body(outbound, request)
+            reply = await self._client.send(target, outbound)
+            return whole_answer(reply) or await bring_back(request, self._destination(request, target), reply)
         except OutgoingError as error:
             prefix = "" if is_upgrade else "error trying to reach service: "
             return text_response(503, f"{prefix}{error}\n".encode())
 
+    async def pass_on_within(self, seconds: float, request: APIRequest, target: Target) -> Response:
+        """The same, for which there is so much time."""
+        await ensure_task()
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.pass_on(request, target)
+        except TimeoutError:
+            return text_response(503, b"error trying to reach service: context deadline exceeded\n")
+
     def _destination(self, request: APIRequest, target: Target) -> Destination:
-        raw = request.raw_path
-        # What was judged is what is asked for: escapes are written anew, so that both sides see the same segments.
-        path = raw if "%" not in raw else escape(request.path, _SAFE)
-        extra = [(_AUDIT_ID, request.audit_id.encode("latin-1"))]
-        traced = propagation_headers()
-        if traced:
-            extra += [(name.encode(), value.encode("latin-1")) for name, value in traced.items()]
         return Destination(
             target,
-            path.encode("latin-1"),
+            _path(request),
             request.query.encode("latin-1"),
             host=target.authority.encode(),
-            scheme="https",
+            scheme=_SCHEME,
             authority=target.authority,
-            extra=extra,
+            extra=[*self._claims(request.user), *_of_this_request(request)],
             refuse_redirects=self._refuse_redirects,
         )
 
-    def _fixed(self, request: APIRequest, destination: Destination) -> FixedHeaders:
-        target = destination.target
+    def _outbound(self, request: APIRequest, target: Target) -> Outbound:
+        path = sent = _path(request)
+        if request.query:
+            sent = b"%b?%b" % (path, request.query.encode("latin-1"))
+        headers = [(b"X-Forwarded-Uri", forwarded_uri("", path)), *_of_this_request(request)]
+        return Outbound(request.method, sent, headers, fixed=self._fixed(request, target))
+
+    def _fixed(self, request: APIRequest, target: Target) -> FixedHeaders:
         findings = request.block.findings
         kept = findings.get(self)
         if (
@@ -113,13 +123,27 @@ class RequestPassing:
             return kept.fixed  # type: ignore[no-any-return]
         authority = target.authority.encode()
         sent = [pair for pair in request_headers(request, authority)[1:] if pair[0] != _AUDIT_ID]
-        sent += [*forwarded_headers(destination), *self._claims(request.user)]
+        sent += [*forwarded_headers(_SCHEME, target.authority), *self._claims(request.user)]
         fixed = FixedHeaders(authority, sent)
         findings[self] = _Prepared(request.user, target, request.connection, dict(request.headers), fixed)
         return fixed
 
     def _claims(self, user: User) -> Headers:
         return [*identity_headers(user, tells_uid=self._tells_uid), *self._extra]
+
+
+def _path(request: APIRequest) -> bytes:
+    """What was judged is what is asked for: escapes are written anew, so that both sides see the same segments."""
+    raw = request.raw_path
+    return raw.encode("latin-1") if "%" not in raw else escape(request.path, _SAFE).encode("latin-1")
+
+
+def _of_this_request(request: APIRequest) -> Headers:
+    headers = [(_AUDIT_ID, request.audit_id.encode("latin-1"))]
+    traced = propagation_headers()
+    if traced:
+        headers += [(name.encode(), value.encode("latin-1")) for name, value in traced.items()]
+    return headers
 
 
 def identity_headers(user: User, *, tells_uid: bool = True) -> Headers:

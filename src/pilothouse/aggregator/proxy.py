@@ -7,17 +7,19 @@ that nobody sends clients with their credentials elsewhere.
 from __future__ import annotations
 
 import asyncio
-from typing import Final, NamedTuple
+from collections.abc import Coroutine
+from typing import Any, Final, NamedTuple
 
 from pilothouse.aggregator.passing import RequestPassing, identity_headers
 from pilothouse.aggregator.remote import RemoteApi
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import text_response
+from pilothouse.filters.types import answered
 from pilothouse.machinery.user import User
 from pilothouse.net.client import HttpClient, Outbound
 from pilothouse.net.dialing import OutgoingError, Target
 from pilothouse.net.messages import Response
-from pilothouse.registry.service_routing import Address, ServiceResolver
+from pilothouse.registry.service_routing import Located, ServiceResolver
 
 _MOST_KEPT: Final = 1000
 _UNAVAILABLE: Final = b"service unavailable\n"
@@ -31,6 +33,14 @@ class Fetched(NamedTuple):
     status: int
     body: bytes
     etag: str
+
+
+class _Known(NamedTuple):
+    """An APIService, where its service was found, and what was made of both."""
+
+    remote: RemoteApi
+    located: Located
+    target: Target
 
 
 class AggregationProxy:
@@ -50,20 +60,29 @@ class AggregationProxy:
         self._resolver = resolver
         self._cert_file, self._key_file = cert_file, key_file
         self._passing = RequestPassing(client, refuse_redirects=refuse_redirects, tells_uid=tells_uid)
-        self._targets: dict[str, tuple[RemoteApi, Address, Target]] = {}
-        """By name of the APIService; what was made of one and the address of its service."""
+        self._known: dict[str, _Known] = {}
+        """By name of the APIService."""
 
-    async def handle(self, request: APIRequest, remote: RemoteApi) -> Response:
-        """The answer of the server behind, or a 503 in plain text."""
+    def handle(self, request: APIRequest, remote: RemoteApi) -> Coroutine[Any, Any, Response]:
+        """The answer of the server behind, or a 503 in plain text. No coroutine of its own where all is known."""
         if not remote.is_available:
-            return text_response(503, _UNAVAILABLE)
+            return answered(text_response(503, _UNAVAILABLE))
+        known = self._known.get(remote.name)
+        if known is None or known.remote is not remote or not self._resolver.is_current(known.located):
+            return self._find_and_pass(request, remote)
+        return self._pass(request, known.target)
+
+    async def _find_and_pass(self, request: APIRequest, remote: RemoteApi) -> Response:
         try:
             target = await self._find(remote)
         except OutgoingError:
             return text_response(503, _UNAVAILABLE)
-        return await self._passing.pass_on(
-            request, target, seconds=_DISCOVERY_SECONDS if _is_discovery(request) else None
-        )
+        return await self._pass(request, target)
+
+    def _pass(self, request: APIRequest, target: Target) -> Coroutine[Any, Any, Response]:
+        if _is_discovery(request):
+            return self._passing.pass_on_within(_DISCOVERY_SECONDS, request, target)
+        return self._passing.pass_on(request, target)
 
     def renew(self) -> None:
         """Our certificate is another one: no connection that was made with the old one serves again."""
@@ -104,14 +123,17 @@ class AggregationProxy:
                 await reply.close()
 
     async def _find(self, remote: RemoteApi) -> Target:
-        address = await self._resolver.resolve(remote.namespace, remote.service, remote.port)
-        known = self._targets.get(remote.name)
-        if known is not None and known[0] is remote and known[1] == address:
-            return known[2]
-        if len(self._targets) >= _MOST_KEPT:
-            self._targets.clear()
-        target = Target(*address, remote.tls(self._cert_file, self._key_file))
-        self._targets[remote.name] = remote, address, target
+        located = await self._resolver.locate(remote.namespace, remote.service, remote.port)
+        known = self._known.get(remote.name)
+        if known is not None and known.remote is remote and known.located.address == located.address:
+            target = known.target
+        else:
+            target = Target(*located.address, remote.tls(self._cert_file, self._key_file))
+        if known is not None and known.target == target:
+            target = known.target  # what connections are kept by is then found by its identity
+        elif len(self._known) >= _MOST_KEPT:
+            self._known.clear()
+        self._known[remote.name] = _Known(remote, located, target)
         return target
 
 

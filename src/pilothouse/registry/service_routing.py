@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -23,6 +23,14 @@ _SUFFIX: Final = ".svc"
 _MOST_SPECS: Final = 1000
 _ROUTED: Final = ("ClusterIP", "LoadBalancer", "NodePort")
 Address = tuple[str, int]
+
+
+class Located(NamedTuple):
+    """Where a service's port was, and what that was read from; None where every request is to look anew."""
+
+    address: Address
+    key: str
+    entry: Entry | None
 
 
 class ServiceResolver:
@@ -42,6 +50,15 @@ class ServiceResolver:
 
     async def resolve(self, namespace: str, name: str, port: int) -> Address:
         """The address to connect to; raises OutgoingError."""
+        return (await self.locate(namespace, name, port)).address
+
+    def is_current(self, located: Located) -> bool:
+        """Whether the same would be found again."""
+        cache = self._services.cache
+        return located.entry is not None and cache.ready and cache.get(located.key) is located.entry
+
+    async def locate(self, namespace: str, name: str, port: int) -> Located:
+        """The same in a form that can be held against the present; raises OutgoingError."""
         cache = self._services.cache
         if not cache.ready:
             await cache.wait_ready()
@@ -53,8 +70,8 @@ class ServiceResolver:
             raise OutgoingError(f"service {quote(name)} not found")
         spec = self._spec(key, entry)
         if self._by_endpoints:
-            return await self._find_endpoint(namespace, name, spec, port)
-        return _cluster_address(name, spec, port)
+            return Located(await self._find_endpoint(namespace, name, spec, port), key, None)
+        return Located(_cluster_address(name, spec, port), key, entry)
 
     def _spec(self, key: str, entry: Entry) -> Object:
         known = self._specs.get(key)

@@ -64,7 +64,7 @@ class ClientConnection(asyncio.Protocol):
 
     async def exchange(self, outbound: Outbound) -> Reply:
         """Send a request and wait for the head of its answer. Raises OutgoingError."""
-        loop, sent = asyncio.get_running_loop(), outbound.head()
+        sent = outbound.head()
         if self.closed:
             raise ConnectionEnded("EOF", untouched=True)
         self._method = outbound.method
@@ -77,7 +77,7 @@ class ClientConnection(asyncio.Protocol):
             self.transport.write(sent + body)
         else:
             self.transport.write(sent)
-            self._pump = loop.create_task(self._send_body(body, outbound))
+            self._pump = asyncio.get_running_loop().create_task(self._send_body(body, outbound))
         try:
             return await head
         except BaseException:

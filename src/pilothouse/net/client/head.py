@@ -15,7 +15,7 @@ _STATUS: Final = re.compile(rb"HTTP/1\.([0-9]) ([0-9]{3})(?: ([\t\x20-\x7e\x80-\
 _HEADER: Final = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)").fullmatch
 _DIGITS: Final = re.compile(rb"[0-9]{1,18}").fullmatch
 _MAX_HEADERS: Final = 1000
-_ORDINARY: Final = 4096  # lines of longer heads are not worth remembering
+_ORDINARY: Final = 4096  # longer heads and their lines are not worth remembering
 
 Headers = list[tuple[bytes, bytes]]
 Line = tuple[bytes, tuple[bytes, bytes]]
@@ -27,7 +27,7 @@ class MalformedReply(Exception):
 
 
 class ReplyHead:
-    """Status and headers, and what they say about the body."""
+    """Status and headers, and what they say about the body. Answers may share one: it is not changed once read."""
 
     __slots__ = ("_first", "chunked", "close", "length", "lines", "minor", "reason", "status")
 
@@ -63,9 +63,37 @@ class ReplyHead:
         """All values of a header."""
         return [pair[1] for key, pair in self.lines if key == name]
 
+    def joined_by(self, lines: list[Line]) -> ReplyHead:
+        """This head and further lines, which say nothing about the body."""
+        head = ReplyHead.__new__(ReplyHead)
+        head.minor, head.status, head.reason = self.minor, self.status, self.reason
+        head.lines = self.lines + lines
+        head._first = first = self._first.copy()
+        for name, pair in lines:
+            first.setdefault(name, pair)
+        head.length, head.chunked, head.close = self.length, self.chunked, self.close
+        return head
+
 
 def parse_head(data: bytes) -> ReplyHead:
-    """Parse a head without its final empty line. Raises MalformedReply."""
+    """Parse a head without its final empty line. Raises MalformedReply.
+
+    The answers of an API server are alike but for a few lines: the rest is read once and remembered.
+    """
+    if len(data) > _ORDINARY:
+        return _read_head(data)
+    passing: list[Line] = []
+    for beginning, read in _PASSING:
+        at = data.find(beginning)
+        if at >= 0:
+            end = data.find(b"\r\n", at + 2)
+            line, data = (data[at + 2 :], data[:at]) if end < 0 else (data[at + 2 : end], data[:at] + data[end:])
+            passing.append(read(line))
+    head = _recall_head(data)
+    return head.joined_by(passing) if passing else head
+
+
+def _read_head(data: bytes) -> ReplyHead:
     status_line, *lines = data.split(b"\r\n")
     if len(lines) > _MAX_HEADERS:
         raise MalformedReply("net/http: too many headers in the response")
@@ -73,6 +101,9 @@ def parse_head(data: bytes) -> ReplyHead:
     head = ReplyHead(*_read_status(status_line), list(map(read, lines)))
     _read_framing(head)
     return head
+
+
+_recall_head: Final = lru_cache(maxsize=1024)(_read_head)
 
 
 @lru_cache(maxsize=64)
@@ -93,6 +124,8 @@ def _read_line(line: bytes) -> Line:
 
 _recall_line: Final = lru_cache(maxsize=2048)(_read_line)
 """Servers send the same lines again and again."""
+_PASSING: Final = ((b"\r\nDate: ", _recall_line), (b"\r\naudit-id: ", _read_line), (b"\r\nAudit-Id: ", _read_line))
+"""How lines begin that are new each second, or with each answer of an API server, and say nothing of its body."""
 
 
 def _read_framing(head: ReplyHead) -> None:

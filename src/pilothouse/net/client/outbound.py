@@ -96,10 +96,9 @@ class Outbound:
     def head(self) -> bytes:
         """Request line and headers. Raises OutgoingError for a value that would break out of its line."""
         fixed = b"" if self.fixed is None else self.fixed.http1
-        lines = encode_lines(self.headers)
-        framing, length = b"", self.declared_length
-        if length is not None:
-            framing = b"Content-Length: %d\r\n" % length
-        elif not isinstance(self.body, bytes):
-            framing = b"Transfer-Encoding: chunked\r\n"
-        return b"%b %b HTTP/1.1\r\n%b%b%b\r\n" % (self.method.encode(), self.target, fixed, lines, framing)
+        framing = b""
+        if self.body != b"" or self.method in _WITH_BODY:
+            length = self.declared_length
+            framing = b"Transfer-Encoding: chunked\r\n" if length is None else b"Content-Length: %d\r\n" % length
+        line = b"%b %b HTTP/1.1\r\n" % (self.method.encode(), self.target)
+        return b"".join((line, fixed, encode_lines(self.headers), framing, b"\r\n"))

@@ -46,6 +46,7 @@ class HttpClient:
         self._becoming: Counter[Target] = Counter()
         """How many of these are being made."""
         self._idle: dict[Target, list[ClientConnection]] = {}
+        """The latest is used first, so that what is not needed grows old; lists that are empty go with those."""
         self._shared: dict[Target, list[Http2ClientConnection]] = {}
         self._dialing: dict[Target, asyncio.Task[None]] = {}
         self._unshared: set[Target] = set()
@@ -118,8 +119,6 @@ class HttpClient:
         connections = self._idle.get(target)
         while connections:
             connection = connections.pop()
-            if not connections:
-                del self._idle[target]
             if not connection.closed and not connection.transport.is_closing():
                 return connection
         return None
@@ -226,13 +225,16 @@ class HttpClient:
                 del self._shared[target]
 
     def _keep(self, target: Target, connection: ClientConnection) -> None:
-        connections = self._idle.setdefault(target, [])
+        connections = self._idle.get(target)
+        if connections is None:
+            connections = self._idle[target] = []
         if self._closed or len(connections) >= _IDLE_PER_TARGET:
             connection.transport.close()
             return
         connection.idle_since = asyncio.get_running_loop().time()
         connections.append(connection)
-        self._look_after()
+        if self._sweep is None:
+            self._look_after()
 
     def _look_after(self) -> None:
         if self._sweep is None:

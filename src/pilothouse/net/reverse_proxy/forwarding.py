@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from pilothouse.net.client import FixedHeaders, HttpClient, Outbound, Reply
+from pilothouse.net.client import HttpClient, Outbound, Reply
 from pilothouse.net.client.head import Headers
 from pilothouse.net.dialing import OutgoingError, Target
 from pilothouse.net.messages import BodyWriter, ClientDisconnected, Request, Response
@@ -54,8 +54,6 @@ class Destination:
     authority: str = ""
     extra: Headers = field(default_factory=list)
     """Further headers, such as the user's identity."""
-    fixed: FixedHeaders | None = None
-    """All headers but ``extra`` and where the request was for, made before; None to make them."""
     refuse_redirects: bool = False
 
     @property
@@ -67,47 +65,55 @@ class Destination:
 
 async def forward(client: HttpClient, request: Request, destination: Destination) -> Response:
     """Pass a request on. Raises OutgoingError where there is no answer, and BadLocation."""
-    fixed = destination.fixed
-    host = destination.host if destination.host is not None else request.host
-    headers = [(b"X-Forwarded-Uri", _forwarded_uri(destination.prefix, destination.path)), *destination.extra]
-    if fixed is None:
-        headers = [*request_headers(request, host), *forwarded_headers(destination), *headers]
-    outbound = Outbound(request.method, destination.request_target, headers, fixed=fixed)
+    headers = request_headers(request, _host(request, destination))
+    headers += forwarded_headers(destination.scheme, destination.authority)
+    headers.append((b"X-Forwarded-Uri", forwarded_uri(destination.prefix, destination.path)))
+    outbound = Outbound(request.method, destination.request_target, headers + destination.extra)
     if request.has_body:
-        await _add_body(outbound, request)
+        await add_body(outbound, request)
     reply = await client.send(destination.target, outbound)
-    if reply.is_complete and _is_plain(reply):
-        return Response(reply.status, reply.body.take(), b"", reply_headers(reply.head))
+    return whole_answer(reply) or await bring_back(request, destination, reply)
+
+
+def whole_answer(reply: Reply) -> Response | None:
+    """An answer that goes back as it is: all of it is here, and nothing in it leads anywhere. None for any other."""
+    head, body = reply.head, reply.body
+    if (
+        not body.complete
+        or body.size != head.length
+        or b"location" in head
+        or head.get(b"content-type").startswith(_HTML)
+    ):
+        return None
+    return Response(head.status, body.take(), b"", reply_headers(head))
+
+
+async def bring_back(request: Request, destination: Destination, reply: Reply) -> Response:
+    """What the client gets of an answer, which is given up if the client goes. Raises OutgoingError and BadLocation."""
     request.on_disconnect(reply.drop)
     try:
-        return await _answer(request, destination, host, reply)
+        return await _answer(request, destination, _host(request, destination), reply)
     except BaseException:
         await reply.abort()
         raise
 
 
-def _is_plain(reply: Reply) -> bool:
-    """Whether an answer goes back as it is: all of it is here, and nothing in it leads anywhere."""
-    head = reply.head
-    return (
-        head.length is not None
-        and reply.body.size == head.length
-        and b"location" not in head
-        and not head.get(b"content-type").startswith(_HTML)
-    )
+def _host(request: Request, destination: Destination) -> bytes:
+    return request.host if destination.host is None else destination.host
 
 
-def forwarded_headers(destination: Destination) -> Headers:
+def forwarded_headers(scheme: str, authority: str) -> Headers:
     """What tells the backend as whom it was asked."""
     headers: Headers = []
-    if destination.authority:
-        headers.append((b"X-Forwarded-Host", destination.authority.encode()))
-    if destination.scheme:
-        headers.append((b"X-Forwarded-Proto", destination.scheme.encode()))
+    if authority:
+        headers.append((b"X-Forwarded-Host", authority.encode()))
+    if scheme:
+        headers.append((b"X-Forwarded-Proto", scheme.encode()))
     return headers
 
 
-def _forwarded_uri(prefix: str, raw: bytes) -> bytes:
+def forwarded_uri(prefix: str, raw: bytes) -> bytes:
+    """What tells the backend which path the client asked for."""
     if not prefix and raw.startswith(b"/") and b"//" not in raw and b"/." not in raw:
         return raw
     path = raw.decode("latin-1")
@@ -117,7 +123,8 @@ def _forwarded_uri(prefix: str, raw: bytes) -> bytes:
     return uri.encode("latin-1")
 
 
-async def _add_body(outbound: Outbound, request: Request) -> None:
+async def add_body(outbound: Outbound, request: Request) -> None:
+    """Send the body of a request along: whole if it is short, or else as it comes."""
     length = request.headers.get(b"content-length")
     if length is None or b"transfer-encoding" in request.headers:
         outbound.body = request.body_pieces()

@@ -44,3 +44,37 @@ def test_both_framings_end_the_connection() -> None:
 def test_anything(data: bytes) -> None:
     with suppress(MalformedReply):
         parse_head(b"HTTP/1.1 200 OK\r\n" + data)
+
+
+_KINDS = [
+    b"Content-Type: application/json",
+    b"Content-Length: 5",
+    b"Connection: close",
+    b"Date: Tue, 17 Nov 2026 22:00:00 GMT",
+    b"audit-id: 6b1f",
+    b"Audit-Id: 6b1f",
+    b"Cache-Control: no-cache, private",
+]
+
+
+@given(st.lists(st.sampled_from(_KINDS), unique_by=lambda line: line.lower()))
+def test_answers_that_differ_in_id_and_date_are_read_alike(lines: list[bytes]) -> None:
+    head = parse_head(b"\r\n".join([b"HTTP/1.1 200 OK", *lines]))
+    read = {name.lower(): value for name, _, value in (line.partition(b": ") for line in lines)}
+    assert sorted(b": ".join(pair) for pair in head.headers) == sorted(lines)
+    assert {name: head.get(name) for name in read} == read
+    assert head.length == (5 if b"content-length" in read else None)
+    assert (head.close, head.repeats) == (b"connection" in read, False)
+
+
+@pytest.mark.parametrize("line", [b"Date: x\nA: b", b"audit-id: x\rA: b", b"Audit-Id: x\0"])
+def test_an_id_or_date_that_breaks_out_of_its_line_is_refused(line: bytes) -> None:
+    for lines in ([line], [line, b"X: y"]):
+        with pytest.raises(MalformedReply):
+            parse_head(b"\r\n".join([b"HTTP/1.1 200 OK", *lines]))
+
+
+def test_an_answer_keeps_its_own_id() -> None:
+    heads = [parse_head(b"HTTP/1.1 200 OK\r\nAudit-Id: %d\r\nX-A: b" % number) for number in range(3)]
+    assert [head.get(b"audit-id") for head in heads] == [b"0", b"1", b"2"]
+    assert all(len(head.headers) == 2 for head in heads)
