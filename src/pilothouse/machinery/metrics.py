@@ -285,13 +285,14 @@ def _histogram_lines(
     yield from _head(name, words, "histogram")
     bounds = (*map(number_text, buckets), "+Inf")
     for values, series in sorted(seen, key=lambda item: item[0]):
-        pairs = tuple(zip(labels, values, strict=True))
+        shown = _labels(zip(labels, values, strict=True))
+        bucket = f"{name}_bucket{shown[:-1]}," if shown else f"{name}_bucket{{"
         reached = 0
         for bound, count in zip(bounds, series.counts, strict=True):
             reached += count
-            yield f"{name}_bucket{_labels((*pairs, ('le', bound)))} {reached}"
-        yield f"{name}_sum{_labels(pairs)} {number_text(series.total)}"
-        yield f"{name}_count{_labels(pairs)} {reached}"
+            yield f'{bucket}le="{bound}"}} {reached}'
+        yield f"{name}_sum{shown} {number_text(series.total)}"
+        yield f"{name}_count{shown} {reached}"
 
 
 def counted_durations(
