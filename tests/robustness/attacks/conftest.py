@@ -79,13 +79,45 @@ def p99(values: list[float]) -> float:
     return sorted(values)[int(len(values) * 0.99)] if values else 0.0
 
 
+class SecondClient:
+    """Somebody else whom the server has to serve; ``second_client.py`` says how."""
+
+    def __init__(self, running: Any) -> None:
+        where = [str(running.port), str(running.data / "pki"), str(running.process.pid)]
+        command = [sys.executable, SECOND_CLIENT, *where]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._tell, self._told = self._process.stdin, self._process.stdout
+
+    @contextmanager
+    def visiting(self, figures: Figures) -> Iterator[None]:
+        """It is served meanwhile; what it saw is in the figures, each visit as soon as it is over."""
+        self._tell.write("begin\n")
+        assert self._told.readline() == "connected\n"
+        reader = threading.Thread(target=_read_visits, args=(self._told, figures))
+        reader.start()
+        try:
+            yield
+        finally:
+            self._tell.write("end\n")
+            reader.join()
+
+    def close(self) -> None:
+        with self._process as process, suppress(BrokenPipeError):
+            assert process.stdin is not None
+            process.stdin.close()
+
+
 class Victim:
     """The attacked server."""
 
-    def __init__(self, running: Any) -> None:
+    def __init__(self, running: Any, second: SecondClient) -> None:
         self.server = running
         self.port: int = running.port
+        self._second = second
         self._pki = Pki(running.data / "pki")
+        self._contexts = {anonymous: self.tls(anonymous=anonymous) for anonymous in (False, True)}
         self._quiet: float | None = None
 
     def tls(self, *, anonymous: bool = False) -> ssl.SSLContext:
@@ -107,7 +139,7 @@ class Victim:
         timeout: float = 120.0,
     ) -> Answer:
         """One request on a connection of its own; as a ``user`` without any role, if one is named."""
-        connection = HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=self.tls(anonymous=anonymous))
+        connection = HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=self._contexts[anonymous])
         data = orjson.dumps(body) if isinstance(body, dict | list) else body
         headers = {"Accept": accept, **({"Content-Type": kind} if data is not None else {})}
         if user:
@@ -139,7 +171,7 @@ class Victim:
         figures, quiet = Figures(), self._quiet_wait()
         before, start = self._holds(), self._memory("VmRSS")
         self._reset_peak()
-        with self._visited(figures):
+        with self._second.visiting(figures):
             started = time.monotonic()
             try:
                 yield figures
@@ -164,28 +196,11 @@ class Victim:
         """The 99th percentile of what others wait for when nobody attacks, measured once."""
         if self._quiet is None:
             figures = Figures()
-            with self._visited(figures):
+            with self._second.visiting(figures):
                 time.sleep(QUIET_SECONDS)
             self._quiet = p99(figures.spent)
             _write("quiet", figures)
         return self._quiet
-
-    @contextmanager
-    def _visited(self, figures: Figures) -> Iterator[None]:
-        """A second client is served meanwhile; what it saw is in the figures, each visit as soon as it is over."""
-        pid = self.server.process.pid
-        command = [sys.executable, SECOND_CLIENT, str(self.port), str(self.server.data / "pki"), str(pid)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as second:
-            assert second.stdin is not None
-            assert second.stdout is not None
-            assert second.stdout.readline() == "connected\n"
-            reader = threading.Thread(target=_read_visits, args=(second.stdout, figures))
-            reader.start()
-            try:
-                yield
-            finally:
-                second.stdin.close()
-                reader.join()
 
     def _holds(self) -> list[tuple[float, int]]:
         page = self.call("GET", "/metrics").body.decode()
@@ -212,7 +227,7 @@ class Victim:
 
 
 def _read_visits(told: IO[str], figures: Figures) -> None:
-    for line in told:
+    for line in iter(told.readline, "over\n"):
         waited, worked = map(float, line.split())
         figures.waits.append(waited)
         figures.spent.append(worked)
@@ -231,13 +246,16 @@ def _write(what: str, figures: Figures) -> None:
 
 
 @pytest.fixture(scope="module")
-def victim(launch_for_module: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Victim:
+def victim(launch_for_module: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
     """A server without anything from other tests, that has imported what writes need: growth is the attack's."""
-    attacked = Victim(launch_for_module(tmp_path_factory.mktemp("victim") / "data"))
+    running = launch_for_module(tmp_path_factory.mktemp("victim") / "data")
+    second = SecondClient(running)
+    attacked = Victim(running, second)
     path, small = "/api/v1/namespaces/default/configmaps", {"apiVersion": "v1", "kind": "ConfigMap"}
     assert attacked.call("POST", path, {**small, "metadata": {"name": "first"}}).status == 201
     assert attacked.call("DELETE", f"{path}/first").status == 200
-    return attacked
+    yield attacked
+    second.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,31 +1,30 @@
 """A well-behaved client in a process of its own, which does not compete with the attacker for Python's lock.
 
-``python second_client.py PORT FOLDER_OF_CERTIFICATES PID_OF_THE_SERVER`` says that it is connected, makes one small
-request after the other until its input ends, and prints for each how long it waited, and for how much of the server's
-work: the processor time of all its threads meanwhile, less what they did while this client itself waited for a
-processor. So neither an attacker nor a busy machine makes a difference to the second figure.
+``python second_client.py PORT FOLDER_OF_CERTIFICATES PID_OF_THE_SERVER`` visits the server from one line of its input
+to the next: it says that it is connected, makes one small request after the other, prints for each how long it waited,
+and for how much of the server's work, and says when it is over. The work is the processor time of the whole process
+meanwhile, less what it did while this client itself waited for a processor. So neither an attacker nor a busy machine
+makes a difference to the second figure.
 """
 
 from __future__ import annotations
 
 import gc
-import os
+import select
 import ssl
 import sys
-import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 
+PAUSE_SECONDS = 0.002
 
-def processor_seconds(pid: str) -> float:
-    """Of all threads of a process; a thread that has ended meanwhile takes its share along."""
-    total = 0
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with suppress(OSError):
-            total += int(Path(f"/proc/{pid}/task/{task}/schedstat").read_bytes().split()[0])
-    return total / 1e9
+
+def processor_seconds(pid: int) -> Callable[[], float]:
+    """The processor time of a process, by its clock: see clock_getcpuclockid(3), which Python does not offer."""
+    clock = ~pid << 3 | 2
+    return lambda: time.clock_gettime(clock)
 
 
 def run_delay() -> float:
@@ -33,35 +32,41 @@ def run_delay() -> float:
     return int(Path("/proc/thread-self/schedstat").read_bytes().split()[1]) / 1e9
 
 
-def await_end(over: threading.Event) -> None:
-    sys.stdin.read()
-    over.set()
+def is_over(seconds: float) -> bool:
+    return bool(select.select([sys.stdin], [], [], seconds)[0])
+
+
+def visit(connection: HTTPSConnection, worked: Callable[[], float]) -> None:
+    """One request after the other until there is a line to read; one is served in any case."""
+    served = False
+    while not (is_over(PAUSE_SECONDS) and served):
+        started, spent, delay = time.monotonic(), worked(), run_delay()
+        try:
+            connection.request("GET", "/api/v1/namespaces/default")
+            assert connection.getresponse().read()
+        except (OSError, HTTPException):
+            connection.close()
+            if is_over(0):
+                break
+            continue
+        spent, delay = worked() - spent, run_delay() - delay
+        print(time.monotonic() - started, max(0.0, spent - delay), flush=True)
+        served = True
 
 
 def main(port: str, pki: str, pid: str) -> None:
     gc.disable()
     context = ssl.create_default_context(cafile=f"{pki}/ca.crt")
     context.load_cert_chain(f"{pki}/admin.crt", f"{pki}/admin.key")
-    connection = HTTPSConnection("127.0.0.1", int(port), timeout=120, context=context)
-    connection.connect()
-    print("connected", flush=True)
-    over = threading.Event()
-    threading.Thread(target=await_end, args=(over,), daemon=True).start()
-    served = False
-    while not over.is_set() or not served:
-        started, spent, delay = time.monotonic(), processor_seconds(pid), run_delay()
-        try:
-            connection.request("GET", "/api/v1/namespaces/default")
-            assert connection.getresponse().read()
-        except (OSError, HTTPException):
-            connection.close()
-            if over.is_set():
-                break
-            continue
-        spent, delay = processor_seconds(pid) - spent, run_delay() - delay
-        print(time.monotonic() - started, max(0.0, spent - delay), flush=True)
-        served = True
-        over.wait(0.002)
+    while sys.stdin.readline():
+        connection = HTTPSConnection("127.0.0.1", int(port), timeout=120, context=context)
+        connection.connect()
+        print("connected", flush=True)
+        visit(connection, processor_seconds(int(pid)))
+        sys.stdin.readline()
+        connection.close()
+        print("over", flush=True)
+        gc.collect()
 
 
 if __name__ == "__main__":
