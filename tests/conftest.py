@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,11 @@ class Server:
     def url(self) -> str:
         return f"https://127.0.0.1:{self.port}"
 
+    @cached_property
+    def _context(self) -> ssl.SSLContext:
+        """For requests made here; whoever sets something makes one of their own."""
+        return self.tls()
+
     def tls(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=str(self.data / "pki" / "ca.crt"))
         context.load_cert_chain(self.data / "pki" / "admin.crt", self.data / "pki" / "admin.key")
@@ -77,7 +83,7 @@ class Server:
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, dict[str, str], Any]:
         """One request on a connection of its own: status, headers, decoded body."""
-        connection = HTTPSConnection("127.0.0.1", self.port, timeout=120, context=self.tls())
+        connection = HTTPSConnection("127.0.0.1", self.port, timeout=120, context=self._context)
         sent = {"Accept": "application/json", **(headers or {})}
         if isinstance(body, dict | list):
             body = orjson.dumps(body)

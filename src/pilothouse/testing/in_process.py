@@ -50,6 +50,7 @@ class InProcessServer:
         self._living, self._clock = living, clock
         self._options: ServerOptions | None = None
         self._process: HostingProcess[Any] | None = None
+        self._context: ssl.SSLContext | None = None
         self._thread: threading.Thread | None = None
         self._entered = False
         self._stop: Future[None] = Future()
@@ -108,7 +109,9 @@ class InProcessServer:
 
     def caller(self) -> Caller:
         """The administrator."""
-        return Caller(self.url, self.ssl_context())
+        if self._context is None:
+            self._context = self.ssl_context()
+        return Caller(self.url, self._context)
 
     def establish(self, definition: Object) -> Object:
         """Create a custom resource definition and wait until clients can use what it defines."""
@@ -204,6 +207,7 @@ class InProcessServer:
     async def _make(self, port: int) -> HostingProcess[Any]:
         """The process, not yet started, on this port unless flags name another."""
         self._options = await asyncio.to_thread(self._prepare, port)
+        self._context = None
         return Process(self._options, self._clock)
 
     def _prepare(self, port: int) -> ServerOptions:
