@@ -68,7 +68,7 @@ def test_flags_reach_the_server() -> None:
 
 
 def test_wrong_flags_are_told_and_leave_nothing_behind() -> None:
-    threads = threading.active_count()
+    threads = running_threads()
     with pytest.raises(ValueError, match="authorization-mode"), InProcessServer("--authorization-mode=Foo"):
         pass
     assert running_threads() == threads
