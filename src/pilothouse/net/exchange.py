@@ -92,6 +92,11 @@ class Exchange:
         if self._suspended is not None:
             self._suspended.when_over(lambda _: callback())
 
+    def end(self) -> None:
+        """The answer is complete."""
+        self.over = True
+        self.request.note_answered()
+
     def lose(self) -> None:
         """The client has gone."""
         if self.over:

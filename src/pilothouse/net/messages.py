@@ -184,6 +184,13 @@ class Request:
         else:
             self._on_disconnect.append(callback)
 
+    def note_answered(self) -> None:
+        """For the server: the answer is complete. Nobody is called back any more.
+
+        Who wanted to be called knows the request, and with it its body: in a cycle both would outlast the answer.
+        """
+        self._on_disconnect = None
+
     def note_disconnect(self) -> None:
         """For the server: the client has gone."""
         self.disconnected = True

@@ -8,8 +8,10 @@ promised must hold however the tasks interleave. `cacher_conformance` runs the w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
-from contextlib import contextmanager
+import gc
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Generic, Protocol, TypeVar
 
 from pilothouse.storage.backends.contract import (
@@ -162,6 +164,37 @@ class WriteConformance:
             await store.update("/a/1", b"y", 3)
         await store.create("/a/1", b"z")
         assert await store.get("/a/1") == KeyValue("/a/1", b"z", 4, 4)
+
+    async def test_a_refused_write_leaves_nothing_behind(self, harness: Harness) -> None:
+        """An error that is in a cycle with what it went through would keep it: the objects of a whole request."""
+
+        class Origin:
+            """Stands for all that a writer holds."""
+
+        async def write(origin: Origin, write: Callable[[Origin], Awaitable[int]]) -> None:
+            with suppress(KeyExists, Conflict):
+                await write(origin)
+
+        store = await harness.open()
+        await store.create("/a/1", b"x")
+        gc.disable()
+        try:
+            for number, attempt in enumerate(
+                (
+                    lambda origin: store.create("/a/1", b"y", None, origin),
+                    lambda origin: store.update("/a/1", b"y", 7, None, origin),
+                    lambda origin: store.delete("/a/1", 7, origin),
+                )
+            ):
+                origin = Origin()
+                held = weakref.ref(origin)
+                await write(origin, attempt)
+                del origin
+                await store.create(f"/b/{number}", b"x")  # the last of all writes may be remembered
+                await asyncio.sleep(0)
+                assert held() is None
+        finally:
+            gc.enable()
 
     async def test_one_of_many_creates_wins(self, harness: Harness) -> None:
         store = await harness.open()

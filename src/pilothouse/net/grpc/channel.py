@@ -58,6 +58,8 @@ class Channel:
         except asyncio.CancelledError:
             connection.cancel(call, RpcError("CANCELLED", "the call was cancelled"))
             raise
+        finally:
+            del call  # it has the error, whose traceback has this frame and all before it
 
     async def stream(self, method: str, message: bytes, metadata: Metadata = (), seconds: float = 30.0) -> StreamCall:
         """A stream that begins with a message; ``seconds`` bound connecting alone. Raises RpcError."""

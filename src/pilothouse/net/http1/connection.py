@@ -396,7 +396,7 @@ class Http1Connection(asyncio.BufferedProtocol):
         """The answer is written, its trailers by its writer: on to the next request, or hang up."""
         exchange, self._exchange, self._body = self._exchange, None, None
         if exchange is not None:
-            exchange.over = True
+            exchange.end()
         self._since = self.server.now
         if not self._keep_alive or self.server.draining:
             return self._hang_up()

@@ -311,7 +311,7 @@ class Stream:
     def _answered(self) -> None:
         """The answer is written in full."""
         if self.exchange is not None:
-            self.exchange.over = True
+            self.exchange.end()
         self._output.useful += 1
         if not self._request_ended:
             self._output.write(frames.rst_stream(self.id, frames.NO_ERROR))  # the rest of the body is not wanted

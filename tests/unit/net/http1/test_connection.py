@@ -1,5 +1,7 @@
 import asyncio
+import gc
 import logging
+import weakref
 from typing import Any
 
 import pytest
@@ -445,6 +447,35 @@ async def test_a_disconnect_cancels_the_handler(serve: Any, streaming: bool) -> 
     await client.close()
     await ended
     assert told == [True]
+
+
+async def test_nothing_of_an_answered_request_waits_for_the_garbage_collector(serve: Any) -> None:
+    """Who wants to hear of a disconnect knows the request: a cycle, which would hold its body."""
+    seen: list[weakref.ref[object]] = []
+
+    class Caller:
+        def __init__(self, request: Request) -> None:
+            self.request = request
+
+        def hear(self) -> None:
+            """Nobody disconnects here."""
+
+    async def handler(request: Request) -> Response:
+        caller = Caller(request)
+        request.on_disconnect(caller.hear)
+        seen.append(weakref.ref(caller))
+        return Response(200, b"", b"text/plain")
+
+    running = await serve(handler)
+    client = await running.dial()
+    gc.disable()
+    try:
+        client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await client.answer()
+        assert [ref() for ref in seen] == [None]
+    finally:
+        gc.enable()
+    await client.close()
 
 
 async def test_an_upgrade_hands_the_connection_over(serve: Any) -> None:

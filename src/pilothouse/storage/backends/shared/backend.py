@@ -132,7 +132,10 @@ class SharedBackend:
     async def _write(self, key: str, value: bytes | None, origin: object, *call: Any) -> int:
         answer = self._call(*call)
         self._writes[self._number] = key, value, origin
-        revision: int = await answer
+        try:
+            revision: int = await answer
+        finally:
+            del answer  # it has the error, whose traceback has this frame and all before it
         return revision
 
     # Reading

@@ -221,7 +221,12 @@ class SQLiteBackend:
         result: Prompt[int] = Prompt()
         write.result = result
         writer.write(write)
-        return await result
+        try:
+            return await result
+        finally:
+            # Both have the error, whose traceback has this frame and all before it: in a cycle, what the request worked
+            # on would stay until cycles are looked for.
+            del result, write
 
     async def _perform(self, action: Callable[[sqlite3.Connection], T]) -> T:
         writer = self._require_writer()
