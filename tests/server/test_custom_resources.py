@@ -95,6 +95,31 @@ def test_server_side_apply_merges_by_the_schema(server):
     assert (code, ".spec.odd: field not declared in schema" in answer["message"]) == (500, True)
 
 
+def test_several_who_apply_what_nobody_has_created_yet(server):
+    """All but one find that it exists after all, and apply what they sent: nothing that a first attempt added to it."""
+    group = "race.example.com"
+    server.establish(definition(group, version()))
+    as_yaml = {"Content-Type": "application/apply-patch+yaml"}
+    for name in ("one", "two", "three"):
+        path, start, codes = f"/apis/{group}/v1/namespaces/default/widgets/{name}", threading.Barrier(6), []
+
+        def apply(manager, name=name, path=path, start=start, codes=codes):
+            body = widget(group, name, tags=[manager])
+            start.wait()
+            codes.append(server.call("PATCH", f"{path}?fieldManager={manager}", body, as_yaml)[0])
+
+        threads = [threading.Thread(target=apply, args=(f"m{number}",)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found = server.call("GET", path)[2]
+        assert sorted(codes) == [200] * 5 + [201]
+        assert sorted(found["spec"]["tags"]) == [f"m{number}" for number in range(6)]
+        for entry in found["metadata"]["managedFields"]:
+            assert entry["fieldsV1"]["f:spec"] == {"f:tags": {f'v:"{entry["manager"]}"': {}}}
+
+
 def test_versions_share_their_objects(server):
     group = "versions.example.com"
     old = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}

@@ -117,7 +117,7 @@ class Expected:
         resources keep its nulls.
         """
         try:
-            obj, unknown = decode(self.struct, value, noting=True)
+            obj, unknown = decode(self.struct, value, noting=True, owned=owned)
         except DecodeError as error:
             raise gravest(self.struct, value, error) from None
         return obj, (lambda: strict_errors(self, value)) if unknown else None

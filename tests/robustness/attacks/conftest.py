@@ -248,7 +248,16 @@ def _write(what: str, figures: Figures) -> None:
 @pytest.fixture(scope="module")
 def victim(launch_for_module: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
     """A server without anything from other tests, that has imported what writes need: growth is the attack's."""
-    running = launch_for_module(tmp_path_factory.mktemp("victim") / "data")
+    yield from _victim(launch_for_module(tmp_path_factory.mktemp("victim") / "data"))
+
+
+@pytest.fixture
+def fresh(launch: Callable[..., Any], tmp_path: Path) -> Iterator[Victim]:
+    """The same for one test alone: what others made it grow by, an attack would find already there."""
+    yield from _victim(launch(tmp_path / "data"))
+
+
+def _victim(running: Any) -> Iterator[Victim]:
     second = SecondClient(running)
     attacked = Victim(running, second)
     path, small = "/api/v1/namespaces/default/configmaps", {"apiVersion": "v1", "kind": "ConfigMap"}

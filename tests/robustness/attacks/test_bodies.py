@@ -33,7 +33,8 @@ def config_map(**metadata: Any) -> dict[str, Any]:
 def test_faulty_json(victim: Any, what: str, make: Callable[[], bytes]) -> None:
     """An empty object in a list takes 72 bytes for three that were sent: that is more than twenty times as many."""
     body = make()
-    with victim.attacked(f"{what}, {len(body) >> 10} KB", allowance=28 * len(body)):
+    times = 28 if b"{},{}" in body else 20
+    with victim.attacked(f"{what}, {len(body) >> 10} KB", allowance=times * len(body)):
         answer = victim.call("POST", f"{MAPS}?fieldValidation=Strict", body)
     assert answer.status in (400, 422)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pilothouse.endpoints.identity import check_identity
 from pilothouse.endpoints.input import repeated_lines
@@ -28,21 +28,29 @@ _SPACE: Final = b" \t\r\n\v\f"
 async def applier_for(
     scope: ResourceScope, request: APIRequest, body: bytes, options: WriteOptions, write: WriteRequest
 ) -> Patcher:
-    """The patcher of an apply: it merges, settles ownership, and notes it in managedFields."""
-    patch, repeated, unreadable = await _read(body)
+    """The patcher of an apply: it merges, settles ownership, and notes it in managedFields.
+
+    What is applied to nothing becomes the object itself, without a copy; should somebody else be first to create it,
+    the patch is read once more.
+    """
+    first: _Patch | None = await offload(_read, body)
     force = request.options.boolean("force")
     fields = scope.field_manager
     if fields is None:
         raise errors.generic("FieldManager must be installed to run apply")
 
     def apply(old: dict[str, Any] | None) -> dict[str, Any]:
+        nonlocal first
+        patch, repeated, unreadable = _read(body) if first is None else first
         if unreadable is not None:
             raise unreadable
         live = None if old is None else scope.served_object(old)
         merged = fields.apply(live, patch, write.manager, force=force, now=write.ctx.now)
         if places := raw_places(scope.expected.struct):
             request.raw = as_stored if live is not None and _leaves_alone(merged, live) else written_anew(places)
-        obj = _decode(scope, patch, merged)
+        if live is None:
+            first = None
+        obj = _decode(scope, named(patch, scope.kind), merged, owned=live is None)
         _report(request, options, repeated)
         check_identity(scope, request, obj)
         return scope.defaulted(obj)
@@ -55,11 +63,11 @@ def _leaves_alone(merged: dict[str, Any], live: dict[str, Any]) -> bool:
     return all(merged.get(key) is value for key, value in live.items() if key != "metadata")
 
 
-def _decode(scope: ResourceScope, patch: Object, merged: Object) -> Object:
+def _decode(scope: ResourceScope, shown: str, merged: Object, *, owned: bool) -> Object:
     """The object. Fields that nobody knows were refused before; where a schema takes anything, nothing is said."""
     expected = scope.expected
     try:
-        return expected.decode(merged, applied=True)[0]
+        return expected.decode(merged, owned=owned, applied=True)[0]
     except DecodeError as error:
         err = error
     if not scope.keeps_type:
@@ -67,9 +75,7 @@ def _decode(scope: ResourceScope, patch: Object, merged: Object) -> Object:
             return expected.decode(restore(expected.struct, merged))[0]
         except DecodeError as error:
             why = f"unable to convert unstructured object to {scope.kind}: {error}"
-            raise errors.generic(
-                f"failed to convert new object ({named(patch, scope.kind)}) to proper version: {why}"
-            ) from None
+            raise errors.generic(f"failed to convert new object ({shown}) to proper version: {why}") from None
     raise errors.generic(str(err))
 
 
@@ -82,23 +88,29 @@ def _report(request: APIRequest, options: WriteOptions, repeated: str) -> None:
             request.warn(line)
 
 
-async def _read(body: bytes) -> tuple[Object, str, errors.StatusError | None]:
-    """The patch, what YAML says about keys that stand twice, and an error that only shows when it is applied.
+class _Patch(NamedTuple):
+    """The patch, what YAML says about keys that stand twice, and an error that only shows when it is applied."""
 
-    What looks like JSON is not looked at before.
-    """
+    value: Object
+    repeated: str = ""
+    unreadable: errors.StatusError | None = None
+
+
+def _read(body: bytes) -> _Patch:
+    """Read the patch; what looks like JSON is not looked at before it is applied."""
     try:
-        value, repeated = await offload(yaml_codec.load_reporting, body)
+        value, repeated = yaml_codec.load_reporting(body)
         if go_json.may_be_beyond_integers(body):
             value = go_json.without_long_integers(value)
     except ValueError as error:
         if not body.lstrip(_SPACE).startswith(b"{"):
             raise errors.bad_request(f"error encoding patch: {error}") from None
-        return {}, "", errors.bad_request(f"error decoding patch: error converting YAML to JSON: {error}")
+        why = f"error decoding patch: error converting YAML to JSON: {error}"
+        return _Patch({}, unreadable=errors.bad_request(why))
     if value is None:
-        return {}, repeated, None
+        return _Patch({}, repeated)
     if not isinstance(value, dict):
         why = f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"
         err = f"error decoding patch: error unmarshaling JSON: while decoding JSON: {why}"
-        return {}, repeated, errors.bad_request(err)
-    return value, repeated, None
+        return _Patch({}, repeated, errors.bad_request(err))
+    return _Patch(value, repeated)

@@ -118,10 +118,13 @@ class FieldManager:
     def blank(self) -> dict[str, Any]:
         """The object before it has anything: what a new object is compared with."""
         if self._blank is None:
-            named = {"kind": self.gvk.kind, "apiVersion": self.version}
-            schema = self._schema
-            self._blank = decoding.decode(schema, named)[0] if isinstance(schema, Struct) else named
+            self._blank = self._make_blank()
         return self._blank
+
+    def _make_blank(self) -> dict[str, Any]:
+        named = {"kind": self.gvk.kind, "apiVersion": self.version}
+        schema = self._schema
+        return decoding.decode(schema, named)[0] if isinstance(schema, Struct) else named
 
     def update(self, live: dict[str, Any] | None, new: dict[str, Any], manager: str, now: str) -> dict[str, Any]:
         """The new object with its entries, after a create (no live object), update or patch."""
@@ -197,6 +200,7 @@ class FieldManager:
     ) -> dict[str, Any]:
         """The live object (or a new one) with the patch laid over it, not yet defaulted or validated.
 
+        It is made of parts of both, and of nothing that anybody else knows.
         Raises a Status: 409 with the conflicts, 400 for a patch of another kind, 500 for one that fits no schema.
         """
         try:
@@ -205,7 +209,7 @@ class FieldManager:
             raise errors.generic(f"failed to decode managed fields: {error}") from None
         self._check_patch(patch)
         try:
-            merged = self._apply(live or self.blank, patch, managed, manager, force=force, now=now)
+            merged = self._apply(live or self._make_blank(), patch, managed, manager, force=force, now=now)
         except Conflicts as error:
             raise conflict_error(error.conflicts) from None
         except Unconvertible as error:

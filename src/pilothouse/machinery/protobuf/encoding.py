@@ -2,8 +2,9 @@
 
 Fields go out in the order of their numbers; scalars and structs that are no pointers are always written, even when
 empty; maps are sorted by key; repeated numbers are not packed. For each struct a function is generated at first use
-and kept with it: it looks up each field by name once and appends heads and bodies to a list. The generated lines for a
-string and a list of structs read
+and kept with it: it looks up each field by name once and appends heads and bodies to a list. What repeats grows one
+array instead: a hundred thousand heads and bodies that wait to be joined take ten times the room of their bytes. The
+generated lines for a string and a list of structs read
 
     x = get('name')
     if x:
@@ -13,9 +14,15 @@ string and a list of structs read
         add(b)
     else:
         add(b'\\n\\x00')
-    for x in get('containers') or ():
-        b = E1(x)
-        ...
+    m = get('containers')
+    if m:
+        p = bytearray()
+        for x in m:
+            b = E1(x)
+            n = len(b)
+            p += T12[n] if n < 128 else b'\\x12' + varint(n)
+            p += b
+        add(p)
 
 where ``T0a`` holds the tag with each short length and ``E1`` is the function of another struct, made when first called.
 """
@@ -24,7 +31,8 @@ from __future__ import annotations
 
 import struct as binary
 from binascii import a2b_base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from pilothouse.machinery.protobuf import special
@@ -78,6 +86,7 @@ class _Source:
 
     def __init__(self, struct: Struct) -> None:
         self.struct = struct
+        self._adding = "add({})"
         self.lines = ["def encode(value):", "    get = value.get", "    out = []", "    add = out.append"]
         self.names: dict[str, Any] = {
             "varint": encode_varint, "a2b": a2b_base64, "double": binary.Struct("<d").pack, "EMPTY": {},
@@ -106,10 +115,25 @@ class _Source:
         if isinstance(kind, MapOf):
             self._map(field, kind)
         elif isinstance(kind, ListOf) and not is_wrapped(kind):
-            self._emit(1, f"for x in get({field.name!r}) or ():")
-            self._value(2, kind.item, field.number)
+            with self._repeated(field, "x in m"):
+                self._value(3, kind.item, field.number)
         else:
             self._single(field)
+
+    @contextmanager
+    def _repeated(self, field: Field, loop: str) -> Iterator[None]:
+        """What is emitted inside is done for each of many, and grows one array."""
+        self._emit(1, f"m = get({field.name!r})")
+        self._emit(1, "if m:")
+        self._emit(2, "p = bytearray()")
+        self._emit(2, f"for {loop}:")
+        self._adding = "p += {}"
+        yield
+        self._adding = "add({})"
+        self._emit(2, "add(p)")
+
+    def _add(self, depth: int, expression: str) -> None:
+        self._emit(depth, self._adding.format(expression))
 
     def _single(self, field: Field) -> None:
         self._emit(1, f"x = get({field.name!r})")
@@ -124,25 +148,23 @@ class _Source:
 
     def _map(self, field: Field, kind: MapOf) -> None:
         tag = encode_tag(field.number, BYTES)
-        self._emit(1, f"m = get({field.name!r})")
-        self._emit(1, "if m:")
-        self._emit(2, "for k in sorted(m):")
-        self._emit(3, "x = m[k]")
         optional = isinstance(kind.value, Scalar) and kind.value.kind == "bytes"
         body = "entry(b'\\x12', " + self._body(kind.value) + ")" + (" if x is not None else b''" if optional else "")
-        self._emit(3, f"b = entry(b'\\n', k.encode()) + ({body})")
-        self._delimited(3, tag)
+        with self._repeated(field, "k in sorted(m)"):
+            self._emit(3, "x = m[k]")
+            self._emit(3, f"b = entry(b'\\n', k.encode()) + ({body})")
+            self._delimited(3, tag)
 
     def _value(self, depth: int, kind: Type, number: int) -> None:
         """Write ``x``, whatever it is."""
         if isinstance(kind, Scalar) and kind.kind in _INTEGERS:
             tag = encode_tag(number, VARINT)
-            self._emit(depth, f"add({self._heads(tag)}[x] if 0 <= x < 128 else {tag!r} + varint(x))")
+            self._add(depth, f"{self._heads(tag)}[x] if 0 <= x < 128 else {tag!r} + varint(x)")
         elif isinstance(kind, Scalar) and kind.kind == "bool":
             tag = encode_tag(number, VARINT)
-            self._emit(depth, f"add({tag + bytes((1,))!r} if x else {tag + bytes((0,))!r})")
+            self._add(depth, f"{tag + bytes((1,))!r} if x else {tag + bytes((0,))!r}")
         elif isinstance(kind, Scalar) and kind.kind == "float64":
-            self._emit(depth, f"add({encode_tag(number, FIXED64)!r} + double(x))")
+            self._add(depth, f"{encode_tag(number, FIXED64)!r} + double(x)")
         else:
             self._emit(depth, f"b = {self._body(kind)}")
             self._delimited(depth, encode_tag(number, BYTES))
@@ -150,18 +172,18 @@ class _Source:
     def _zero(self, depth: int, kind: Type, number: int) -> None:
         """Write what stands for ``x`` when it is not set."""
         if isinstance(kind, Scalar) and kind.kind != "string":
-            self._emit(depth, f"add({encode_tag(number, VARINT) + bytes((0,))!r})")
+            self._add(depth, f"{encode_tag(number, VARINT) + bytes((0,))!r}")
         elif isinstance(kind, Struct):
             self._emit(depth, f"b = {self._call(kind)}(EMPTY)")
             self._delimited(depth, encode_tag(number, BYTES))
         else:
             zero = special.ZEROS.get(kind.kind, b"") if isinstance(kind, Special) else b""
-            self._emit(depth, f"add({delimited(encode_tag(number, BYTES), zero)!r})")
+            self._add(depth, f"{delimited(encode_tag(number, BYTES), zero)!r}")
 
     def _delimited(self, depth: int, tag: bytes) -> None:
         self._emit(depth, "n = len(b)")
-        self._emit(depth, f"add({self._heads(tag)}[n] if n < 128 else {tag!r} + varint(n))")
-        self._emit(depth, "add(b)")
+        self._add(depth, f"{self._heads(tag)}[n] if n < 128 else {tag!r} + varint(n)")
+        self._add(depth, "b")
 
     def _heads(self, tag: bytes) -> str:
         name = f"T{tag.hex()}"

@@ -28,8 +28,13 @@ def truncated() -> ProtobufError:
     return ProtobufError("unexpected EOF")
 
 
+_ONE_BYTE: Final = [bytes((value,)) for value in range(128)]
+
+
 def encode_varint(value: int) -> bytes:
     """Base 128, least significant group first; negative numbers as their 64-bit two's complement."""
+    if 0 <= value < 128:
+        return _ONE_BYTE[value]
     if value < 0:
         value += 1 << 64
     out = bytearray()

@@ -5,7 +5,9 @@ quantities, times and numbers get their canonical form; empty values are left ou
 say. One closure per type is built at first use and kept with the type, so a request only calls functions.
 
 Guarantees: the result shares no container with the input except inside raw JSON values; decoding the result again gives
-an equal result. On request it remembers what was given as empty, see ``emptied.py``.
+an equal result. On request it remembers what was given as empty, see ``emptied.py``. Whoever gives the input away gets
+a result made of it where the two are alike: a body then takes the memory of one tree, not of two. Such an input is only
+good any more for what was not known of it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import base64
 import binascii
 import math
 from collections.abc import Callable
+from operator import is_
 from typing import Any, Final
 
 from pilothouse.machinery import quantity, times
@@ -57,10 +60,13 @@ _TEXT: Final = frozenset({str})
 _LIMITS: Final = {"int32": 1 << 31, "int64": 1 << 63, "uint8": 1 << 8, "uint64": 1 << 64}
 
 
-def decode(struct: Struct, value: Any, *, noting: bool = False) -> tuple[dict[str, Any], bool]:
-    """The object, and whether unknown fields were dropped on the way; ``noting`` keeps notes of empty values."""
+def decode(struct: Struct, value: Any, *, noting: bool = False, owned: bool = False) -> tuple[dict[str, Any], bool]:
+    """The object, and whether unknown fields were dropped on the way; ``noting`` keeps notes of empty values.
+
+    ``owned`` allows the object to be made of the value's own parts.
+    """
     decoder = struct_decoder(struct)
-    seen = Seen(noting)
+    seen = Seen(noting, owned)
     result = decoder(value, seen)
     if noting and seen.empty and result.__class__ is dict:
         result = Emptied(result)
@@ -70,10 +76,11 @@ def decode(struct: Struct, value: Any, *, noting: bool = False) -> tuple[dict[st
 class Seen:
     """What decoding noticed on its way."""
 
-    __slots__ = ("empty", "noting", "unknown")
+    __slots__ = ("empty", "noting", "owned", "unknown")
 
-    def __init__(self, noting: bool = False) -> None:
+    def __init__(self, noting: bool = False, owned: bool = False) -> None:
         self.noting = noting
+        self.owned = owned
         self.empty = False
         self.unknown = False
 
@@ -121,6 +128,7 @@ def _build_struct(struct: Struct) -> StructDecoder:
         if value.__class__ is not dict:
             raise DecodeError(json_type(value), go)
         out: dict[str, Any] = {}
+        alike = seen.owned
         for key, given in value.items():
             if given.__class__ is str and given and key in texts:
                 out[key] = given
@@ -134,6 +142,8 @@ def _build_struct(struct: Struct) -> StructDecoder:
                 except DecodeError as error:
                     error.inside(name, labels[key])
                     raise
+                if item is not given:
+                    alike = False
                 if item is not DROP:
                     out[key] = item
                 elif seen.noting and key in noted:
@@ -141,6 +151,8 @@ def _build_struct(struct: Struct) -> StructDecoder:
                     empty = noted[key]()
                     is_list = given.__class__ is list and empty.__class__ is dict
                     out = note_empty(out, key, [] if is_list else empty)
+        if alike and len(out) == len(value):
+            out = value
         for key, zero in always:
             if key not in out:
                 out[key] = zero()
@@ -230,7 +242,8 @@ def _list_decoder(kind: ListOf) -> FieldDecoder:
             raise DecodeError(json_type(value), go)
         if not value:
             seen.empty = True
-        return [zero() if each is None else item(each, seen) for each in value]
+        out = [zero() if each is None else item(each, seen) for each in value]
+        return value if seen.owned and all(map(is_, out, value)) else out
 
     return decode_list
 
@@ -246,7 +259,7 @@ def _map_decoder(kind: MapOf) -> FieldDecoder:
         if value.__class__ is not dict:
             raise DecodeError(json_type(value), go)
         if of_text and set(map(type, value.values())) <= _TEXT:
-            return value.copy()
+            return value if seen.owned else value.copy()
         return {key: zero() if each is None else item(each, seen) for key, each in value.items()}
 
     return decode_map

@@ -7,6 +7,7 @@ leaf.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,7 +153,7 @@ def _compare_lists(items: ListShape, old: list[Any] | None, new: list[Any] | Non
         return
     before, after = _by_step(items, old or []), _by_step(items, new or [])
     for step, mine in before.items():
-        others = after.get(step, [])
+        others = after.get(step, ())
         if len(mine) == 1 and len(others) == 1:
             _descend(items.item, step, mine[0], others[0], found)
         elif len(mine) == 1:
@@ -171,8 +172,16 @@ def _compare_lists(items: ListShape, old: list[Any] | None, new: list[Any] | Non
             found.added[step] = describe(items.item, others[0]) if len(others) == 1 else {}
 
 
-def _by_step(items: ListShape, values: list[Any]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+def _by_step(items: ListShape, values: list[Any]) -> dict[str, Sequence[Any]]:
+    """The items of each step. Nearly always that is one, which in a tuple takes half as much room as in a list."""
+    found: dict[str, Sequence[Any]] = {}
     for value in values:
-        found.setdefault(step_of(items, value), []).append(value)
+        step = step_of(items, value)
+        several = found.get(step)
+        if several is None:
+            found[step] = (value,)
+        elif isinstance(several, list):
+            several.append(value)
+        else:
+            found[step] = [*several, value]
     return found

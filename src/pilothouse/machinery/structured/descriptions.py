@@ -170,11 +170,12 @@ def _map_description(shape: MapShape) -> Description:
                     known.clear()
                 known[keys] = outline
         flat, nested = outline
-        if not nested:
-            return flat
-        out = flat.copy()
+        out = flat
         for key, step, described in nested:
-            out[step] = described(value[key])
+            if below := described(value[key]):
+                if out is flat:
+                    out = flat.copy()
+                out[step] = below
         return out
 
     return describe_map

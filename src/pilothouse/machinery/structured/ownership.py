@@ -96,7 +96,7 @@ class Ownership:
         managers = self._reconciled(live, managers)
         if comparison.is_same and all(owned.version == new.version for owned in managers.values()):
             return managers, {}
-        left, _ = self._take(live, new, managers, comparison, None, force=True)
+        left, _ = self._take(live, new, managers, {new.version: comparison}, None, force=True)
         return left, comparison.changed
 
     def apply(
@@ -115,8 +115,7 @@ class Ownership:
                 merged = self._prune(merged, managers, manager, last)
             except Unconvertible as error:
                 raise Unconvertible(f"failed to prune fields: {error}") from None
-        comparison = self._compare(live, merged)
-        left, conflicts = self._take(live, merged, managers, comparison, manager, force=force)
+        left, conflicts = self._take(live, merged, managers, {}, manager, force=force)
         if conflicts:
             raise Conflicts(conflicts)
         return merged, left
@@ -149,13 +148,15 @@ class Ownership:
         live: Versioned,
         new: Versioned,
         managers: Managers,
-        comparison: Comparison,
+        comparisons: dict[str, Comparison | None],
         taker: Hashable | None,
         *,
         force: bool,
     ) -> tuple[Managers, list[tuple[Any, Path]]]:
-        """Take what changed from all others. Without force, what they would lose is returned instead."""
-        comparisons: dict[str, Comparison | None] = {new.version: comparison}
+        """Take what changed from all others. Without force, what they would lose is returned instead.
+
+        ``comparisons`` are those made so far, by version: whoever is alone needs none.
+        """
         changed: dict[str, FieldSet] = {}
         left: Managers = {}
         conflicts: list[tuple[Any, Path]] = []
@@ -179,6 +180,8 @@ class Ownership:
         return {manager: owned for manager, owned in left.items() if owned.fields}, conflicts
 
     def _compare_at(self, live: Versioned, new: Versioned, version: str) -> Comparison | None:
+        if version == live.version == new.version:
+            return self._compare(live, new)
         try:
             old = self._show(live, version, "failed to convert old object")
             return self._compare(old, self._show(new, version, "failed to convert new object"))

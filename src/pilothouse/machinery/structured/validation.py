@@ -1,4 +1,7 @@
-"""Does a value fit its shape? Errors carry the words of kube-apiserver, paths first."""
+"""Does a value fit its shape? Errors carry the words of kube-apiserver, paths first.
+
+Of a value with very many of them, those are told that fit into a megabyte.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,25 @@ class SchemaMismatch(ValueError):
 
 def validate(shape: Shape, value: Any, *, allow_duplicates: bool = False) -> None:
     """Raise ``SchemaMismatch`` if the value does not fit. Duplicates are list items under one key."""
-    errors: _Errors = []
+    errors = _Errors()
     _validate(shape, value, allow_duplicates, errors)
     if errors:
         raise SchemaMismatch(errors)
 
 
-_Errors = list[tuple[str, str]]
+_TEXT_LIMIT: Final = 1 << 20
+
+
+class _Errors(list[tuple[str, str]]):
+    """Pairs of path and message, until there is as much text as anybody is told."""
+
+    left = _TEXT_LIMIT
+
+    def add(self, path: str, message: str) -> None:
+        self.append((path, message))
+        self.left -= len(path) + len(message)
+
+
 _CLASSES: Final = {STRING: str, NUMERIC: int, BOOLEAN: bool}
 
 
@@ -42,10 +57,10 @@ def _validate(shape: Shape, value: Any, allow: bool, errors: _Errors) -> None:
     elif shape.scalar and (value.__class__ not in (dict, list) or shape.map is None):
         message = _scalar_error(shape.scalar, value)
         if message:
-            errors.append(("", message))
+            errors.add("", message)
     else:
         wanted = "map" if shape.map is not None else "list"
-        errors.append(("", f"expected {wanted}, got &{{{show(value)}}}"))
+        errors.add("", f"expected {wanted}, got &{{{show(value)}}}")
 
 
 def _validate_map(shape: MapShape, value: dict[str, Any], allow: bool, errors: _Errors) -> None:
@@ -53,7 +68,7 @@ def _validate_map(shape: MapShape, value: dict[str, Any], allow: bool, errors: _
     for key, item in value.items():
         inner = named.get(key, element)
         if inner is None:
-            errors.append((f".{key}", "field not declared in schema"))
+            errors.add(f".{key}", "field not declared in schema")
             return
         if item.__class__ is _CLASSES.get(inner.scalar):
             continue
@@ -61,6 +76,8 @@ def _validate_map(shape: MapShape, value: dict[str, Any], allow: bool, errors: _
         _validate(inner, item, allow, errors)
         if len(errors) > before:
             _prefix(errors, before, f".{key}")
+        if errors.left < 0:
+            return
 
 
 def _validate_list(items: ListShape, value: list[Any], allow: bool, errors: _Errors) -> None:
@@ -72,19 +89,22 @@ def _validate_list(items: ListShape, value: list[Any], allow: bool, errors: _Err
             try:
                 step = step_of(items, item)
             except StepError as error:
-                errors.append(("", f"element {position}: {error}"))
+                errors.add("", f"element {position}: {error}")
                 return
             if step in seen and not allow:
-                errors.append(("", f"duplicate entries for key {show_step(step)}"))
+                errors.add("", f"duplicate entries for key {show_step(step)}")
             seen.add(step)
         before = len(errors)
         _validate(inner, item, allow, errors)
         if len(errors) > before:
             _prefix(errors, before, show_step(step))
+        if errors.left < 0:
+            return
 
 
 def _prefix(errors: _Errors, start: int, step: str) -> None:
     errors[start:] = [(step + path, message) for path, message in errors[start:]]
+    errors.left -= len(step) * (len(errors) - start)
 
 
 def _scalar_error(scalar: str, value: Any) -> str:

@@ -311,6 +311,14 @@ def test_values_without_a_schema() -> None:
     assert applied["spec"]["a"]["b"] is True
 
 
+def test_what_is_applied_to_nothing_belongs_to_whoever_applied_it() -> None:
+    manager = FieldManager(types.struct("apps.v1.Deployment"), GroupVersionKind("apps", "v1", "Deployment"))
+    patch = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}, "spec": {"replicas": 1}}
+    first = manager.apply(None, patch, "me", force=False, now=ONE)
+    first["spec"]["strategy"]["type"] = "Recreate"
+    assert manager.apply(None, patch, "me", force=False, now=ONE)["spec"]["strategy"] == {}
+
+
 def test_moving_over_from_client_side_apply(config_map: Cluster) -> None:
     applied = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "1"}})
     annotations = {ANNOTATION: applied, "other": "y"}

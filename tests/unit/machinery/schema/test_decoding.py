@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 from typing import Any
 
 import orjson
@@ -205,7 +206,21 @@ def test_any_value_is_decoded_or_refused(name: str, data: st.DataObject) -> None
     again, left = decode(kind, first)
     assert again == first, "decoding is idempotent"
     assert not left, "no unknown field is left"
-    assert unknown is bool(list(unknown_fields(kind, value)))
+    nobody_knows = list(unknown_fields(kind, value))
+    assert unknown is bool(nobody_knows)
+    given_away = copy.deepcopy(value)
+    assert decode(kind, given_away, owned=True) == (first, unknown), "who owns the value makes no difference"
+    assert list(unknown_fields(kind, given_away)) == nobody_knows
+
+
+def test_a_value_that_is_given_away_becomes_the_result() -> None:
+    """A body takes the memory of one tree then, not of two."""
+    value = {"labels": {"a": "b"}, "items": [{"count": 1}], "inner": {"count": 2}, "always": "x"}
+    labels, items, inner = value["labels"], value["items"], value["inner"]
+    result = decode(THING, value, owned=True)[0]
+    assert result["labels"] is labels
+    assert result["items"] is items
+    assert result["inner"] is inner
 
 
 def test_every_type_of_the_catalogue_can_be_empty() -> None:

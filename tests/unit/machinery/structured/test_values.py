@@ -77,6 +77,12 @@ def test_mismatches(thing: Shape, value: Any, message: str) -> None:
     assert str(caught.value) == message
 
 
+def test_of_very_many_mismatches_a_megabyte_is_told(thing: Shape) -> None:
+    with pytest.raises(SchemaMismatch) as caught:
+        validate(thing, {"labels": {f"k{number}": {} for number in range(30_000)}})
+    assert 1 << 20 <= len(str(caught.value)) < 2 << 20
+
+
 def test_nulls_and_free_values_fit(thing: Shape) -> None:
     validate(thing, {"text": None, "items": None, "labels": None, "free": {"any": [1, {"x": None}]}, "raw": 7})
     validate(thing, {"items": [{"name": "a"}, {"name": "a"}]}, allow_duplicates=True)
