@@ -35,19 +35,20 @@ class AccessAnswers:
         """SubjectAccessReview."""
         await review.check(reviews.validate_subject_access_review)
         await review.validate()
-        return await reviews.review_access(review.object, self._authorizer)
+        return await reviews.review_access(review.object, self._authorizer, weight=review.request.weight)
 
     async def review_own_access(self, review: Review) -> Object:
         """SelfSubjectAccessReview."""
         await review.check(reviews.validate_self_subject_access_review)
         await review.validate()
-        return await reviews.review_access(review.object, self._authorizer, review.request.user)
+        request = review.request
+        return await reviews.review_access(review.object, self._authorizer, request.user, weight=request.weight)
 
     async def review_local_access(self, review: Review) -> Object:
         """LocalSubjectAccessReview."""
         await review.check(reviews.validate_local_subject_access_review, review.request.info.namespace)
         await review.validate()
-        return await reviews.review_access(review.object, self._authorizer)
+        return await reviews.review_access(review.object, self._authorizer, weight=review.request.weight)
 
     async def review_own_rules(self, review: Review) -> Object:
         """SelfSubjectRulesReview."""

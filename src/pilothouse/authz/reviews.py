@@ -17,6 +17,7 @@ from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.names import check_label_key, check_label_value
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.user import User
+from pilothouse.machinery.workers import weighed
 
 _KIND: Final = GroupKind("authorization.k8s.io", "")
 _ONE_OF: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
@@ -57,10 +58,13 @@ def validate_local_subject_access_review(review: Object, namespace: str) -> None
         raise errors.bad_request(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
 
 
-async def review_access(review: Object, authorizer: Authorizer, user: User | None = None) -> Object:
-    """Answer a validated access review: about the user for the Self kind, else about the subject in its spec."""
+async def review_access(review: Object, authorizer: Authorizer, user: User | None = None, *, weight: int = 0) -> Object:
+    """Answer a validated access review: about the user for the Self kind, else about the subject in its spec.
+
+    ``weight`` is how many bytes it came in: a long one is read aside.
+    """
     spec = review["spec"]
-    attributes = _attributes(spec, user or _subject(spec))
+    attributes = await weighed(weight, _attributes, spec, user)
     failure = ""
     try:
         decision, reason = await authorizer.authorize(attributes)
@@ -169,7 +173,8 @@ def _subject(spec: Spec) -> User:
     return User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), extra)
 
 
-def _attributes(spec: Spec, user: User) -> Attributes:
+def _attributes(spec: Spec, user: User | None) -> Attributes:
+    user = user or _subject(spec)
     resource = spec.get("resourceAttributes")
     if resource is None:
         url = spec["nonResourceAttributes"]

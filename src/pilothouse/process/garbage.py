@@ -4,44 +4,66 @@ A look at a generation is one call that keeps the interpreter's lock, some 0.2 m
 large lots, a server that has come to hold a few hundred thousand objects is stopped for 100 ms and more, again and
 again, to find next to nothing: what requests leave behind is hardly ever a cycle. So young objects are looked at in
 small lots, twice, and what is still there then is frozen: nobody looks at it again. As cycles may die later, there is a
-look at everything after all, each time that twice as much has been frozen as at the last one.
+look at everything after all, each time that twice as much has been frozen as at the last one: in a moment when the
+process has little to do, or, if there is none, when twice as much again has been.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 THRESHOLDS: Final = (10_000, 3, 25)
 """Objects made and not freed between looks at the youngest, such looks between those at older ones, and so on."""
 _FIRST_FULL: Final = 64
 """After so many looks at the second generation everything is looked at for the first time: 2.5 million objects."""
+_QUIET: Final = 0.1
+"""What share of a processor a process takes at most that has little to do."""
 
 
 class Survivors:
     """Freezes what has survived two looks; a callback of the collector."""
 
-    def __init__(self, first_full: int = _FIRST_FULL) -> None:
+    def __init__(
+        self,
+        first_full: int = _FIRST_FULL,
+        clock: Callable[[], float] = time.monotonic,
+        processor: Callable[[], float] = time.process_time,
+    ) -> None:
         self._seen, self._full_at = 0, first_full
-        self._due = False
+        self._overdue = False
+        self._clock, self._processor = clock, processor
+        self._polled = clock(), processor()
 
     def __call__(self, phase: str, info: Mapping[str, Any]) -> None:
         if phase != "stop" or info["generation"] == 0:
             return
         if info["generation"] == 2:
-            if self._due:
-                self._due, self._full_at = False, 2 * self._seen
+            if self._overdue:
+                self._overdue, self._full_at = False, 2 * self._seen
             gc.freeze()
             return
         self._seen += 1
-        if self._due:
+        if self._overdue:
             return
-        if self._seen < self._full_at:
+        if self._seen < 2 * self._full_at:
             gc.freeze()
         else:
-            self._due = True
+            self._overdue = True
             gc.unfreeze()  # the next look at the oldest generation is one at everything
+
+    async def poll(self) -> None:
+        """Look at everything now if that is due and the process has had little to do since the last call."""
+        then, (began, computed) = (self._clock(), self._processor()), self._polled
+        self._polled = then
+        is_quiet = then[1] - computed < _QUIET * (then[0] - began)
+        if is_quiet and self._seen >= self._full_at and not self._overdue:
+            gc.unfreeze()
+            gc.collect()
+            gc.freeze()
+            self._full_at = 2 * self._seen
 
 
 def before_start() -> None:
@@ -50,8 +72,8 @@ def before_start() -> None:
     gc.freeze()
 
 
-def after_start() -> None:
+def after_start(survivors: Survivors) -> None:
     """What exists now lives as long as the process, and what comes may grow."""
     gc.collect()
     gc.freeze()
-    gc.callbacks.append(Survivors())
+    gc.callbacks.append(survivors)

@@ -34,6 +34,7 @@ from pilothouse.options.process_options import ProcessOptions
 from pilothouse.process.allocator import FreeMemory
 from pilothouse.process.companions import NO_COMPANIONS, Companions
 from pilothouse.process.file_polling import FilePolling, Poll
+from pilothouse.process.garbage import Survivors
 from pilothouse.process.serving import Serving
 from pilothouse.process.watch_endings import end_watches
 from pilothouse.registry import rest_client
@@ -131,6 +132,7 @@ class HostingProcess(Generic[T]):
             companions.connection_closed,
         )
         self._metrics.register(self.serving)
+        self.survivors = Survivors()
         self._polling = FilePolling(
             self.supervisor.child("files"),
             options.own.file_check_interval,
@@ -138,6 +140,7 @@ class HostingProcess(Generic[T]):
                 "cluster files": self.cluster.poll_files,
                 "encryption configuration": self.storage.poll_files,
                 "serving certificates": self.serving.poll_files,
+                "garbage": self.survivors.poll,
                 "free memory": FreeMemory().poll,
                 **pollers,
             },

@@ -84,7 +84,7 @@ async def live(
         expected = isinstance(error, OSError | ValueError | StorageError)
         logger.error("cannot start: %s", options.explain(error), exc_info=None if expected else error)
         return 1
-    garbage.after_start()
+    garbage.after_start(process.survivors)
     greet()
     if await told_to_stop():
         await _stop(process)

@@ -25,6 +25,11 @@ def of(version: str, kind: str, **fields: Any) -> dict[str, Any]:
     return {"apiVersion": version, "kind": kind, "metadata": {"name": "attack"}, **fields}
 
 
+def review(group: str, kind: str, **spec: Any) -> dict[str, Any]:
+    """Reviews have no names, and are refused with one before anybody looks at the rest."""
+    return {"apiVersion": f"{group}/v1", "kind": kind, "spec": spec}
+
+
 def in_default(group: str, resource: str) -> str:
     root = "/api/v1" if not group else f"/apis/{group}"
     return f"{root}/namespaces/default/{resource}"
@@ -108,23 +113,17 @@ OBJECTS: list[tuple[str, str, dict[str, Any]]] = [
     (
         "a review of a token for 50,000 audiences",
         "/apis/authentication.k8s.io/v1/tokenreviews",
-        of(
-            "authentication.k8s.io/v1",
-            "TokenReview",
-            spec={"token": "x", "audiences": [f"a{n}" for n in range(50_000)]},
-        ),
+        review("authentication.k8s.io", "TokenReview", token="x", audiences=[f"a{n}" for n in range(50_000)]),
     ),
     (
         "a review of access with 50,000 groups",
         "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-        of(
-            "authorization.k8s.io/v1",
+        review(
+            "authorization.k8s.io",
             "SubjectAccessReview",
-            spec={
-                "user": "a",
-                "groups": [f"g{n}" for n in range(50_000)],
-                "resourceAttributes": {"verb": "get", "resource": "pods"},
-            },
+            user="a",
+            groups=[f"g{n}" for n in range(50_000)],
+            resourceAttributes={"verb": "get", "resource": "pods"},
         ),
     ),
     (
@@ -166,6 +165,30 @@ OBJECTS: list[tuple[str, str, dict[str, Any]]] = [
         ),
     ),
     (
+        "a service with more ports than there are node ports",
+        in_default("", "services"),
+        of(
+            "v1",
+            "Service",
+            spec={"type": "NodePort", "ports": [{"name": f"p{n}", "port": n + 1} for n in range(9_000)]},
+        ),
+    ),
+    (
+        "a review with 30,000 requirements",
+        "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+        review(
+            "authorization.k8s.io",
+            "SubjectAccessReview",
+            user="u",
+            resourceAttributes={
+                "resource": "pods",
+                "labelSelector": {
+                    "requirements": [{"key": f"k{n}", "operator": "In", "values": ["a"] * 10} for n in range(30_000)]
+                },
+            },
+        ),
+    ),
+    (
         "managed fields of 2 MB",
         MAPS,
         {
@@ -201,7 +224,8 @@ def test_large_objects(victim: Any, what: str, path: str, body: dict[str, Any]) 
     size = len(orjson.dumps(body))
     with victim.attacked(f"{what}, {size >> 10} KB", allowance=max(64 << 20, 20 * size), longest_wait=0.1):
         assert victim.call("POST", path, body).status in ANSWERED
-        assert victim.call("DELETE", f"{path}/{body['metadata']['name']}").status in (200, 404, 405)
+        if "metadata" in body:
+            assert victim.call("DELETE", f"{path}/{body['metadata']['name']}").status in (200, 404)
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,7 @@ from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.times import Instant, format_time, parse_time
+from pilothouse.machinery.workers import weighed
 
 _NAME: Final = "cronjob-controller"
 
@@ -141,7 +142,7 @@ class CronJobController:
 
     async def _start_due(self, cron_job: Object) -> float | None:
         """Start what is due; how long until the next time."""
-        schedule = self._schedule_of(cron_job)
+        schedule = await self._schedule_of(cron_job)
         if schedule is None:
             return None
         now = self._clock.now()
@@ -161,7 +162,7 @@ class CronJobController:
                     return None
         return seconds_to_next(cron_job, schedule, now)
 
-    def _schedule_of(self, cron_job: Object) -> Schedule | None:
+    async def _schedule_of(self, cron_job: Object) -> Schedule | None:
         """The schedule; None if nothing is to be started."""
         spec = cron_job["spec"]
         if cron_job["metadata"].get("deletionTimestamp"):
@@ -181,7 +182,8 @@ class CronJobController:
             message += "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
             self._events.event(cron_job, "Warning", "UnsupportedSchedule", message)
         try:
-            return parse_schedule(text if "TZ" in text or zone is None else f"TZ={zone} {text}")
+            spelled = text if "TZ" in text or zone is None else f"TZ={zone} {text}"
+            return await weighed(len(spelled), parse_schedule, spelled)
         except ScheduleError as error:
             message = f"unparseable schedule: {quote(text)} : {error}"
             self._events.event(cron_job, "Warning", "UnparseableSchedule", message)

@@ -12,14 +12,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Self
 from urllib.parse import unquote, urlencode
 
-import orjson
-
 from pilothouse.authn.loopback import LoopbackConnection
 from pilothouse.controllers.runtime.metrics import count_selfrequest
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.types import Handler
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
 from pilothouse.net.messages import Response
 from pilothouse.net.request_body import RequestBody
 from pilothouse.net.request_head import HeaderBlock, RequestLine
@@ -62,9 +61,9 @@ async def call(handler: Handler, request: APIRequest) -> Object:
     """The object that is answered. Raises the ``StatusError`` of a refusal."""
     response = await _answer(handler, request)
     if response.stream is not None:
-        return _read(response, await _collect(response.stream))
+        return await _read(response, await _collect(response.stream))
     body = response.body if response.parts is None else b"".join(response.parts)
-    return _read(response, body)
+    return await _read(response, body)
 
 
 async def _collect(stream: Callable[[BodyWriter], Awaitable[None]]) -> bytes:
@@ -91,9 +90,9 @@ async def _answer(handler: Handler, request: APIRequest) -> Response:
         raise errors.timeout("request did not complete within the allotted timeout", 0) from None
 
 
-def _read(response: Response, body: bytes) -> Object:
+async def _read(response: Response, body: bytes) -> Object:
     try:
-        obj: Any = orjson.loads(body)
+        obj: Any = await weighed(len(body), large_json.loads, body)
     except ValueError:
         text = body.decode(errors="replace").strip()
         reason = "NotFound" if response.status == 404 else ""
@@ -119,7 +118,7 @@ class Watch:
     async def __aenter__(self) -> Self:
         response = await _answer(self._handler, self._request)
         if response.stream is None:
-            _read(response, response.body)
+            await _read(response, response.body)
             raise errors.internal_error("a watch was answered with an object")
         writer = BodyWriter(self._lines.gate, asyncio.get_running_loop(), b"", False)
         self._streaming = asyncio.get_running_loop().create_task(self._stream(response, writer))
@@ -149,7 +148,7 @@ class Watch:
             if not self._streaming.cancelled() and (error := self._streaming.exception()) is not None:
                 raise error
             raise StopAsyncIteration
-        event = orjson.loads(line)
+        event = await weighed(len(line), large_json.loads, line)
         if event["type"] == "ERROR":
             raise errors.from_status(event["object"])
         return event["type"], event["object"]

@@ -63,13 +63,14 @@ def plan_create(spec: Spec, name: str, ports: PortSet) -> PortPlan:
 
 def _plan_new_ports(plan: PortPlan, spec: Spec, name: str, ports: PortSet) -> None:
     given = spec.get("ports") or []
+    requested = _requested(given)
     chosen: dict[int, int] = {}
     for at, port in enumerate(given):
         number, own = port.get("port", 0), port.get("nodePort", 0)
         if not own and not allocates_node_ports(spec):
             continue
         if number not in chosen:
-            wanted = _requested(given, number)
+            wanted = requested.get(number, 0)
             chosen[number] = wanted or _take_next(plan, ports)
             if wanted:
                 _take(plan, ports, name, at, wanted)
@@ -80,9 +81,9 @@ def _plan_new_ports(plan: PortPlan, spec: Spec, name: str, ports: PortSet) -> No
             _take(plan, ports, name, at, own)
 
 
-def _requested(given: list[dict[str, Any]], number: int) -> int:
-    """The node port that is asked for, for whichever protocol of a port number."""
-    return next((port["nodePort"] for port in given if port.get("port", 0) == number and port.get("nodePort")), 0)
+def _requested(given: list[dict[str, Any]]) -> dict[int, int]:
+    """The node port that is asked for, for whichever protocol of a port number comes first, by that number."""
+    return {port.get("port", 0): port["nodePort"] for port in reversed(given) if port.get("nodePort")}
 
 
 def _take(plan: PortPlan, ports: PortSet, name: str, at: int, number: int) -> None:
@@ -129,14 +130,14 @@ def plan_update(spec: Spec, before: Spec, name: str, ports: PortSet) -> PortPlan
 
 def _plan_changed_ports(plan: PortPlan, spec: Spec, old: list[int], name: str, ports: PortSet) -> None:
     seen: set[tuple[str, int]] = set()
-    asked: set[int] = set()
+    asked: set[int] = set(old)
     for at, port in enumerate(spec.get("ports") or ()):
         number = port.get("nodePort", 0)
         if not number and not allocates_node_ports(spec):
             continue
         if not number:
             number = plan.numbers[at] = _take_next(plan, ports)
-        elif number not in old and number not in asked:
+        elif number not in asked:
             _take(plan, ports, name, at, number)
             asked.add(number)
         key = port.get("protocol", ""), number

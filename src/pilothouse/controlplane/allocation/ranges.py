@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from random import Random
 from typing import Final
 
@@ -158,13 +157,24 @@ class PortSet:
         """Take any free port. Raises ``RangeError`` when there is none."""
         size = self.range.size
         band = _static_band(size, 32, 128)
-        for offset in chain(_scan(band, size - band, self.rng), _scan(0, band, self.rng)):
-            if not self.bits >> offset & 1:
-                self.bits |= 1 << offset
-                self.taken[True] += 1
-                return self.range.first + offset
-        self.refused[True] += 1
-        raise RangeError(FULL)
+        offset = self._free(band, size - band)
+        if offset is None:
+            offset = self._free(0, band)
+        if offset is None:
+            self.refused[True] += 1
+            raise RangeError(FULL)
+        self.bits |= 1 << offset
+        self.taken[True] += 1
+        return self.range.first + offset
+
+    def _free(self, first: int, size: int) -> int | None:
+        """The first free place of a band from a random one on, and then from the beginning."""
+        free = ~(self.bits >> first) & ((1 << size) - 1)
+        if not free:
+            return None
+        start = self.rng.randrange(size)
+        free = free >> start << start or free
+        return first + (free & -free).bit_length() - 1
 
     def release(self, port: int) -> None:
         """Give a port back; one that is not allocated does not matter."""
