@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Awaitable, Iterable, Iterator
+from typing import Final
 
 from pilothouse.endpoints.request import APIRequest, Seat
 from pilothouse.endpoints.responses import text_response
@@ -82,12 +82,14 @@ def with_flow_control(following: Handler, controller: FlowController, request_ti
         except BaseException:
             queues.pass_through(flow, started, clock())
             raise
-        return await _serve(request, queues.take(flow, request), _resume(serving, awaited))
+        return await _serve(request, queues.take(flow, request), eager.resume(serving, awaited))
 
     return handle
 
 
-async def _serve(request: APIRequest, ticket: Ticket, serving: Serving, *, watching: bool = False) -> Response:
+async def _serve(
+    request: APIRequest, ticket: Ticket, serving: Awaitable[Response], *, watching: bool = False
+) -> Response:
     """Give the ticket back once the request is served."""
     request.seat = ticket
     try:
@@ -104,10 +106,6 @@ async def _serve(request: APIRequest, ticket: Ticket, serving: Serving, *, watch
         ticket.release()
     request.seat = None  # a ticket knows its request: the two would keep each other until the garbage is collected
     return response
-
-
-async def _resume(serving: Serving, awaited: Any) -> Response:
-    return await eager.resume(serving, awaited)
 
 
 def _limit(request: APIRequest, now: float, request_timeout: float) -> float:

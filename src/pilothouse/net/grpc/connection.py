@@ -33,6 +33,7 @@ _ALL_CALLS_WINDOW: Final = 16 << 20
 _LAST_STREAM: Final = (1 << 31) - 1
 _MAX_HEADERS: Final = 64 * 1024
 _KNOWN_HEADS: Final = 64
+_NOT_PLAIN: Final = frames.END_HEADERS | frames.PADDED | frames.WITH_PRIORITY
 _SIGN_SECONDS: Final = 0.01
 """How long an answer to a ping waits for a call to go out with."""
 _CLOCK_SECONDS: Final = 0.001
@@ -142,8 +143,9 @@ class GrpcConnection(asyncio.Protocol):
         self._heard = True
         self._reader.feed(data)
         try:
-            while (frame := self._reader.next_frame()) is not None:
-                self._take(*frame)
+            while found := self._reader.next_frames():
+                for kind, flags, stream, payload in found:
+                    self._take(kind, flags, stream, payload)
         except (ConnectionFailure, InvalidBlock, HeaderListTooLarge) as error:
             self._end(RpcError("UNAVAILABLE", f"connection error: {error}"))
 
@@ -180,11 +182,14 @@ class GrpcConnection(asyncio.Protocol):
         end = bool(flags & frames.END_STREAM)
         if end:
             self._forget(call)
-        data = _unpadded(flags, payload)
+        data = _unpadded(flags, payload) if flags & frames.PADDED else payload
         if call.take_data(data, end) and call.returned >= WINDOW // 2:
             self.send(call, b"")
 
     def _take_headers(self, flags: int, stream: int, payload: bytes) -> None:
+        if flags & _NOT_PLAIN == frames.END_HEADERS:
+            self._take_block(flags, stream, payload)
+            return
         block = _unpadded(flags, payload)
         if flags & frames.WITH_PRIORITY:
             block = block[5:]
@@ -246,7 +251,8 @@ class GrpcConnection(asyncio.Protocol):
             self._window += more
         elif (call := self._calls.get(stream)) is not None:
             call.window += more
-        self._pump()
+        if self._blocked:
+            self._pump()
 
     def _leave(self, last: int) -> None:
         self.is_leaving = True

@@ -1,7 +1,8 @@
 """Finding frames in a stream of bytes.
 
-Sans-IO: `feed` takes bytes in whatever pieces they come, `next_frame` gives the next complete frame or None. What is
-too long, or out of place in its shape alone, is refused before its payload has arrived.
+Sans-IO: `feed` takes bytes in whatever pieces they come, `next_frame` gives the next complete frame or None,
+`next_frames` all there are. What is too long, or out of place in its shape alone, is refused before its payload has
+arrived.
 """
 
 from __future__ import annotations
@@ -62,6 +63,26 @@ class FrameReader:
             return None
         self._at = end
         return kind, flags, stream & _STREAM_BITS, data[at + 9 : end]
+
+    def next_frames(self) -> list[Frame]:
+        """All complete frames there are, none where there is none; ConnectionFailure when there cannot be a next one.
+
+        For whoever takes them all at once: the answer to a call comes as several short frames together.
+        """
+        found: list[Frame] = []
+        data, at, size = self._data, self._at, len(self._data) if self._greeted else 0
+        while size - at >= 9:
+            high, low, kind, flags, stream = _unpack(data, at)
+            length = high << 8 | low
+            end = at + 9 + length
+            if end > size or length > frames.FRAME_SIZE or _LENGTHS.get(kind, length) != length:
+                break
+            found.append((kind, flags, stream & _STREAM_BITS, data[at + 9 : end]))
+            at = end
+        self._at = at
+        if not found and (frame := self.next_frame()) is not None:
+            found.append(frame)
+        return found
 
     def _read_preface(self) -> bool:
         known = self._data[: len(frames.PREFACE)]

@@ -75,12 +75,12 @@ class SharedRounds(Generic[T]):
 
     def _go_on(self) -> None:
         """Give the turn to the first of those who wait."""
-        waiting = [future for future in self._waiting if not future.done()]
+        waiting = [future for future in self._waiting if not future.done()] if self._waiting else []
         if waiting:
             self._waiting = waiting[1:]
             waiting[0].settle(_Turn())
         else:
-            self._waiting, self._busy = [], False
+            self._waiting, self._busy = waiting, False
 
 
 def _was_given_the_turn(future: Prompt[T | _Turn]) -> bool:

@@ -63,9 +63,9 @@ class StoreCalls:
             listing = self._backend.list(prefix, start=start, limit=limit, revision=revision, counted=counted)
             return await self._timed("listWithCount" if counted else "list", listing)
 
-    async def current_revision(self) -> int:
+    def current_revision(self) -> Awaitable[int]:
         """See ``Backend.current_revision``."""
-        return await self._timed("getCurrentResourceVersion", self._backend.current_revision())
+        return self._timed("getCurrentResourceVersion", self._backend.current_revision())
 
     async def _timed(self, operation: str, call: Awaitable[T]) -> T:
         began = perf_counter()

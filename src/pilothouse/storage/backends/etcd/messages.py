@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from pilothouse.machinery.protobuf import ProtobufError
@@ -186,8 +187,9 @@ def _read_range(data: bytes, start: int, end: int) -> RangeAnswer:
     return answer
 
 
+@lru_cache(maxsize=8)
 def read_revision(data: bytes) -> int:
-    """The newest revision, which every answer tells."""
+    """The newest revision, by an answer that tells nothing else: the same one until somebody writes, so remembered."""
     return next(
         (_header_revision(data, value, stop) for number, value, stop in _fields(data, 0, len(data)) if number == 1), 0
     )
