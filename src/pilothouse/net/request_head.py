@@ -25,6 +25,7 @@ _DIGITS = re.compile(rb"[0-9]{1,19}").fullmatch
 _METHODS = {m: m.decode() for m in (b"GET", b"PUT", b"POST", b"PATCH", b"DELETE", b"HEAD", b"OPTIONS", b"CONNECT")}
 
 
+_DECISIVE = frozenset({b"host", b"content-length", b"transfer-encoding", b"connection", b"expect"})
 Lines = dict[bytes, tuple[bytes, bytes]]
 """Lines of a header block, and the name and value that each is read as."""
 
@@ -68,9 +69,11 @@ class HeaderBlock:
     """The headers and what they say about framing and about the connection.
 
     A connection keeps its block while it stays the same: what upper layers find in one may be left in `findings`.
+    Blocks that differ in the values of their last headers share them: what is found in values is held against these.
     """
 
     __slots__ = (
+        "_further",
         "chunked",
         "close",
         "content_length",
@@ -98,6 +101,25 @@ class HeaderBlock:
         self.host = values.get(b"host", b"")
         self.plain = False  # an HTTP/1.1 request with these headers has no body and nothing special
         self.host_error: Refusal | None = None
+        self._further: tuple[list[bytes], dict[object, Any]] | None = None
+
+    def joined_by(self, lines: list[bytes]) -> "HeaderBlock | None":
+        """This plain block and further lines; None where those are not plain, or repeat a header. Raises Refusal."""
+        values = self.values.copy()
+        names: list[bytes] = []
+        for line in lines:
+            name, value = _read_line(line)
+            if name in values or name in _DECISIVE or b" " in name:
+                return None
+            values[name] = value
+            names.append(name)
+        block = HeaderBlock(values, self.repeated)
+        block.plain, block.close, block.keep_alive = True, self.close, self.keep_alive
+        if self._further is not None and self._further[0] == names:
+            block.findings = self._further[1]
+        else:
+            self._further = names, block.findings
+        return block
 
 
 def is_host(text: bytes) -> bool:

@@ -16,13 +16,29 @@ from pilothouse.net.request_head import (
     parse_request_line,
 )
 
+_FURTHER_LINES = 4
+_CHANCES = 8
+"""How often in a row it is worth looking in vain how blocks of a connection begin."""
 _BARE_LF = re.compile(rb"(?<!\r)\n").search
 
 
 class HeadReader:
     """The unread input of a connection."""
 
-    __slots__ = ("_at", "_block", "_headers", "_last_post", "_limit", "_line_checked", "_lines", "_scanned", "data")
+    __slots__ = (
+        "_at",
+        "_beginning",
+        "_begun",
+        "_block",
+        "_chances",
+        "_headers",
+        "_last_post",
+        "_limit",
+        "_line_checked",
+        "_lines",
+        "_scanned",
+        "data",
+    )
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -34,6 +50,9 @@ class HeadReader:
         self._block: bytes | None = None  # the latest header block and what it means
         self._headers: HeaderBlock | None = None
         self._lines: Lines | None = None
+        self._begun: HeaderBlock | None = None  # how blocks begin that differ at their ends, and what that means
+        self._beginning = b""
+        self._chances = _CHANCES
 
     @property
     def pending(self) -> int:
@@ -78,9 +97,7 @@ class HeadReader:
         line = parse_request_line(bytes(data[at:line_end]))
         headers = self._headers
         if headers is None or block != self._block:
-            if self._lines is None and headers is not None:
-                self._lines = {}  # one block for all requests needs no memory of its lines
-            headers = self._headers = parse_header_block(block, self._lines)
+            headers = self._headers = self._read_block(block)
             self._block = block
         if end + 4 == len(data):
             self.data = b""
@@ -90,6 +107,34 @@ class HeadReader:
         self._line_checked = False
         self._last_post = line.method == "POST"
         return line, headers
+
+    def _read_block(self, block: bytes) -> HeaderBlock:
+        if self._begun is not None and block.startswith(self._beginning):
+            lines = block[len(self._beginning) :].split(b"\r\n")
+            headers = self._begun.joined_by(lines) if len(lines) <= _FURTHER_LINES else None
+            if headers is not None:
+                self._chances = _CHANCES
+                return headers
+        if self._block is None:
+            return parse_header_block(block)  # one block for all requests needs no memory of its lines
+        if self._lines is None:
+            self._lines = {}
+        headers = parse_header_block(block, self._lines)
+        if self._chances:
+            self._chances -= 1
+            self._find_beginning(block.split(b"\r\n"), self._block.split(b"\r\n"))
+        return headers
+
+    def _find_beginning(self, lines: list[bytes], before: list[bytes]) -> None:
+        """Note how two blocks begin, if they differ in a few lines at their ends: proxies send such blocks."""
+        same = 0
+        while same < len(lines) - 1 and same < len(before) and lines[same] == before[same]:
+            same += 1
+        if len(lines) - same <= _FURTHER_LINES:
+            common = b"\r\n".join(lines[:same])
+            begun = parse_header_block(common)
+            if begun.plain:
+                self._begun, self._beginning = begun, common + b"\r\n"
 
     def _skip_stray_line_end(self, data: bytes | bytearray, at: int) -> int:
         # Old clients send an extra line end after the body of a POST.
