@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.conftest import Kubectl, Server, find_client
+from tests.conftest import Kubectl, Server, find_client, go_environment
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -94,7 +93,7 @@ def run(kubectl: Kubectl) -> Run:
             text=True,
             timeout=60,
             check=False,
-            env={"HOME": str(kubectl.kubeconfig.parent), "PATH": os.environ.get("PATH", ""), **variables},
+            env={**go_environment(), "HOME": str(kubectl.kubeconfig.parent), **variables},
         )
 
     return start

@@ -19,7 +19,7 @@ from pathlib import Path
 import aiohttp
 import orjson
 import pytest
-from tests.conftest import ROOT, find_client
+from tests.conftest import ROOT, find_client, go_environment
 
 from pilothouse.testing.in_process import InProcessServer
 from pilothouse.testing.kubelet import Process, StandInKubelet, run_locally
@@ -39,7 +39,7 @@ class Kubectl:
     def __init__(self, server: InProcessServer, *, spdy: bool) -> None:
         path = find_old_client() if spdy else find_client("kubectl", "KUBECTL")
         self.command = [path, f"--kubeconfig={server.kubeconfig}"]
-        self._environment = {**os.environ, **(SPDY if spdy else {})}
+        self._environment = {**os.environ, **go_environment(), **(SPDY if spdy else {})}
 
     async def start(self, *arguments: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(

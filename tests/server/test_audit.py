@@ -36,15 +36,15 @@ def wait_for(holds):
         time.sleep(0.05)
 
 
-def start(launch, tmp_path, *flags):
+def start(host, tmp_path, *flags):
     policy, log = tmp_path / "policy.yaml", tmp_path / "logs" / "audit.log"
     policy.write_text(POLICY)
-    server = launch(tmp_path / "data", f"--audit-policy-file={policy}", f"--audit-log-path={log}", *flags)
+    server = host(tmp_path / "data", f"--audit-policy-file={policy}", f"--audit-log-path={log}", *flags)
     return server, log
 
 
-def test_levels_stages_and_annotations(launch, tmp_path):
-    server, log = start(launch, tmp_path)
+def test_levels_stages_and_annotations(host, tmp_path):
+    server, log = start(host, tmp_path)
     server.call("GET", "/version")
     secret = {"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}}
     server.call("POST", "/api/v1/namespaces/default/secrets", secret, {"Audit-ID": "mine"})
@@ -72,8 +72,8 @@ def test_levels_stages_and_annotations(launch, tmp_path):
     assert refused["annotations"]["authorization.k8s.io/decision"] == "forbid"
 
 
-def test_watches_have_a_start_and_an_end(launch, tmp_path):
-    server, log = start(launch, tmp_path)
+def test_watches_have_a_start_and_an_end(host, tmp_path):
+    server, log = start(host, tmp_path)
     server.call("GET", f"{MAPS}?watch=1&timeoutSeconds=1")
 
     def stages():
@@ -82,8 +82,8 @@ def test_watches_have_a_start_and_an_end(launch, tmp_path):
     wait_for(lambda: stages() == ["ResponseStarted", "ResponseComplete"])
 
 
-def test_watches_over_websockets_end_with_their_connection(launch, tmp_path):
-    server, log = start(launch, tmp_path)
+def test_watches_over_websockets_end_with_their_connection(host, tmp_path):
+    server, log = start(host, tmp_path)
 
     def stages():
         return [event["stage"] for event in events_of(log) if event["verb"] == "watch"]
@@ -96,8 +96,8 @@ def test_watches_over_websockets_end_with_their_connection(launch, tmp_path):
     assert {event["responseStatus"]["code"] for event in events_of(log) if event["verb"] == "watch"} == {101}
 
 
-def test_large_compressed_answers_are_written_down(launch, tmp_path):
-    server, log = start(launch, tmp_path)
+def test_large_compressed_answers_are_written_down(host, tmp_path):
+    server, log = start(host, tmp_path)
     for number in range(2):
         server.call("POST", MAPS, {"metadata": {"name": f"large-{number}"}, "data": {"a": "x" * 100_000}})
     code, headers, _ = server.call("GET", MAPS, headers={"Accept-Encoding": "gzip", "Accept": "application/yaml"})
@@ -107,8 +107,8 @@ def test_large_compressed_answers_are_written_down(launch, tmp_path):
     assert {"large-0", "large-1"} <= names
 
 
-def test_refused_tokens_are_written_down_without_the_token(launch, tmp_path):
-    server, log = start(launch, tmp_path)
+def test_refused_tokens_are_written_down_without_the_token(host, tmp_path):
+    server, log = start(host, tmp_path)
     path = "/api/v1/namespaces/default/configmaps"
     connection_headers = {"Authorization": "Bearer wrong-token"}
     from http.client import HTTPSConnection
@@ -124,12 +124,12 @@ def test_refused_tokens_are_written_down_without_the_token(launch, tmp_path):
     assert b"wrong-token" not in log.read_bytes()
 
 
-def test_webhook_gets_batches_again_after_failures(launch, start_peer, tmp_path):
+def test_webhook_gets_batches_again_after_failures(host, start_peer, tmp_path):
     answers = iter([500, 503])
     peer = start_peer(lambda path, body: (next(answers, 200), {}))
     config = peer.kubeconfig(tmp_path / "webhook.kubeconfig", "/events")
     server, log = start(
-        launch,
+        host,
         tmp_path,
         f"--audit-webhook-config-file={config}",
         "--audit-webhook-batch-max-wait=100ms",
@@ -149,16 +149,16 @@ def test_webhook_gets_batches_again_after_failures(launch, start_peer, tmp_path)
     wait_for(lambda: any(event["objectRef"].get("name") == "m" for event in events_of(log)))
 
 
-def test_large_events_lose_their_objects(launch, tmp_path):
-    server, log = start(launch, tmp_path, "--audit-log-truncate-enabled", "--audit-log-truncate-max-event-size=3000")
+def test_large_events_lose_their_objects(host, tmp_path):
+    server, log = start(host, tmp_path, "--audit-log-truncate-enabled", "--audit-log-truncate-max-event-size=3000")
     server.call("POST", MAPS, {"metadata": {"name": "large"}, "data": {"a": "x" * 10_000}})
     (event,) = [event for event in events_of(log) if event["objectRef"].get("name") == "large"]
     assert event["annotations"]["audit.k8s.io/truncated"] == "true"
     assert "requestObject" not in event
 
 
-def test_legacy_format(launch, tmp_path):
-    server, log = start(launch, tmp_path, "--audit-log-format=legacy")
+def test_legacy_format(host, tmp_path):
+    server, log = start(host, tmp_path, "--audit-log-format=legacy")
     server.call("POST", MAPS, {"metadata": {"name": "m"}})
     line = next(line for line in log.read_text().splitlines() if 'user="kubernetes-admin"' in line)
     assert ' AUDIT: id="' in line

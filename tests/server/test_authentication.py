@@ -158,9 +158,9 @@ def test_openid_documents_verify_tokens(server):
     assert configuration["jwks_uri"].endswith("/openid/v1/jwks")
 
 
-def test_bootstrap_tokens(launch, secured):
+def test_bootstrap_tokens(host, secured):
     data, flags = secured
-    server = launch(data, *flags, "--enable-bootstrap-token-auth")
+    server = host(data, *flags, "--enable-bootstrap-token-auth")
     secret = {
         "metadata": {"name": "bootstrap-token-abcdef"},
         "type": "bootstrap.kubernetes.io/token",
@@ -179,11 +179,11 @@ def test_bootstrap_tokens(launch, secured):
     assert ask(server, "abcdef.0123456789abcdee")[0] == 401
 
 
-def test_static_tokens_are_read_again_when_the_file_changes(launch, secured, tmp_path):
+def test_static_tokens_are_read_again_when_the_file_changes(host, secured, tmp_path):
     data, flags = secured
     tokens = tmp_path / "tokens.csv"
     tokens.write_text("first,jane,1\n")
-    server = launch(data, *flags, "--token-auth-file", str(tokens))
+    server = host(data, *flags, "--token-auth-file", str(tokens))
     assert ask(server, "first")[0] == 201
     tokens.write_text("second,jane,1\n")
     wait_for(lambda: ask(server, "second")[0] == 201)
@@ -219,9 +219,9 @@ def issuer(start_peer):
     return made
 
 
-def test_oidc_by_flags_with_key_rotation(launch, secured, issuer):
+def test_oidc_by_flags_with_key_rotation(host, secured, issuer):
     data, flags = secured
-    server = launch(
+    server = host(
         data,
         *flags,
         f"--oidc-issuer-url={issuer.url}",
@@ -244,12 +244,12 @@ def test_oidc_by_flags_with_key_rotation(launch, secured, issuer):
     wait_for(lambda: ask(server, token)[0] == 201)  # unknown keys are looked up at most once a second
 
 
-def test_the_authority_of_an_issuer_is_read_again_when_the_file_changes(launch, secured, issuer, tmp_path):
+def test_the_authority_of_an_issuer_is_read_again_when_the_file_changes(host, secured, issuer, tmp_path):
     data, flags = secured
     authority = tmp_path / "issuer-ca.crt"
     authority.write_bytes((data / "pki" / "ca.crt").read_bytes())
     trust = (f"--oidc-issuer-url={issuer.url}", f"--oidc-ca-file={authority}", "--oidc-signing-algs=ES256")
-    server = launch(data, *flags, *trust, "--oidc-client-id=app")
+    server = host(data, *flags, *trust, "--oidc-client-id=app")
     token = issuer.token(sub="jane")
     assert ask(server, token)[0] == 401
     authority.write_bytes(issuer.peer.authority.read_bytes())
@@ -305,7 +305,7 @@ def test_structured_configuration_with_several_issuers_and_anonymous_paths(
         launch(tmp_path / "other", *flags, f"--authentication-config={path}", "--anonymous-auth=true")
 
 
-def test_token_webhook(launch, secured, start_peer, tmp_path):
+def test_token_webhook(host, secured, start_peer, tmp_path):
     def review(path, body):
         good = body["spec"]["token"] == "from-the-webhook"
         user = {"username": "webhooked", "groups": ["g"], "extra": {"k": ["v"]}}
@@ -315,7 +315,7 @@ def test_token_webhook(launch, secured, start_peer, tmp_path):
     peer = start_peer(review)
     data, flags = secured
     config = peer.kubeconfig(tmp_path / "webhook.kubeconfig", "/authenticate")
-    server = launch(
+    server = host(
         data,
         *flags,
         f"--authentication-token-webhook-config-file={config}",
@@ -342,9 +342,9 @@ def test_no_token_is_ever_logged(launch, secured, tmp_path):
     assert token.split(".")[1] not in log
 
 
-def test_attempts_are_counted(launch, secured):
+def test_attempts_are_counted(host, secured):
     data, flags = secured
-    server = launch(data, *flags)
+    server = host(data, *flags)
     token = token_for(server, server.namespace("authn-metrics"))
     for credential in (token, token, "wrong"):
         ask(server, credential)

@@ -126,9 +126,9 @@ def test_rules_review_lists_what_a_role_gives(server):
     assert status["incomplete"] is False
 
 
-def test_nodes_read_what_their_pods_need(launch, secured):
+def test_nodes_read_what_their_pods_need(host, secured):
     data, flags = secured
-    server = launch(data, *flags[:-1], "Node,RBAC")
+    server = host(data, *flags[:-1], "Node,RBAC")
     namespace = server.namespace("authz-node")
     for name in ("used", "other"):
         server.call("POST", f"/api/v1/namespaces/{namespace}/secrets", {"metadata": {"name": name}})
@@ -156,11 +156,11 @@ def review(path, body):
     return 200, {**body, "status": {**status, "reason": "said the webhook"}}
 
 
-def test_webhook_mode(launch, secured, start_peer, tmp_path):
+def test_webhook_mode(host, secured, start_peer, tmp_path):
     peer = start_peer(review)
     data, flags = secured
     config = peer.kubeconfig(tmp_path / "webhook.kubeconfig", "/authorize")
-    server = launch(
+    server = host(
         data,
         *flags[:-1],
         "Webhook",
@@ -177,7 +177,7 @@ def test_webhook_mode(launch, secured, start_peer, tmp_path):
     assert asked[0]["spec"]["resourceAttributes"] == {"verb": "list", "version": "v1", "resource": "pods"}
 
 
-def test_a_failing_webhook_is_an_error_or_a_denial_as_configured(launch, secured, start_peer, tmp_path):
+def test_a_failing_webhook_is_an_error_or_a_denial_as_configured(host, secured, start_peer, tmp_path):
     peer = start_peer(lambda path, body: (400, {}))
     data, flags = secured
     config = peer.kubeconfig(tmp_path / "webhook.kubeconfig")
@@ -202,7 +202,7 @@ def test_a_failing_webhook_is_an_error_or_a_denial_as_configured(launch, secured
     }
     path = tmp_path / "authorization.json"
     path.write_bytes(orjson.dumps(document))
-    server = launch(data, *flags[:2], f"--authorization-config={path}")
+    server = host(data, *flags[:2], f"--authorization-config={path}")
     assert server.call("GET", "/version", headers=as_user("jane"))[0] == 200
     code, _, answer = server.call("GET", "/api/v1/pods", headers=as_user("jane"))
     assert (code, answer.startswith(b'Internal Server Error: "/api/v1/pods": ')) == (500, True)
@@ -212,13 +212,13 @@ def test_a_failing_webhook_is_an_error_or_a_denial_as_configured(launch, secured
     wait_for(lambda: server.call("GET", "/version", headers=as_user("jane"))[0] != 200)
 
 
-def test_abac_file(launch, secured, tmp_path):
+def test_abac_file(host, secured, tmp_path):
     policies = tmp_path / "policies.jsonl"
     spec = {"user": "bob", "namespace": "*", "resource": "pods", "apiGroup": "", "readonly": True}
     policy = {"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": spec}
     policies.write_bytes(orjson.dumps(policy) + b"\n")
     data, flags = secured
-    server = launch(data, *flags[:-1], "ABAC", f"--authorization-policy-file={policies}")
+    server = host(data, *flags[:-1], "ABAC", f"--authorization-policy-file={policies}")
     assert server.call("GET", "/api/v1/pods", headers=as_user("bob"))[0] == 200
     assert server.call("GET", "/api/v1/secrets", headers=as_user("bob"))[0] == 403
 

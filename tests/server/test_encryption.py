@@ -50,26 +50,25 @@ def read(server, name):
 
 
 @pytest.mark.parametrize("kind", ["aescbc", "aesgcm", "secretbox"])
-def test_values_are_encrypted_and_survive_a_restart(launch, tmp_path, kind):
+def test_values_are_encrypted_and_survive_a_restart(host, tmp_path, kind):
     config = configure(tmp_path / "encryption.json", keyed(kind, "a"), {"identity": {}})
-    server = launch(tmp_path / "data", f"--encryption-provider-config={config}")
+    server = host(tmp_path / "data", f"--encryption-provider-config={config}")
     create(server, "s")
     value = stored(server, "s")
     assert value.startswith(f"k8s:enc:{kind}:v1:a:".encode())
     assert b"hunter2" not in value
-    server.process.terminate()
-    server.process.wait(20)
-    again = launch(tmp_path / "data", f"--encryption-provider-config={config}")
+    server.stop()
+    again = host(tmp_path / "data", f"--encryption-provider-config={config}")
     assert read(again, "s")["data"]["password"] == base64.b64encode(b"hunter2-hunter2").decode()
     for path in (tmp_path / "data").glob("store.db*"):
         assert b"hunter2" not in path.read_bytes()
         assert base64.b64encode(b"hunter2-hunter2") not in path.read_bytes()
 
 
-def test_keys_rotate_while_the_server_runs(launch, tmp_path):
+def test_keys_rotate_while_the_server_runs(host, tmp_path):
     config = configure(tmp_path / "encryption.json", {"identity": {}})
     flags = (f"--encryption-provider-config={config}", "--encryption-provider-config-automatic-reload")
-    server = launch(tmp_path / "data", *flags)
+    server = host(tmp_path / "data", *flags)
     create(server, "s")
     assert stored(server, "s").startswith(b"{")
     assert b"[+]kms-providers ok" in server.call("GET", "/healthz?verbose")[2], "there may be some in the next file"
@@ -92,14 +91,13 @@ def test_keys_rotate_while_the_server_runs(launch, tmp_path):
     assert read(server, "s")["data"] == before["data"]
 
 
-def test_without_the_key_nothing_can_be_read(launch, tmp_path):
+def test_without_the_key_nothing_can_be_read(host, tmp_path):
     config = configure(tmp_path / "encryption.json", keyed("aesgcm", "a"))
-    server = launch(tmp_path / "data", f"--encryption-provider-config={config}")
+    server = host(tmp_path / "data", f"--encryption-provider-config={config}")
     create(server, "s")
-    server.process.terminate()
-    server.process.wait(20)
+    server.stop()
     configure(config, keyed("aesgcm", "b"), {"identity": {}})
-    again = launch(tmp_path / "data", f"--encryption-provider-config={config}")
+    again = host(tmp_path / "data", f"--encryption-provider-config={config}")
     code, _, answer = again.call("GET", f"{SECRETS}/s")
     assert code == 500
     assert "no matching key was found for the provided AES transformer" in answer["message"]
@@ -117,11 +115,11 @@ def test_a_wrong_file_stops_the_start_and_shows_no_secret(launch, tmp_path):
     assert "Traceback" not in str(failure.value)
 
 
-def test_custom_objects_are_encrypted_anew_by_writing_them_unchanged(launch, tmp_path):
+def test_custom_objects_are_encrypted_anew_by_writing_them_unchanged(host, tmp_path):
     both = ("widgets.example.com",)
     config = configure(tmp_path / "encryption.json", {"identity": {}}, resources=both)
     flags = (f"--encryption-provider-config={config}", "--encryption-provider-config-automatic-reload")
-    server = launch(tmp_path / "data", *flags)
+    server = host(tmp_path / "data", *flags)
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     definition = {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -198,10 +196,10 @@ def key_service(tmp_path):
     server.stop(None).wait()
 
 
-def test_a_key_management_service_keeps_the_key(launch, tmp_path, key_service):
+def test_a_key_management_service_keeps_the_key(host, tmp_path, key_service):
     service = {"kms": {"apiVersion": "v2", "name": "vault", "endpoint": f"unix://{key_service.socket}"}}
     config = configure(tmp_path / "encryption.json", service, {"identity": {}})
-    server = launch(tmp_path / "data", f"--encryption-provider-config={config}")
+    server = host(tmp_path / "data", f"--encryption-provider-config={config}")
     create(server, "s")
     value = stored(server, "s")
     assert value.startswith(b"k8s:enc:kms:v2:vault:")
@@ -209,10 +207,9 @@ def test_a_key_management_service_keeps_the_key(launch, tmp_path, key_service):
     assert key_service.decrypted == 0, "what was encrypted here is known here"
     code, _, page = server.call("GET", "/healthz?verbose")
     assert (code, b"[+]kms-providers ok" in page) == (200, True)
-    server.process.terminate()
-    server.process.wait(20)
+    server.stop()
     key_service.key = "second"
-    again = launch(tmp_path / "data", f"--encryption-provider-config={config}")
+    again = host(tmp_path / "data", f"--encryption-provider-config={config}")
     assert read(again, "s")["data"]["password"] == base64.b64encode(b"hunter2-hunter2").decode()
     assert key_service.decrypted == 1
     # Written unchanged, it goes under the service's new key.

@@ -94,8 +94,8 @@ def who_is(server, token):
         connection.close()
 
 
-def test_tokens_are_signed_verified_and_published(launch, secured, signer):
-    server = start(launch, secured, signer)
+def test_tokens_are_signed_verified_and_published(host, secured, signer):
+    server = start(host, secured, signer)
     namespace = server.namespace("external")
     code, headers, answer = issue(server, namespace, expirationSeconds=9000)
     assert code == 201
