@@ -3,6 +3,7 @@ import gc
 import os
 import socket
 import ssl
+import struct
 import weakref
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from pilothouse.net.listener import Listener, bind
 from pilothouse.net.messages import Request, Response
-from pilothouse.net.server import HttpServer
+from pilothouse.net.server import HttpServer, Limits
 from pilothouse.net.tls import ServerTls, SniCertificate, TlsFiles, verifies_itself
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -55,6 +56,32 @@ async def test_a_client_certificate_is_visible(serve: Any, serving: TlsFiles, au
     der = ssl.PEM_cert_to_DER_cert(Path(pair[0]).read_text())
     # OpenSSL's client adds the issuer, because it trusts it.
     assert await ask(running, trusting(authority, pair)) == b"2 https " + der
+
+
+async def test_a_reset_right_behind_part_of_a_body_is_noticed(serve: Any, serving: TlsFiles, authority: Any) -> None:
+    waiting, gone = asyncio.Event(), asyncio.Event()
+
+    async def handler(request: Request) -> Response:
+        waiting.set()
+        request.on_disconnect(gone.set)
+        return Response(200, await request.body())
+
+    running = await serve(handler, ServerTls(serving).context, Limits(sweep_interval=0.01))
+
+    def begin() -> ssl.SSLSocket:
+        plain = socket.create_connection(running.listener.address)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client = trusting(authority).wrap_socket(plain, server_hostname="127.0.0.1")
+        client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{")
+        return client
+
+    client = await asyncio.to_thread(begin)
+    await waiting.wait()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.sendall(b" ")  # the loop is told of this and of the reset at once, because it does not look in between
+    client.close()
+    async with asyncio.timeout(60):
+        await gone.wait()
 
 
 @pytest.mark.skipif(verifies_itself(), reason="this Python hides its OpenSSL")

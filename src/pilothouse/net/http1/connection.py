@@ -467,7 +467,11 @@ class Http1Connection(asyncio.BufferedProtocol):
         return self._exchange is None and self._decoder is None
 
     def check_time(self, now: float) -> None:
-        """Close when idle, or slow with a head, for too long; start a handler whose small body is late."""
+        """Close when idle, or slow with a head, for too long; start a handler whose small body is late.
+
+        Where a handler waits for more of a body, have the loop look at the socket anew. uvloop tells of a reset once
+        and then forgets the socket: behind input that was there to be read, nobody would hear of it.
+        """
         limits = self.server.limits
         waited = now - self._since
         if self._awaiting_body:
@@ -480,6 +484,9 @@ class Http1Connection(asyncio.BufferedProtocol):
                 self.abort()
             elif not slow and waited > limits.idle_timeout and not self._closing:
                 self._hang_up()
+        elif self._decoder is not None and not self._reading_paused:
+            self._pause_reading()
+            self._resume_reading()
 
 
 def _slices(body: bytes) -> Iterator[bytes]:
