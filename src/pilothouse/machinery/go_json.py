@@ -13,6 +13,7 @@ import orjson
 
 from pilothouse.machinery import large_json
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.piecewise import occurs
 
 _SPACE: Final = " \t\r\n"
 _DIGITS: Final = "0123456789"
@@ -37,6 +38,9 @@ _HIGH, _LOW = r"u[dD][89abAB][0-9a-fA-F]{2}", r"u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPED: Final = re.compile(rf"\\(?:{_HIGH}\\{_LOW}|({_HIGH}|{_LOW})|.)")
 _SPACED_COLON: Final = re.compile(rb'"[ \t\r\n]++:')
 _BLANK_COLON: Final = re.compile(rb"[ \t\r\n]:")
+_MANY_BLANKS: Final = 4096
+_BLANKS: Final = re.compile(rb"[ \t\r\n]{%d}" % (_MANY_BLANKS - 2))
+"""So many that a colon behind them may stand too far from the quote before them."""
 
 
 def json_type(value: Any) -> str:
@@ -370,7 +374,7 @@ def _string_text(text: str, begin: int, strict: bool = True) -> tuple[orjson.Fra
 
 def may_be_beyond_integers(data: bytes) -> bool:
     """Whether a text may have a whole number that Go's integers have no room for; quick, and never wrong with no."""
-    return _LONG_NUMBER.search(data) is not None
+    return occurs(_LONG_NUMBER, data, 19)
 
 
 def without_long_integers(value: Any) -> Any:
@@ -412,9 +416,9 @@ def _places(data: bytes) -> range:
 
 
 def _has_spaced_colon(data: bytes) -> bool:
-    if len(data) > _PIECE and not any(_BLANK_COLON.search(data, at, at + _PIECE + 1) for at in _places(data)):
-        return False
-    return _SPACED_COLON.search(data) is not None
+    return occurs(_BLANK_COLON, data, 1) and (
+        occurs(_SPACED_COLON, data, _MANY_BLANKS) or occurs(_BLANKS, data, _MANY_BLANKS)
+    )
 
 
 def _count_keys(data: bytes) -> int:

@@ -10,6 +10,7 @@ import orjson
 from pilothouse.machinery import large_json
 from pilothouse.machinery.go_json import may_repeat_fields
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.piecewise import occurs
 from pilothouse.machinery.workers import ABANDONED, checkpoint
 from pilothouse.machinery.yaml_codec.scalars import TAG, YamlError, fail, format_float, resolve_tagged, to_json
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 MAX_DEPTH: Final = 10_000
 _OTHER_NUMBER: Final = re.compile(rb'(?:":|[\[,]) *-?(?:[0-9]++[.eE]|[0-9]{18})')
+_REACH: Final = 4096
+_MANY_BLANKS: Final = b" " * (_REACH - 32)
+"""Behind so many a number may be too far from what stands before it."""
 _LONG_KEY: Final = re.compile(rb'"[^"]{1000,}+":')
 
 
@@ -58,7 +62,9 @@ def _read_json(data: bytes) -> dict[str, Any] | None:
     text = data.rstrip(b"\n")
     if text[:1] != b"{" or not text.isascii() or not text.decode("ascii").isprintable():
         return None
-    if b"\\ud" in text or b"\\uD" in text or _OTHER_NUMBER.search(text) or _LONG_KEY.search(text):
+    if b"\\ud" in text or b"\\uD" in text or _LONG_KEY.search(text):
+        return None
+    if _MANY_BLANKS in text or occurs(_OTHER_NUMBER, text, _REACH):
         return None
     try:
         value: dict[str, Any] = large_json.loads(text)

@@ -1,0 +1,30 @@
+"""Long texts are searched in pieces, and nothing is missed where they meet."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilothouse.machinery.piecewise import occurs
+from pilothouse.machinery.yaml_codec import load
+
+PIECE = 32 * 1024
+
+
+@given(at=st.integers(PIECE - 30, PIECE + 30), length=st.integers(1, 25), pieces=st.integers(1, 3))
+def test_what_stands_where_pieces_meet_is_found(at: int, length: int, pieces: int) -> None:
+    data = b"x" * (at + (pieces - 1) * PIECE) + b"7" * length + b"x" * PIECE
+    assert occurs(re.compile(rb"[0-9]{19}"), data, 19) == (length >= 19)
+
+
+@pytest.mark.parametrize("blanks", [0, 1, 4000, 4070, 40_000])
+@pytest.mark.parametrize("number", ["1.50", "-2e3", "123456789012345678901"])
+def test_numbers_of_long_texts_are_read_as_yaml_has_them(number: str, blanks: int) -> None:
+    """They are no JSON numbers like any other, wherever they stand."""
+    wanted = load(f'{{"a":{number}}}'.encode())["a"]
+    for at in range(PIECE - 40, PIECE + 40, 13):
+        text = '{"b":"' + "x" * (at - 12) + '","a":' + " " * blanks + number + "}"
+        assert load(text.encode())["a"] == wanted
