@@ -1,6 +1,6 @@
 """Threads for work that may take long, so that it never holds the event loop.
 
-Python runs one thread at a time, yet it takes turns: with the switch interval that the store sets, the loop waits some
+Python runs one thread at a time, yet it takes turns: with the switch interval of ``lock_turns.py``, the loop waits some
 dozens of microseconds for its turn, however long the work beside it lasts. So whatever grows with what a client sent is
 done on the loop while that is short, and ``aside`` when it is long.
 
@@ -28,6 +28,7 @@ from itertools import count
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
+from pilothouse.machinery.lock_turns import take_short_turns
 from pilothouse.machinery.processor_clock import processor_clock
 
 LONG: Final = 16 * 1024
@@ -192,6 +193,7 @@ class _Lane:
         if self._idle:
             self._changed.notify()
         elif self._started < self._limit:
+            take_short_turns()
             self._started += 1
             name = f"pilothouse-{self._name}-work-{self._started}"
             threading.Thread(target=self._serve, name=name, daemon=True).start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import threading
 import time
 import weakref
@@ -29,6 +30,18 @@ from pilothouse.machinery.workers import (
 async def test_short_work_is_done_at_once_and_long_work_in_a_thread() -> None:
     assert await weighed(LONG - 1, threading.get_ident) == threading.get_ident()
     assert await weighed(LONG, threading.get_ident) != threading.get_ident()
+
+
+async def test_the_loop_soon_has_its_turn_beside_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever store there is: with Python's own 5 ms, a loop waits that long at each turn while work is done aside."""
+    monkeypatch.setattr(workers, "_long", workers._Lane("short-turns", 1))
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(0.005)
+    try:
+        await weighed(LONG, threading.get_ident)
+        assert sys.getswitchinterval() == pytest.approx(5e-5)
+    finally:
+        sys.setswitchinterval(before)
 
 
 async def test_errors_come_back() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
+from pilothouse.machinery.lock_turns import take_short_turns
 from pilothouse.machinery.supervision import Supervised, Supervisor
 from pilothouse.machinery.workers import aside
 from pilothouse.net.eager import Prompt
@@ -32,11 +32,6 @@ from pilothouse.storage.backends.sqlite.schema import compacted_revision
 from pilothouse.storage.backends.sqlite.writer import Outcome, Task, Writer
 from pilothouse.storage.backends.sqlite.writing import MAX_BATCH, QueuedWrite
 from pilothouse.storage.backends.watching import watch_log
-
-# How long a thread waits for the interpreter's lock before it demands it. A busy event loop releases the lock for an
-# instant at every turn; each release restarts a waiting thread's patience, so with the default of 5 ms the writer
-# starves for whole seconds beside a saturated loop (measured). With less than a turn takes, it waits for one turn.
-SWITCH_INTERVAL_SECONDS = 5e-5
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -93,7 +88,7 @@ class SQLiteBackend:
     async def open(self) -> None:
         """Open or create the file. Raises UnusableStore, Unavailable."""
         loop = asyncio.get_running_loop()
-        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL_SECONDS))
+        take_short_turns()
         writer = Writer(self._path, loop, self._deliver, self._clock, self._poll_seconds)
         self._revision = await writer.start()
         self._writer = writer
