@@ -257,6 +257,12 @@ def fresh(launch: Callable[..., Any], tmp_path: Path) -> Iterator[Victim]:
     yield from _victim(launch(tmp_path / "data"))
 
 
+@pytest.fixture(scope="session")
+def victim_of() -> Callable[[Any], Iterator[Victim]]:
+    """Makes a victim of a server that somebody has started in another way."""
+    return _victim
+
+
 def _victim(running: Any) -> Iterator[Victim]:
     second = SecondClient(running)
     attacked = Victim(running, second)

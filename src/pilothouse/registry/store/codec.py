@@ -25,6 +25,7 @@ from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.null_lists import settle
 from pilothouse.machinery.schema.raw import Place, Texts, embed, raw_places
 from pilothouse.machinery.schema.types import Struct
+from pilothouse.machinery.workers import LONG, weighed
 from pilothouse.registry.store.sizing import SURELY_FITS, check_size
 from pilothouse.registry.store.stored_form import StoredForm, is_foreign
 from pilothouse.storage.cacher import NOTHING, Entry, UnreadEntry, share_labels
@@ -101,6 +102,12 @@ class ObjectCodec:
         if self._writes_form and self._form is not None:
             return self._form.write(data)
         return self._head + data[1:] if self._prefix else data
+
+    async def stored(self, data: bytes) -> bytes:
+        """The same, made aside if it takes long: kube-apiserver's form has to be made, ours is at hand."""
+        if not self._writes_form or len(data) < LONG:
+            return self.to_stored(data)
+        return await weighed(len(data), self.to_stored, data)
 
     def check_size(self, key: str, obj: Object, data: bytes, revision: int) -> None:
         """Raise ``TooLarge`` for an object that storage does not take in place of that revision."""

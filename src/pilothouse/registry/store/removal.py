@@ -97,12 +97,9 @@ async def _store_marked(store: Store, ctx: Context, key: str, obj: Object, entry
     data = await weighed(len(entry.data), lambda: store.codec.encode(obj, *store.raw_texts(entry)))
     if ctx.dry_run:
         return store.codec.entry_of(key, obj, data, entry.revision)
+    stored = await store.codec.stored(data)
     return await store.cache.update(
-        key,
-        store.codec.to_stored(data),
-        entry.revision,
-        None,
-        lambda revision: store.codec.entry_of(key, obj, data, revision),
+        key, stored, entry.revision, None, lambda revision: store.codec.entry_of(key, obj, data, revision)
     )
 
 

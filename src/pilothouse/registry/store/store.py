@@ -296,8 +296,9 @@ class Store:
             raise errors.generic("resourceVersion should not be set on objects to be created")
         if len(data) > SURELY_FITS:
             await weighed(weight, self.codec.check_size, key, obj, data, 0)
+        stored = await self.codec.stored(data)
         return await self.cache.create(
-            key, self.codec.to_stored(data), self._ttl, lambda revision: self.codec.entry_of(key, obj, data, revision)
+            key, stored, self._ttl, lambda revision: self.codec.entry_of(key, obj, data, revision)
         )
 
     def _encode(self, ctx: Context, obj: Object, entry: Entry | None = None) -> bytes:
@@ -486,12 +487,9 @@ class Store:
             return self.codec.entry_of(key, obj, data, entry.revision)
         if len(data) > SURELY_FITS:
             await weighed(weight, self.codec.check_size, key, obj, data, entry.revision)
+        stored = await self.codec.stored(data)
         return await self.cache.update(
-            key,
-            self.codec.to_stored(data),
-            entry.revision,
-            self._ttl,
-            lambda revision: self.codec.entry_of(key, obj, data, revision),
+            key, stored, entry.revision, self._ttl, lambda revision: self.codec.entry_of(key, obj, data, revision)
         )
 
 

@@ -1,0 +1,74 @@
+"""Large objects where they are kept in etcd: kube-apiserver's form of them has to be made, and read again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+import pytest
+
+from pilothouse.testing.etcd_process import EtcdCluster, find_etcd
+
+pytestmark = pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+POLICIES = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
+
+
+@pytest.fixture(scope="module")
+def etcd() -> Iterator[EtcdCluster]:
+    with EtcdCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def on_etcd(
+    etcd: EtcdCluster,  # before what starts servers, so that it ends after them
+    launch_for_module: Callable[..., Any],
+    victim_of: Callable[[Any], Any],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Any]:
+    flag = f"--etcd-servers={','.join(etcd.urls)}"
+    yield from victim_of(launch_for_module(tmp_path_factory.mktemp("on-etcd") / "data", flag))
+
+
+def config_map(name: str) -> dict[str, Any]:
+    data = {f"k{number}": "v" * 20 for number in range(28_000)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def test_a_large_network_policy(on_etcd: Any) -> None:
+    rule = {"ports": [{"port": 80, "protocol": "TCP"}], "from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}
+    spec = {"podSelector": {}, "ingress": [rule] * 28_000, "policyTypes": ["Ingress"]}
+    policy = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "attack"}}
+    with on_etcd.attacked("on etcd: NetworkPolicy, 2.8 MB", allowance=100 << 20):
+        assert on_etcd.call("POST", POLICIES, {**policy, "spec": spec}).status == 201
+
+
+def test_a_large_object_is_patched_and_deleted(on_etcd: Any) -> None:
+    held = config_map("held")
+    held["metadata"]["finalizers"] = ["a.example/b"]
+    with on_etcd.attacked("on etcd: an object of 1 MB, patched and deleted", allowance=100 << 20):
+        assert on_etcd.call("POST", MAPS, held).status == 201
+        merge = "application/merge-patch+json"
+        assert on_etcd.call("PATCH", f"{MAPS}/held", {"data": {"k1": "x"}}, merge).status == 200
+        assert on_etcd.call("DELETE", f"{MAPS}/held").status == 200
+        assert on_etcd.call("PATCH", f"{MAPS}/held", {"metadata": {"finalizers": None}}, merge).status == 200
+
+
+def test_eight_large_objects_at_once(on_etcd: Any) -> None:
+    bodies = [orjson.dumps(config_map(f"one-of-eight-{number}")) for number in range(8)]
+    found: list[int] = []
+
+    def create(body: bytes) -> None:
+        found.append(on_etcd.call("POST", MAPS, body).status)
+
+    with on_etcd.attacked("on etcd: eight objects of 1 MB created at once", allowance=100 << 20):
+        threads = [threading.Thread(target=create, args=(body,)) for body in bodies]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert found == [201] * 8
