@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from pilothouse.controllers.manager.context import ControllerContext
@@ -42,6 +43,7 @@ from pilothouse.machinery.times import Instant
 _NAME: Final = "statefulset-controller"
 _STYLE: Final = RevisionStyle("StatefulSet", "controller.kubernetes.io/hash")
 _STALE_CLAIM_SECONDS: Final = 1.0
+_NEW_A_ROUND: Final = 500
 _FAILURES: Final = (errors.StatusError, ClaimError)
 
 
@@ -51,7 +53,9 @@ class _Round:
 
     stateful_set: Object
     replicas: list[Object]
-    """The pods of all wanted ordinals; those that are missing as they are to be created."""
+    """The pods of wanted ordinals; the first of those that are missing, as they are to be created."""
+    left_out: int
+    """How many more are missing: a set may want two thousand million, and nobody makes them all at once."""
     condemned: list[Object]
     """The pods beyond them, the highest ordinal first."""
     now: Instant
@@ -165,11 +169,15 @@ class StatefulSetController:
             revision = current if rollout.is_from_current(stateful_set, ordinal) else update
             return make_pod(stateful_set, template_of(revision), revision["metadata"]["name"], ordinal)
 
-        ordinals = range(first, first + replicas_of(stateful_set))
+        wanted = replicas_of(stateful_set)
+        absent = (ordinal for ordinal in range(first, first + wanted) if ordinal not in there)
+        new = {ordinal: missing(ordinal) for ordinal in islice(absent, _NEW_A_ROUND)}
+        replicas = there | new
         condemned = [pod for pod in pods if not is_wanted(stateful_set, pod) and ordinal_of(pod) >= 0]
         return _Round(
             stateful_set,
-            [there.get(ordinal) or missing(ordinal) for ordinal in ordinals],
+            [replicas[ordinal] for ordinal in sorted(replicas)],
+            wanted - len(replicas),
             sorted(condemned, key=ordinal_of, reverse=True),
             self._clock.now(),
         )
@@ -185,7 +193,7 @@ class StatefulSetController:
                 return None
             if await self._for_all(round, round.condemned, self._bring_down):
                 return None
-            for pod in rollout.pods_to_update(round.stateful_set, round.replicas, update, round.now):
+            for pod in rollout.pods_to_update(round.stateful_set, round.replicas, round.left_out, update, round.now):
                 await self._control.delete(round.stateful_set, pod)
                 round.updating += 1
         except _FAILURES as error:

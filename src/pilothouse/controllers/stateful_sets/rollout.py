@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from pilothouse.controllers.runtime.pods import is_available, is_ready, phase_of
 from pilothouse.controllers.runtime.scaled_values import scaled
-from pilothouse.controllers.stateful_sets.identity import first_ordinal, replicas_of, revision_of
+from pilothouse.controllers.stateful_sets.identity import first_ordinal, ordinal_of, replicas_of, revision_of
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.times import Instant
 
@@ -69,16 +69,19 @@ def is_from_current(stateful_set: Object, ordinal: int) -> bool:
     return strategy == "RollingUpdate" and ordinal < first + current
 
 
-def pods_to_update(stateful_set: Object, replicas: Sequence[Object], revision: str, now: Instant) -> list[Object]:
-    """The pods to delete now, in order."""
+def pods_to_update(
+    stateful_set: Object, replicas: Sequence[Object], left_out: int, revision: str, now: Instant
+) -> list[Object]:
+    """The pods to delete now, in order; ``left_out`` are missing beside those that are told."""
     if (stateful_set["spec"].get("updateStrategy") or {}).get("type") == "OnDelete":
         return []
     unavailable = [pod for pod in replicas if is_unavailable(stateful_set, pod, now)]
-    budget = max_unavailable(stateful_set) - len(unavailable)
+    budget = max_unavailable(stateful_set) - len(unavailable) - left_out
+    begin = first_ordinal(stateful_set) + (partition_of(stateful_set) or 0)
     old = [
         pod
-        for pod in reversed(replicas[partition_of(stateful_set) or 0 :])
-        if revision_of(pod) != revision and not is_terminating(pod)
+        for pod in reversed(replicas)
+        if ordinal_of(pod) >= begin and revision_of(pod) != revision and not is_terminating(pod)
     ]
     if not is_parallel(stateful_set):
         return old[: max(0, budget)]

@@ -57,8 +57,20 @@ def stateful_set(count: int, strategy: str = "RollingUpdate", **rolling: Any) ->
 )
 def test_pods_to_update(states: str, settings: dict[str, Any], chosen: list[int]) -> None:
     made = stateful_set(len(states), **settings)
-    found = pods_to_update(made, pods(states), "new", Instant(2_000_000_000))
+    found = pods_to_update(made, pods(states), 0, "new", Instant(2_000_000_000))
     assert [pod["metadata"]["name"] for pod in found] == [f"web-{ordinal}" for ordinal in chosen]
+
+
+def test_pods_that_nobody_has_made_yet_count_as_unavailable() -> None:
+    made = stateful_set(6, maxUnavailable=3)
+    assert len(pods_to_update(made, pods("oooo"), 2, "new", Instant(2_000_000_000))) == 1
+    assert pods_to_update(made, pods("oooo"), 3, "new", Instant(2_000_000_000)) == []
+
+
+def test_a_partition_counts_ordinals() -> None:
+    made = stateful_set(4, partition=2)
+    found = pods_to_update(made, pods("oooo")[1:], 0, "new", Instant(2_000_000_000))
+    assert [pod["metadata"]["name"] for pod in found] == ["web-3"]
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,14 @@ async def test_parallel(world: World) -> None:
     assert await names(world) == ["web-5", "web-6", "web-7"]
 
 
+async def test_more_than_anybody_can_make(world: World) -> None:
+    await create(world, replicas=2_000_000_000)
+    await world.until_is("apps", "statefulsets", "web", lambda found: found["status"].get("readyReplicas", 0) >= 2)
+    await world.of("apps", "statefulsets").patch("default", "web", {"spec": {"replicas": 1}})
+    await until(world, replicas=1, readyReplicas=1)
+    assert await names(world) == ["web-0"]
+
+
 async def test_rolling_update_and_back(world: World) -> None:
     await create(world)
     first = (await until(world, readyReplicas=3))["status"]["updateRevision"]
