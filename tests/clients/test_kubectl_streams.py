@@ -12,7 +12,7 @@ import os
 import signal
 import termios
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from tests.conftest import ROOT, find_client, go_environment
 from pilothouse.testing.in_process import InProcessServer
 from pilothouse.testing.kubelet import Process, StandInKubelet, run_locally
 
+PODS = "/api/v1/namespaces/default/pods"
 SPDY = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
 
 
@@ -66,21 +67,30 @@ async def kubelet(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         yield made
 
 
+@pytest.fixture(scope="module")
+def api() -> Iterator[InProcessServer]:
+    """A server for all tests; each has the node and the pod for itself."""
+    with InProcessServer("--disable-admission-plugins=ServiceAccount") as server:
+        yield server
+
+
 @pytest.fixture
-async def kubectl(kubelet: StandInKubelet, request: pytest.FixtureRequest) -> AsyncIterator[Kubectl]:
+async def kubectl(
+    api: InProcessServer, kubelet: StandInKubelet, request: pytest.FixtureRequest
+) -> AsyncIterator[Kubectl]:
     way = request.node.callspec.params.get("kubelet")
-    async with InProcessServer("--disable-admission-plugins=ServiceAccount") as server:
-        assert (await server.request("POST", "/api/v1/nodes", kubelet.node("node-1"))).status == 201
-        pod = {
-            "metadata": {"name": "web"},
-            "spec": {"nodeName": "node-1", "containers": [{"name": "main", "image": "x"}]},
-        }
-        assert (await server.request("POST", "/api/v1/namespaces/default/pods", pod)).status == 201
-        running = {"status": {"phase": "Running"}}
-        headers = {"Content-Type": "application/merge-patch+json"}
-        path = "/api/v1/namespaces/default/pods/web/status"
-        assert (await server.request("PATCH", path, running, headers)).status == 200
-        yield Kubectl(server, spdy=way == "spdy")
+    assert (await api.request("POST", "/api/v1/nodes", kubelet.node("node-1"))).status == 201
+    pod = {
+        "metadata": {"name": "web"},
+        "spec": {"nodeName": "node-1", "containers": [{"name": "main", "image": "x"}]},
+    }
+    assert (await api.request("POST", PODS, pod)).status == 201
+    running = {"status": {"phase": "Running"}}
+    headers = {"Content-Type": "application/merge-patch+json"}
+    assert (await api.request("PATCH", f"{PODS}/web/status", running, headers)).status == 200
+    yield Kubectl(api, spdy=way == "spdy")
+    assert (await api.request("DELETE", f"{PODS}/web?gracePeriodSeconds=0")).status == 200
+    assert (await api.request("DELETE", "/api/v1/nodes/node-1")).status == 200
 
 
 async def test_logs(kubectl: Kubectl, kubelet: StandInKubelet) -> None:
