@@ -2,7 +2,7 @@
 
 ``outbound.py`` is a request, ``reply.py`` its answer, ``head.py`` reads the heads of answers, ``connection.py`` is one
 connection of HTTP/1.1 and ``http2.py`` one of HTTP/2 (``http2_stream.py``: one request on it, ``http2_head.py``: its
-heads), ``pool.py`` keeps connections for reuse.
+heads), ``pool.py`` keeps connections for reuse, ``departures.py`` says when requests leave.
 """
 
 from pilothouse.net.client.outbound import FixedHeaders, Outbound

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import cast
 
+from pilothouse.net.client.departures import Departures
 from pilothouse.net.client.head import MAX_HEAD, MalformedReply, ReplyHead, parse_head
 from pilothouse.net.client.outbound import Outbound
 from pilothouse.net.client.reply import Reply
@@ -45,8 +46,8 @@ class ClientConnection(asyncio.Protocol):
     transport: asyncio.Transport
     _gate: WriteGate
 
-    def __init__(self, release: Callable[[ClientConnection], None]) -> None:
-        self._release = release
+    def __init__(self, release: Callable[[ClientConnection], None], departures: Departures | None = None) -> None:
+        self._release, self._departures = release, departures or Departures()
         self._buffer = bytearray()
         self._received = 0  # bytes of heads since the request was sent
         self._method = ""
@@ -72,9 +73,10 @@ class ClientConnection(asyncio.Protocol):
         self._received = 0
         head: Prompt[Reply] = Prompt()
         self._head = head
-        body = outbound.body
+        body, departures = outbound.body, self._departures
+        departures.under_way += 1
         if isinstance(body, bytes):
-            self.transport.write(sent + body)
+            departures.send(self.transport, sent + body)
         else:
             self.transport.write(sent)
             self._pump = asyncio.get_running_loop().create_task(self._send_body(body, outbound))
@@ -86,6 +88,8 @@ class ClientConnection(asyncio.Protocol):
             else:
                 await head.result().abort()  # cancelled just when the answer came
             raise
+        finally:
+            departures.under_way -= 1
 
     async def abort(self) -> None:
         """Close at once."""

@@ -18,6 +18,7 @@ from typing import Final
 from weakref import WeakSet
 
 from pilothouse.net.client.connection import ClientConnection, ConnectionEnded
+from pilothouse.net.client.departures import Departures
 from pilothouse.net.client.http2 import Http2ClientConnection
 from pilothouse.net.client.outbound import Outbound
 from pilothouse.net.client.reply import Reply
@@ -53,6 +54,7 @@ class HttpClient:
         """Those that did not agree on HTTP/2 when last asked."""
         self._only_shared: set[Target] = set()
         """Those that agree on nothing else."""
+        self._departures = Departures()
         self._sweep: asyncio.TimerHandle | None = None
         self._closed = False
         self._generation = 0
@@ -192,7 +194,7 @@ class HttpClient:
         def make(agreed: str | None) -> AnyConnection:
             if agreed == _HTTP2:
                 return Http2ClientConnection(lambda ended: self._forget_shared(target, ended))
-            return ClientConnection(keep)
+            return ClientConnection(keep, self._departures)
 
         _, connection = await self._dialer.negotiate(_for_one(target) if alone else target, make)
         if isinstance(connection, Http2ClientConnection):
