@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilothouse.machinery.yaml_codec import YamlError, dump, load, load_reporting
+from pilothouse.machinery.yaml_codec import YamlError, dump, load, load_reporting, writing
 from pilothouse.machinery.yaml_codec.reading import _read_json, _read_yaml
 
 
@@ -239,3 +239,21 @@ def test_control_characters_are_not_written(value: Any) -> None:
 @pytest.mark.parametrize("value", ["\x01", "\x85", "\ufeff", "é\u2028"])
 def test_other_odd_characters_are_written(value: str) -> None:
     assert load(dump(value).encode()) == value
+
+
+@given(st.lists(st.text(st.sampled_from("aZ019.-_/:[{ ~"), max_size=8), unique=True, min_size=2, max_size=12))
+def test_plain_keys_have_places_in_their_order(keys: list[str]) -> None:
+    """Sorting by places is what makes large maps quick: it must be the order that comparing two by two gives."""
+    plain = [key for key in keys if writing._PLAIN_KEY.fullmatch(key)]
+    for left in plain:
+        for right in plain:
+            compared = writing._compare_keys(left, right)
+            first, second = writing._place(left), writing._place(right)
+            assert (first < second, first > second) == (compared < 0, compared > 0), (left, right)
+
+
+def test_most_keys_are_plain() -> None:
+    plain = ("k12", "app.kubernetes.io/name", "a-1", "tls.crt", "f:k1", "x_10.y", "", "8080")
+    assert all(map(writing._PLAIN_KEY.fullmatch, plain))
+    circular = ("k1a", "1Mi", "ü", "9" * 19)
+    assert not any(map(writing._PLAIN_KEY.fullmatch, circular))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
+import string
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from pilothouse.machinery.workers import ABANDONED, checkpoint
 from pilothouse.machinery.yaml_codec.scalars import fail, format_float, reads_otherwise, to_json
 
 if TYPE_CHECKING:
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
 _LETTERS = re.compile(r"[A-Za-z]*")
 _UNREADABLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
 """What JSON shows as it is and YAML does not take: kube-apiserver reads the one to write the other."""
+_PLAIN_KEY = re.compile(r"[\x00-/:-\x7f]*+(?:[0-9]{1,18}+(?![0-9A-Za-z])[\x00-/:-\x7f]*+)*+")
+"""Keys whose order is one of places: with letters right behind a number, or numbers beyond 64 bits, it goes in circles."""
+_DIGITS = re.compile(r"([0-9]+)")
+_NUMBER: Final = "\u0800"
+_LETTERS_LAST: Final = {ord(letter): 0x1000 + ord(letter) for letter in string.ascii_letters}
 _DONE: Final = object()
 
 
@@ -60,8 +67,11 @@ def _events(value: Any) -> Iterator[Event]:
 def _entries(mapping: dict[str, Any]) -> Iterator[Any]:
     keys = sorted(mapping)
     if not all(map(_LETTERS.fullmatch, keys)):
-        keys.sort(key=functools.cmp_to_key(_compare_keys))
+        plain = all(map(_PLAIN_KEY.fullmatch, keys))
+        keys.sort(key=_place if plain else functools.cmp_to_key(_compare_keys))
     for key in keys:
+        if ABANDONED:
+            checkpoint()
         yield key
         yield mapping[key]
 
@@ -79,6 +89,21 @@ def _scalar(value: Any) -> tuple[str, str | None]:
         return "true" if value else "false", None
     value = to_json(value)
     return format_float(value) if isinstance(value, float) else str(value), None
+
+
+def _place(key: str) -> list[str | int]:
+    """What plain keys are sorted by, for the order of ``_compare_keys``: texts and, each with its length, numbers.
+
+    In texts letters are moved behind everything else, and a mark that a number follows in between. Comparing keys two by
+    two takes thirty times as long, which for a list of objects with 20,000 keys each was more than a minute.
+    """
+    parts = _DIGITS.split(key)
+    place: list[str | int] = []
+    for at in range(0, len(parts) - 1, 2):
+        digits = parts[at + 1]
+        place += (parts[at].translate(_LETTERS_LAST) + _NUMBER, int(digits), len(digits))
+    place.append(parts[-1].translate(_LETTERS_LAST))
+    return place
 
 
 def _compare_keys(left: str, right: str) -> int:
