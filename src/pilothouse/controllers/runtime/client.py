@@ -24,6 +24,7 @@ from pilothouse.authn.loopback import (
     LoopbackConnection,
     controller_user,
 )
+from pilothouse.controllers.runtime.call_turns import CallTurns
 from pilothouse.controllers.runtime.transport import Watch, call, make_request
 from pilothouse.filters.types import Handler
 from pilothouse.machinery.objects import Object
@@ -40,10 +41,10 @@ _PAGE: Final = 500
 
 
 class LoopbackClients:
-    """Makes clients for the users that parts of this process act as."""
+    """Makes clients for the users that parts of this process act as. Their calls take turns with those of others."""
 
     def __init__(self, handler: Handler, version: str = "v1.37.0") -> None:
-        self._handler, self._version = handler, version
+        self._handler, self._version = CallTurns(handler), version
 
     def as_user(self, user: User, agent: str) -> Client:
         """A client of any user. The agent names the manager of fields that it writes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_network
 from typing import Final
 
@@ -19,27 +20,34 @@ class PodAddresses:
 
     def __init__(self, pod_cidr: str, number: int) -> None:
         self._range: IPv4Network | IPv6Network = ip_network(pod_cidr) if pod_cidr else _default_range(number)
+        self._size = min(self._range.num_addresses - 2, 1 << 16)
         self._taken: dict[str, str] = {}
+        self._used: Counter[str] = Counter()
+        """How many pods have an address: more than one where there are too few, or a pod says so itself."""
         self._next = 1
 
     def address_of(self, uid: str, known: str = "") -> str:
         """The address of a pod: the one that it is known by, or a free one."""
         if uid not in self._taken:
-            self._taken[uid] = known or self._free()
+            address = self._taken[uid] = known or self._free()
+            self._used[address] += 1
         return self._taken[uid]
 
     def release(self, uid: str) -> None:
         """The pod has gone."""
-        self._taken.pop(uid, None)
+        address = self._taken.pop(uid, None)
+        if address is not None:
+            self._used[address] -= 1
+            if not self._used[address]:
+                del self._used[address]
 
     def _free(self) -> str:
-        used = set(self._taken.values())
-        size = min(self._range.num_addresses - 2, 1 << 16)
-        for _ in range(size):
-            self._next = self._next % size + 1
-            address = str(self._range[self._next])
-            if address not in used:
-                return address
+        if len(self._used) < self._size:
+            for _ in range(self._size):
+                self._next = self._next % self._size + 1
+                address = str(self._range[self._next])
+                if address not in self._used:
+                    return address
         return str(self._range[1])
 
 
