@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +35,7 @@ from pilothouse.testing.in_process import InProcessServer
 
 _unique = iter(map(str, itertools.count())).__next__
 NODES = ("node-1", "node-2")
+FLAGS = ("--disable-admission-plugins=ServiceAccount", "--authorization-mode=Node,RBAC")
 _WAIT_SECONDS = 120
 
 
@@ -227,8 +230,16 @@ class World:
 StartWorld = Callable[..., Awaitable[World]]
 
 
+@pytest.fixture(scope="session")
+def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data of a server that has run: one that starts on a copy has roles, namespaces and certificates already."""
+    data = tmp_path_factory.mktemp("bootstrapped") / "data"
+    with InProcessServer(*FLAGS, data_dir=data):
+        return data
+
+
 @pytest.fixture
-async def start_world() -> AsyncIterator[StartWorld]:
+async def start_world(bootstrapped: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[StartWorld]:
     """``await start_world("job-controller", nodes=2, clock=..., faults=...)``.
 
     With ``schedules`` the scheduler is killed and fails with the controllers.
@@ -243,8 +254,9 @@ async def start_world() -> AsyncIterator[StartWorld]:
             template: Template | None = None,
             schedules: bool = False,
         ) -> World:
-            flags = ("--disable-admission-plugins=ServiceAccount", "--authorization-mode=Node,RBAC")
-            server = await stack.enter_async_context(InProcessServer(*flags))
+            data = tmp_path_factory.mktemp("world") / "data"
+            await asyncio.to_thread(shutil.copytree, bootstrapped, data)
+            server = await stack.enter_async_context(InProcessServer(*FLAGS, data_dir=data))
             world = World(server, rows, clock, faults, template or Template(), schedules)
             stack.push_async_callback(world.close)
             await world.start(nodes)
