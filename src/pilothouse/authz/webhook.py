@@ -20,6 +20,7 @@ from pilothouse.authz.match_conditions import ConditionFailed, MatchConditions
 from pilothouse.authz.metrics import WebhookMetrics
 from pilothouse.machinery import fields, labels
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.kept_json import dumps_to_keep
 from pilothouse.machinery.user import User
 from pilothouse.machinery.workers import weighed
 
@@ -75,7 +76,7 @@ class WebhookAuthorizer:
         if self._conditions is not None and not self._is_meant(attributes, self._conditions):
             return Decision.NO_OPINION, ""
         spec = self._spec(attributes)
-        key = orjson.dumps(spec, option=orjson.OPT_SORT_KEYS)
+        key = dumps_to_keep(spec, orjson.OPT_SORT_KEYS)
         known = self._answers.get(key)
         if known is not None and known[0] > self._clock():
             return _read(known[1])

@@ -13,12 +13,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-import orjson
-
 from pilothouse.admission.objects import Objects
 from pilothouse.apis.resources import Resource, hub_row, table
 from pilothouse.library.main_server import Main
 from pilothouse.machinery import errors
+from pilothouse.machinery.kept_json import dumps_to_keep
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.net.dialing import OutgoingError
@@ -197,7 +196,7 @@ class _Reflector:
 
     async def _list(self) -> str:
         items, version = await self._main.snapshot(self._path)
-        self._backend.replace(self._prefix, {self._key(item): orjson.dumps(item) for item in items})
+        self._backend.replace(self._prefix, {self._key(item): dumps_to_keep(item) for item in items})
         self._synced = True
         self._note("")
         return version
@@ -211,7 +210,7 @@ class _Reflector:
                 raise errors.StatusError(int(obj.get("code", _GONE)), "Expired", str(obj.get("message", "")))
             version = obj["metadata"].get("resourceVersion", version)
             if kind != "BOOKMARK":
-                self._backend.change(self._key(obj), None if kind == "DELETED" else orjson.dumps(obj))
+                self._backend.change(self._key(obj), None if kind == "DELETED" else dumps_to_keep(obj))
         return version
 
     def _note(self, failure: str) -> None:

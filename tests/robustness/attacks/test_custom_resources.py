@@ -104,6 +104,17 @@ def test_apply_in_conflict_over_many_fields(victim: Any) -> None:
     assert answer.status == 409
 
 
+def test_a_map_of_many_items(victim: Any) -> None:
+    items = {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}}}
+    lists = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": items}
+    victim.establish(definition("keyeds", {"type": "object", "properties": {"items": lists}}))
+    with victim.attacked("a map of 50,000 items"):
+        answer = victim.call(
+            "POST", path("keyeds"), custom("keyeds", {"items": [{"k": f"k{n}"} for n in range(50_000)]})
+        )
+    assert answer.status == 201
+
+
 def columns(count: int) -> dict[str, Any]:
     return {
         "additionalPrinterColumns": [

@@ -19,6 +19,7 @@ from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.gvk import GroupResource, GroupVersion, GroupVersionKind
+from pilothouse.machinery.kept_json import copy_to_keep
 from pilothouse.machinery.objects import Object
 from pilothouse.storage.cacher import Entry
 
@@ -125,7 +126,7 @@ class Rendering:
             obj = self._load(entry)
             if self._versions.converter is not None:
                 raise ConversionFailed(f"it has not been converted to {self._version} yet")
-            made = escape_html(orjson.dumps(self._versions.relabel(obj, self._version)))
+            made = copy_to_keep(escape_html(orjson.dumps(self._versions.relabel(obj, self._version))))
             entry.keep(self._form, made)
         return made
 
@@ -136,7 +137,7 @@ class Rendering:
             return
         converted = await self._versions.convert([self._load(entry) for entry in missing], self._version)
         for entry, obj in zip(missing, converted, strict=True):
-            entry.keep(self._form, escape_html(orjson.dumps(obj)))
+            entry.keep(self._form, copy_to_keep(escape_html(orjson.dumps(obj))))
 
     def missing(self, entries: Sequence[Entry]) -> list[Entry]:
         """Those that have to be converted first."""

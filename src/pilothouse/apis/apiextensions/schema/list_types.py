@@ -8,6 +8,7 @@ import orjson
 
 from pilothouse.apis.apiextensions.schema.nodes import Node
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, invalid
+from pilothouse.machinery.kept_json import dumps_to_keep
 
 
 def check_lists(obj: Any, node: Node | None, path: Path | None = None) -> list[FieldError]:
@@ -63,7 +64,7 @@ def _repeated(items: list[Any]) -> list[int]:
     repeated: list[int] = []
     for position, item in enumerate(items):
         compound = item.__class__ in (dict, list)
-        key = (item.__class__, orjson.dumps(item, option=orjson.OPT_SORT_KEYS) if compound else item)
+        key = (item.__class__, dumps_to_keep(item, orjson.OPT_SORT_KEYS) if compound else item)
         count = seen[key] = seen.get(key, 0) + 1
         if count == 2:
             repeated.append(position)
