@@ -186,7 +186,7 @@ def pattern(text: str) -> dict[str, Any]:
 def test_definitions(victim: Any, what: str, made: dict[str, Any]) -> None:
     where = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     name = made["metadata"]["name"]
-    longest_wait = 0.5 if "versions" in what else 0.15  # an APIService is written for each of them meanwhile
+    longest_wait = 0.5 if "versions" in what else 0.07  # an APIService is written for each of them meanwhile
     with victim.attacked(f"a definition with {what}", allowance=200 << 20, longest_wait=longest_wait):
         assert victim.call("POST", where, made).status in (201, 400, 413, 422, 500)
         plural = name.partition(".")[0]

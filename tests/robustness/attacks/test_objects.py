@@ -222,7 +222,7 @@ OBJECTS: list[tuple[str, str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("what", "path", "body"), OBJECTS, ids=[what for what, _, _ in OBJECTS])
 def test_large_objects(victim: Any, what: str, path: str, body: dict[str, Any]) -> None:
     size = len(orjson.dumps(body))
-    with victim.attacked(f"{what}, {size >> 10} KB", allowance=max(64 << 20, 20 * size), longest_wait=0.1):
+    with victim.attacked(f"{what}, {size >> 10} KB", allowance=max(64 << 20, 20 * size)):
         assert victim.call("POST", path, body).status in ANSWERED
         if "metadata" in body:
             assert victim.call("DELETE", f"{path}/{body['metadata']['name']}").status in (200, 404)
