@@ -25,10 +25,11 @@ def pods_to_delete(pods: Sequence[Object], related: Iterable[Object], count: int
     if count >= len(pods):
         return list(pods)
     crowd = Counter(_node_of(pod) for pod in related if is_ready(pod) and _node_of(pod))
-    return sorted(pods, key=lambda pod: _value(pod, crowd, now))[:count]
+    ages = _AgeRanks(now)
+    return sorted(pods, key=lambda pod: _value(pod, crowd, ages))[:count]
 
 
-def _value(pod: Object, crowd: Counter[str], now: Instant) -> tuple[Any, ...]:
+def _value(pod: Object, crowd: Counter[str], ages: _AgeRanks) -> tuple[Any, ...]:
     ready = is_ready(pod)
     return (
         bool(_node_of(pod)),
@@ -36,9 +37,9 @@ def _value(pod: Object, crowd: Counter[str], now: Instant) -> tuple[Any, ...]:
         ready,
         _cost(pod),
         -crowd[_node_of(pod)] if _node_of(pod) else 0,
-        _age_rank(_ready_since(pod), now) if ready else 0,
+        ages[_ready_since(pod)] if ready else 0,
         -_most_restarts(pod),
-        _age_rank(pod["metadata"].get("creationTimestamp"), now),
+        ages[pod["metadata"].get("creationTimestamp")],
         pod["metadata"]["uid"],
     )
 
@@ -59,12 +60,20 @@ def _ready_since(pod: Object) -> str | None:
     return since
 
 
-def _age_rank(since: str | None, now: Instant) -> int:
-    """The order of magnitude of an age; none at all is younger than any."""
-    if not since:
-        return -1
-    age = now.since(parse_time(since)) * 1e9
-    return 0 if age < 1 else int(math.log2(age))
+class _AgeRanks(dict[str | None, int]):
+    """The orders of magnitude of ages, by since when; none at all is younger than any. Pods share their seconds."""
+
+    def __init__(self, now: Instant) -> None:
+        super().__init__()
+        self._now = now
+
+    def __missing__(self, since: str | None) -> int:
+        rank = self[since] = self._rank(since) if since else -1
+        return rank
+
+    def _rank(self, since: str) -> int:
+        age = self._now.since(parse_time(since)) * 1e9
+        return 0 if age < 1 else int(math.log2(age))
 
 
 def _most_restarts(pod: Object) -> int:
