@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
@@ -246,31 +246,27 @@ def _write(what: str, figures: Figures) -> None:
 
 
 @pytest.fixture(scope="module")
-def victim(launch_for_module: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
+def launch_victim(
+    launch_for_module: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., Victim]]:
+    """Starts servers to attack, each with its second client, for the tests of a module."""
+    with ExitStack() as clients:
+
+        def start(*flags: str) -> Victim:
+            running = launch_for_module(tmp_path_factory.mktemp("victim") / "data", *flags)
+            return Victim(running, clients.enter_context(closing(SecondClient(running))))
+
+        yield start
+
+
+@pytest.fixture(scope="module")
+def victim(launch_victim: Callable[..., Victim]) -> Victim:
     """A server without anything from other tests, that has imported what writes need: growth is the attack's."""
-    yield from _victim(launch_for_module(tmp_path_factory.mktemp("victim") / "data"))
-
-
-@pytest.fixture
-def fresh(launch: Callable[..., Any], tmp_path: Path) -> Iterator[Victim]:
-    """The same for one test alone: what others made it grow by, an attack would find already there."""
-    yield from _victim(launch(tmp_path / "data"))
-
-
-@pytest.fixture(scope="session")
-def victim_of() -> Callable[[Any], Iterator[Victim]]:
-    """Makes a victim of a server that somebody has started in another way."""
-    return _victim
-
-
-def _victim(running: Any) -> Iterator[Victim]:
-    second = SecondClient(running)
-    attacked = Victim(running, second)
+    attacked = launch_victim()
     path, small = "/api/v1/namespaces/default/configmaps", {"apiVersion": "v1", "kind": "ConfigMap"}
     assert attacked.call("POST", path, {**small, "metadata": {"name": "first"}}).status == 201
     assert attacked.call("DELETE", f"{path}/first").status == 200
-    yield attacked
-    second.close()
+    return attacked
 
 
 @pytest.fixture(scope="module")

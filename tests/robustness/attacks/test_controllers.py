@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from tests.robustness.attacks.conftest import Victim
@@ -13,9 +12,9 @@ CRON_JOBS = "/apis/batch/v1/namespaces/default/cronjobs"
 
 
 @pytest.fixture(scope="module")
-def managed(launch_for_module: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Victim:
+def managed(launch_victim: Callable[..., Victim]) -> Victim:
     """A server with the controller of cron jobs."""
-    return Victim(launch_for_module(tmp_path_factory.mktemp("managed") / "data", "--controllers=cronjob"))
+    return launch_victim("--controllers=cronjob")
 
 
 def worked_on(victim: Victim) -> int:
