@@ -2,9 +2,10 @@
 
 ``python second_client.py PORT FOLDER_OF_CERTIFICATES PID_OF_THE_SERVER`` visits the server from one line of its input
 to the next: it says that it is connected, makes one small request after the other, prints for each how long it waited,
-and for how much of the server's work, and says when it is over. The work is the processor time of the whole process
-meanwhile, less what it did while this client itself waited for a processor. So neither an attacker nor a busy machine
-makes a difference to the second figure.
+for how much of the server's work, and how slow the processor is just then, and says when it is over. The work is the
+processor time of the whole process meanwhile, less what it did while this client itself waited for a processor. So
+neither an attacker nor a busy machine makes a difference to the second figure, but for processors that share their
+caches and units with others: the third one tells by how much.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 
 PAUSE_SECONDS = 0.002
+ADDITIONS = 2_000
+ADDING_SECONDS = 6e-5
+"""What so many additions take of a processor that nobody shares, on the machines where the bounds were found."""
 
 
 def processor_seconds(pid: int) -> Callable[[], float]:
@@ -30,6 +34,14 @@ def processor_seconds(pid: int) -> Callable[[], float]:
 def run_delay() -> float:
     """How long this thread has waited for a processor."""
     return int(Path("/proc/thread-self/schedstat").read_bytes().split()[1]) / 1e9
+
+
+def slowness() -> float:
+    """How many times as long as usual the same work takes now."""
+    started, total = time.thread_time(), 0
+    for number in range(ADDITIONS):
+        total += number
+    return (time.thread_time() - started) / ADDING_SECONDS
 
 
 def is_over(seconds: float) -> bool:
@@ -50,7 +62,8 @@ def visit(connection: HTTPSConnection, worked: Callable[[], float]) -> None:
                 break
             continue
         spent, delay = worked() - spent, run_delay() - delay
-        print(time.monotonic() - started, max(0.0, spent - delay), flush=True)
+        waited = time.monotonic() - started
+        print(waited, max(0.0, spent - delay), slowness(), flush=True)
         served = True
 
 

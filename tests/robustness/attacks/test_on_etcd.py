@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.robustness.attacks.conftest import Victim
 
 from pilothouse.testing.etcd_process import EtcdCluster, find_etcd
 
@@ -24,14 +25,8 @@ def etcd() -> Iterator[EtcdCluster]:
 
 
 @pytest.fixture(scope="module")
-def on_etcd(
-    etcd: EtcdCluster,  # before what starts servers, so that it ends after them
-    launch_for_module: Callable[..., Any],
-    victim_of: Callable[[Any], Any],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Any]:
-    flag = f"--etcd-servers={','.join(etcd.urls)}"
-    yield from victim_of(launch_for_module(tmp_path_factory.mktemp("on-etcd") / "data", flag))
+def on_etcd(etcd: EtcdCluster, launch_victim: Callable[..., Victim]) -> Victim:
+    return launch_victim(f"--etcd-servers={','.join(etcd.urls)}")
 
 
 def config_map(name: str) -> dict[str, Any]:
