@@ -19,6 +19,7 @@ from pilothouse.machinery.gvk import GroupVersionResource
 from pilothouse.machinery.metrics import Observations
 
 Step = Callable[[Attributes], Awaitable[None]]
+IsIdle = Callable[[], bool]
 ObserveStep = Callable[[str, str, Step], Step]
 """Makes a step that tells somebody of itself, from the plug-in's name, the phase and the step."""
 _Key = tuple[str, GroupVersionResource, str]
@@ -48,8 +49,12 @@ class _Phase:
         ]
         self._metrics, self._what = metrics, (phase, operation)
         self._passed = metrics.phase(phase, operation, rejected=False)
-        self.steps: tuple[tuple[Step, Observations], ...] = tuple(
-            (self._step(plugin, phase, observe), metrics.plugin(plugin.name, phase, operation, rejected=False))
+        self.steps: tuple[tuple[Step, IsIdle | None, Observations], ...] = tuple(
+            (
+                self._step(plugin, phase, observe),
+                None if observe is not None or type(plugin).is_idle is Plugin.is_idle else plugin.is_idle,
+                metrics.plugin(plugin.name, phase, operation, rejected=False),
+            )
             for plugin in self._plugins
         )
 
@@ -65,7 +70,10 @@ class _Phase:
         try:
             again = True
             while again:
-                for step, passed in self.steps:
+                for step, is_idle, passed in self.steps:
+                    if is_idle is not None and is_idle():
+                        passed.counts[0] += 1  # asked, and done in no time
+                        continue
                     await step(attributes)
                     after = clock()
                     seconds = after - before
@@ -85,7 +93,7 @@ class _Phase:
     def _refuse(self, asked: Observations, before: float, started: float) -> None:
         now = perf_counter()
         phase, operation = self._what
-        plugin = next(each for each, (_, series) in zip(self._plugins, self.steps, strict=True) if series is asked)
+        plugin = next(each for each, (_, _, series) in zip(self._plugins, self.steps, strict=True) if series is asked)
         self._metrics.plugin(plugin.name, phase, operation, rejected=True).observe(now - before)
         self._metrics.phase(phase, operation, rejected=True).observe(now - started)
 

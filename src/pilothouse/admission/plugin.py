@@ -41,6 +41,13 @@ class Plugin:
             and (self.subresources is None or subresource in self.subresources)
         )
 
+    def is_idle(self) -> bool:
+        """Whether there is nothing just now that any request is held against: then its hooks need not be called.
+
+        Asked before every request where a plug-in has its own, so it must be quick.
+        """
+        return False
+
     async def admit(self, attributes: Attributes) -> None:
         """Change the object, or refuse the request."""
 

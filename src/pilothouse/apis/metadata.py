@@ -59,7 +59,9 @@ def validate_metadata(
 def validate_prefix(metadata: Metadata, validate_name: NameValidator, path: Path = _METADATA) -> list[FieldError]:
     """Errors of the beginning that a generated name was to have."""
     prefix = metadata.get("generateName")
-    return [invalid(path.child("generateName"), prefix, why) for why in validate_name(prefix, True)] if prefix else []
+    if not prefix or not (messages := validate_name(prefix, True)):
+        return []
+    return [invalid(path.child("generateName"), prefix, why) for why in messages]
 
 
 def validate_names(metadata: Metadata, validate_name: NameValidator, path: Path = _METADATA) -> list[FieldError]:
@@ -109,7 +111,7 @@ def _validate_generation(metadata: Metadata, path: Path, errs: list[FieldError])
 
 def _validate_maps_and_owners(metadata: Metadata, path: Path, errs: list[FieldError]) -> None:
     labels = metadata.get("labels")
-    if labels:
+    if labels and not names.are_known_labels(labels):
         validate_labels(labels, path.child("labels"), errs)
     annotations = metadata.get("annotations")
     if annotations:
@@ -207,7 +209,10 @@ def validate_manager(manager: str, path: Path, errs: list[FieldError]) -> None:
 
 
 def _validate_managed_fields(metadata: Metadata, path: Path, errs: list[FieldError]) -> None:
-    for position, entry in enumerate(metadata.get("managedFields") or ()):
+    entries = metadata.get("managedFields")
+    if not entries:
+        return
+    for position, entry in enumerate(entries):
         if not _is_plain(entry):
             _validate_entry(entry, path.child("managedFields").index(position), errs)
 

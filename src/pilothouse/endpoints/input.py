@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import orjson
 
+from pilothouse.endpoints.known_bodies import KnownBodies
 from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, NO_PROTOBUF, PROTOBUF
 from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.request import APIRequest
@@ -139,6 +140,8 @@ def content_format(request: APIRequest, formats: tuple[str, ...]) -> str:
     header = request.headers.get(b"content-type")
     if not header:
         return formats[0]
+    if header == b"application/json" and JSON in formats:
+        return JSON
     start, _, parameters = header.partition(b";")
     media_type = start.strip().lower().decode("latin-1")
     if media_type not in formats or (parameters and _PARAMETERS.fullmatch(parameters) is None):
@@ -147,10 +150,13 @@ def content_format(request: APIRequest, formats: tuple[str, ...]) -> str:
     return media_type
 
 
-async def read_object(request: APIRequest, expected: Expected) -> tuple[dict[str, Any], WriteOptions]:
+async def read_object(
+    request: APIRequest, expected: Expected, known: KnownBodies | None = None
+) -> tuple[dict[str, Any], WriteOptions]:
     """The body of a create or update, decoded, and its options.
 
-    The object is in the endpoint's version. It keeps its kind and apiVersion, filled in where missing.
+    The object is in the endpoint's version. It keeps its kind and apiVersion, filled in where missing. Bodies that are
+    ``known`` are not looked at again.
     """
     if request.method == "PUT":
         data = await read_body(request)
@@ -161,12 +167,22 @@ async def read_object(request: APIRequest, expected: Expected) -> tuple[dict[str
         data = await read_body(request)
         options = read_write_options(request)
     if len(data) < LONG:
-        return await _read(request, expected, data, format, options.validation), options
+        if known is not None and format == JSON and (found := known.find(data)) is not None:
+            request.known = found
+            return found.decode(), options
+        return await _read(request, expected, data, format, options.validation, known), options
     reading = _read(request, expected, data, format, options.validation)
     return await aside(finish, reading, weight=len(data)), options
 
 
-async def _read(request: APIRequest, expected: Expected, data: bytes, format: str, validation: str) -> dict[str, Any]:
+async def _read(
+    request: APIRequest,
+    expected: Expected,
+    data: bytes,
+    format: str,
+    validation: str,
+    known: KnownBodies | None = None,
+) -> dict[str, Any]:
     if format == PROTOBUF:
         obj = _from_protobuf(data, expected)
         if places := raw_places(expected.struct):
@@ -178,7 +194,7 @@ async def _read(request: APIRequest, expected: Expected, data: bytes, format: st
     except go_json.BeyondFloats as error:
         if custom:
             raise expected.unreadable(expected.identify(error.value, data), str(error)) from None
-        value, repeated = error.value, ""
+        value, repeated, known = error.value, "", None
     if custom and go_json.may_be_beyond_integers(data):
         value = go_json.without_long_integers(value)
     places = raw_places(expected.struct)
@@ -201,6 +217,8 @@ async def _read(request: APIRequest, expected: Expected, data: bytes, format: st
         errs += unknown() if format == JSON or custom else strict_errors(reader, in_key_order(value))
     report(request, validation, gvk, expected, errs)
     expected.check_version(gvk)
+    if known is not None and format == JSON and unknown is None and not errs and not places:
+        known.note(data, obj)
     return obj
 
 

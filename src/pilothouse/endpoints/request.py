@@ -9,6 +9,7 @@ from pilothouse.endpoints.audit_event import AuditEvent
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request_info import RequestInfo
 from pilothouse.machinery.errors import StatusError
+from pilothouse.machinery.field_manager import FieldsOfNew
 from pilothouse.machinery.schema.raw import Writing
 from pilothouse.machinery.user import User
 from pilothouse.net.messages import Request
@@ -37,7 +38,7 @@ class APIRequest(Request):
 
     __slots__ = (
         "_query", "ask", "audit", "audit_id", "authentication_seconds", "authorized_by", "credential_notes",
-        "filter_began", "info", "is_private", "queued_seconds", "raw", "received", "removed_release", "seat", "user",
+        "filter_began", "info", "is_private", "known", "queued_seconds", "raw", "received", "removed_release", "seat", "user",
         "warnings",
         "watch_seconds", "weight",
     )  # fmt: skip
@@ -63,6 +64,8 @@ class APIRequest(Request):
         """What is written down about this request; None where nothing is."""
         self.raw: Writing | None = None
         """How raw JSON values of the body are written; None where its kind has none."""
+        self.known: FieldsOfNew | None = None
+        """What is known of the body, because it came before."""
         self.weight = 0
         """How long the body is: what is made of a long one is made aside; see ``machinery.workers``."""
         self.seat: Seat | None = None

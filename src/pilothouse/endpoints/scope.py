@@ -18,6 +18,7 @@ from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Column, Context, Strategy
 from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.input import Expected
+from pilothouse.endpoints.known_bodies import KnownBodies
 from pilothouse.endpoints.negotiation import ALL_FORMATS
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery.field_manager import FieldManager
@@ -136,6 +137,8 @@ class ResourceScope(ShownScope):
     """Waited for before entries are rendered, where that cannot be done at once (conversion by webhook)."""
     make_field_manager: Callable[[], FieldManager] | None = None
     patch_types: tuple[str, ...] = ALL_PATCHES
+    known_bodies: KnownBodies = field(default_factory=KnownBodies)
+    """Bodies of creates that come again and again."""
 
     _field_manager: FieldManager | None = None
     _empty: dict[str, Any] | None = None

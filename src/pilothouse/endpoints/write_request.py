@@ -39,13 +39,15 @@ _OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid", "controller", "bloc
 class WriteRequest:
     """One writing request."""
 
-    __slots__ = ("_options", "_request", "_scope", "_slim", "ctx", "manager")
+    __slots__ = ("_admitted", "_options", "_request", "_scope", "_slim", "ctx", "manager")
 
     def __init__(self, scope: ResourceScope, request: APIRequest, options: WriteOptions) -> None:
         self._scope = scope
         self._request = request
         self._options = options
         self._slim = False
+        self._admitted: Attributes | None = None
+        """What mutating admission was shown last."""
         self.ctx: Context = scope.context(request)
         self.ctx.dry_run = options.dry_run
         agent = request.headers.get(b"user-agent", b"").decode(errors="surrogateescape")
@@ -60,10 +62,10 @@ class WriteRequest:
             await weighed(self.ctx.weight, self.merge_owners, obj)
         obj = await self._prepare(CREATE, obj, None)
 
-        async def store() -> Entry:
+        def store() -> Awaitable[Entry]:
             if self._slim:
                 obj["metadata"].pop("managedFields", None)
-            return await self._scope.store.create(self.ctx, obj, self._validator(CREATE))
+            return self._scope.store.create(self.ctx, obj, self._validator(CREATE))
 
         return await self._store(store)
 
@@ -79,8 +81,8 @@ class WriteRequest:
                 obj["metadata"].pop("managedFields", None)
             return obj
 
-        async def store() -> tuple[Entry, bool]:
-            return await self._scope.store.update(
+        def store() -> Awaitable[tuple[Entry, bool]]:
+            return self._scope.store.update(
                 self.ctx,
                 name,
                 wanted,
@@ -130,7 +132,7 @@ class WriteRequest:
         obj = self._track(obj, old) if ctx.weight < LONG else await weighed(ctx.weight, self._track, obj, old)
         admission = self._scope.admission
         if admission is not None and admission.handles(operation):
-            attributes = self._attributes(operation, obj, old)
+            attributes = self._admitted = self._attributes(operation, obj, old)
             step("About to check admission control")
             await admission.admit(attributes)
             obj = attributes.object if attributes.object is not None else obj
@@ -157,7 +159,7 @@ class WriteRequest:
         if fields is None or self._options.applied:
             return obj if old is None else like(keep_times(obj, old), obj)
         if scope.from_hub is None and obj.__class__ is dict:
-            obj = fields.update(old, obj, self.manager, self.ctx.now)
+            obj = fields.update(old, obj, self.manager, self.ctx.now, self._request.known)
         else:
             served, live = without_notes(obj), old
             if scope.from_hub is not None:
@@ -172,9 +174,21 @@ class WriteRequest:
             return None
 
         def validate(obj: Object, old: Object | None) -> Awaitable[None]:
-            return admission.validate(self._attributes(operation, obj, old))
+            return admission.validate(self._final_attributes(operation, obj, old))
 
         return validate
+
+    def _final_attributes(self, operation: str, obj: Object, old: Object | None) -> Attributes:
+        """What validating admission is shown: what was admitted, with the object as it has become.
+
+        What had no name yet is described anew.
+        """
+        attributes = self._admitted
+        if attributes is None or attributes.operation != operation or not attributes.namespace:
+            return self._attributes(operation, obj, old)
+        attributes.object, attributes.old_object, attributes.reinvocation = obj, old, None
+        attributes.name = attributes.name or obj["metadata"].get("name", "")
+        return attributes
 
     def _attributes(self, operation: str, obj: Object, old: Object | None) -> Attributes:
         options = write_options_object(self._request, operation)

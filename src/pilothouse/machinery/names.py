@@ -11,6 +11,7 @@ than those of Go.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from random import Random
 from typing import Final
 
@@ -225,6 +226,11 @@ def check_label_key(text: str) -> list[str]:
     return messages
 
 
+def are_known_labels(labels: Mapping[str, str]) -> bool:
+    """Whether all keys and values of labels were found to be right lately. Others may be right as well."""
+    return _valid_keys.issuperset(labels) and _valid_values.issuperset(labels.values())
+
+
 def _check_label_key(text: str) -> list[str]:
     parts = text.split("/", 2)
     if len(parts) > 2:
@@ -349,6 +355,8 @@ def check_path_segment_name(text: str) -> list[str]:
 
 def check_path_segment_prefix(text: str) -> list[str]:
     """Beginnings of names that only have to fit into a URL path."""
+    if "/" not in text and "%" not in text:
+        return []
     return [f"may not contain '{char}'" for char in "/%" if char in text]
 
 

@@ -58,9 +58,19 @@ class Clock(Protocol):
 _SYSTEM: Final[Clock] = time
 
 
+_last_second: tuple[int, str] = (0, "1970-01-01T00:00:00Z")
+"""The second that was asked for last, and its text: many objects are made in one."""
+
+
 def now(clock: Clock = _SYSTEM) -> str:
     """The present as objects carry it: ``2024-05-01T12:00:00Z``."""
-    return _format_seconds(clock.time_ns() // SECOND) + "Z"
+    global _last_second
+    seconds = clock.time_ns() // SECOND
+    last, text = _last_second
+    if seconds != last:
+        text = _format_seconds(seconds) + "Z"
+        _last_second = (seconds, text)
+    return text
 
 
 def now_micro(clock: Clock = _SYSTEM) -> str:

@@ -92,9 +92,13 @@ class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
         """Everything but policies themselves, where the feature is on."""
         return self.environment.enabled(self.name) and super().concerns(operation, resource, subresource)
 
+    def is_idle(self) -> bool:
+        """Whether there are none."""
+        return self.policies.is_empty
+
     async def admit(self, attributes: Attributes) -> None:
         """Apply each policy that is concerned, then refuse if one failed."""
-        if self.policies.is_empty:
+        if self.is_idle():
             return
         policies = await self.policies_for(attributes)
         if not policies:

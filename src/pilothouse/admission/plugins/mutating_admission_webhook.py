@@ -34,9 +34,13 @@ class MutatingAdmissionWebhook(WebhookPlugin):
     name = "MutatingAdmissionWebhook"
     kind = "MutatingWebhookConfiguration"
 
+    def is_idle(self) -> bool:
+        """Whether there are none."""
+        return self.hooks.is_empty
+
     async def admit(self, attributes: Attributes) -> None:
         """Ask each webhook and take over what it changes."""
-        if self.hooks.is_empty:
+        if self.is_idle():
             return
         hooks = await self.hooks_for(attributes)
         if not hooks:

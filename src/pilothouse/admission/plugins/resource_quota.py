@@ -63,15 +63,19 @@ class ResourceQuota(Plugin):
         """What can change what is used; cluster-wide objects drop out when their namespace is seen to be empty."""
         return resource not in _IGNORED and self._evaluator(resource).concerns(operation, subresource)
 
+    def is_idle(self) -> bool:
+        """Whether there are no quotas anywhere, and nothing needs one."""
+        return not self._limited and self._quotas.is_empty
+
     async def validate(self, attributes: Attributes) -> None:
         """Charge the request, or refuse it."""
         namespace = attributes.namespace
         if not namespace:
             return
+        if self.is_idle():
+            return
         quotas = self._quotas
         if not self._limited:
-            if quotas.is_empty:
-                return
             await quotas.ready()
             if not quotas.entries(namespace):
                 return

@@ -135,9 +135,13 @@ class ValidatingAdmissionPolicy(PolicyPlugin["Judge"]):
 
         return Judge(spec)
 
+    def is_idle(self) -> bool:
+        """Whether there are none."""
+        return self.policies.is_empty
+
     async def validate(self, attributes: Attributes) -> None:
         """Ask every policy, then refuse if one does."""
-        if self.policies.is_empty:
+        if self.is_idle():
             return
         policies = await self.policies_for(attributes)
         if not policies:

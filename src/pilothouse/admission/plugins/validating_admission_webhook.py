@@ -27,9 +27,13 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
     name = "ValidatingAdmissionWebhook"
     kind = "ValidatingWebhookConfiguration"
 
+    def is_idle(self) -> bool:
+        """Whether there are none."""
+        return self.hooks.is_empty
+
     async def validate(self, attributes: Attributes) -> None:
         """Ask, and refuse if one does."""
-        if self.hooks.is_empty:
+        if self.is_idle():
             return
         hooks = await self.hooks_for(attributes)
         if not hooks:

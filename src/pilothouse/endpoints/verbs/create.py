@@ -16,7 +16,7 @@ from pilothouse.net.messages import Response
 async def create(scope: ResourceScope, request: APIRequest) -> Response:
     """Decode, default, check and store; 201."""
     media = negotiate(request, scope.formats, transforms=True)
-    obj, options = await read_object(request, scope.expected)
+    obj, options = await read_object(request, scope.expected, scope.known_bodies)
     step("About to convert to expected version")
     weight = request.weight
     obj = scope.defaulted(obj) if weight < LONG else await weighed(weight, scope.defaulted, obj)

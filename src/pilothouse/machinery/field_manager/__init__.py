@@ -15,10 +15,11 @@ Objects that come in are never changed; those that come out share parts with the
 from pilothouse.machinery.field_manager.entries import InvalidEntries, check_entries
 from pilothouse.machinery.field_manager.names import manager_of
 from pilothouse.machinery.field_manager.timestamps import keep_times
-from pilothouse.machinery.field_manager.tracking import FieldManager, entries_of, named, set_entries
+from pilothouse.machinery.field_manager.tracking import FieldManager, FieldsOfNew, entries_of, named, set_entries
 
 __all__ = [
     "FieldManager",
+    "FieldsOfNew",
     "InvalidEntries",
     "check_entries",
     "entries_of",

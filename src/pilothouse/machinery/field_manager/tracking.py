@@ -82,6 +82,15 @@ Raises ``MissingVersion`` where that is unknown, ``Unconvertible`` where the obj
 """
 
 
+class FieldsOfNew:
+    """Which fields a new object has, kept for whoever makes the same object again."""
+
+    __slots__ = ("fields",)
+
+    def __init__(self) -> None:
+        self.fields: FieldSet | None = None
+
+
 class FieldManager:
     """Tracks the fields of one kind in one version, through the main resource or one subresource.
 
@@ -126,24 +135,40 @@ class FieldManager:
         schema = self._schema
         return decoding.decode(schema, named)[0] if isinstance(schema, Struct) else named
 
-    def update(self, live: dict[str, Any] | None, new: dict[str, Any], manager: str, now: str) -> dict[str, Any]:
-        """The new object with its entries, after a create (no live object), update or patch."""
+    def update(
+        self,
+        live: dict[str, Any] | None,
+        new: dict[str, Any],
+        manager: str,
+        now: str,
+        known: FieldsOfNew | None = None,
+    ) -> dict[str, Any]:
+        """The new object with its entries, after a create (no live object), update or patch.
+
+        What is ``known`` is of objects with the same fields as the new one; what is not known yet is noted there.
+        """
         metadata = new.get("metadata")
         if not isinstance(metadata, dict):
             return new
         try:
             if live is None and not metadata.get("managedFields"):
-                return set_entries(new, self._first_entries(new, manager, now))
+                return set_entries(new, self._first_entries(new, manager, now, known))
             return set_entries(new, self._updated_entries(live, new, manager, now))
         except (SchemaMismatch, StepError, InvalidEntries, StatusError, Unconvertible, RecursionError):
             # A version that cannot be converted to right now is no reason either to refuse the write.
             return set_entries(new, entries_of(live))
 
-    def _first_entries(self, new: dict[str, Any], manager: str, now: str) -> list[Entry]:
+    def _first_entries(
+        self, new: dict[str, Any], manager: str, now: str, known: FieldsOfNew | None = None
+    ) -> list[Entry]:
         """Those of a new object that brings none along: whatever it has is its creator's."""
-        self._check_stored(new)
-        changed = self._ownership.changed(self._versioned(self.blank), self._versioned(new))
-        fields = difference(changed, _IDENTITY)
+        fields = None if known is None else known.fields
+        if fields is None:
+            self._check_stored(new)
+            changed = self._ownership.changed(self._versioned(self.blank), self._versioned(new))
+            fields = difference(changed, _IDENTITY)
+            if known is not None:
+                known.fields = fields
         if not fields:
             return []
         entry: Entry = {

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pilothouse.apis import types
 from pilothouse.apis.metadata import validate_metadata, validate_names, validate_prefix
@@ -24,13 +24,16 @@ from pilothouse.machinery.random_ids import new_uid
 from pilothouse.machinery.schema.emptied import Emptied, note_always_written
 from pilothouse.registry.rest.given_values import restate
 
-_SYSTEM = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "creationTimestamp", "uid")
+_SYSTEM: Final = frozenset(
+    {"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "creationTimestamp", "uid"}
+)
 
 
 def wipe_system_fields(metadata: dict[str, Any]) -> None:
     """Drop what only the server may say about an object."""
-    for key in _SYSTEM:
-        metadata.pop(key, None)
+    if not _SYSTEM.isdisjoint(metadata):
+        for key in _SYSTEM:
+            metadata.pop(key, None)
 
 
 def before_create(resource: Resource, strategy: Strategy, ctx: Context, obj: Object) -> None:

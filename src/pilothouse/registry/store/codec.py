@@ -84,12 +84,15 @@ class ObjectCodec:
         metadata = obj["metadata"]
         ordered = {key: metadata[key] for key in _ORDER if key in metadata}
         ordered.pop("resourceVersion", None)
-        body = {"metadata": ordered}
         if self._prefix:
-            body.update((k, v) for k, v in obj.items() if k not in ("metadata", "kind", "apiVersion"))
+            body = {"metadata": ordered, **obj}
+            body["metadata"] = ordered
+            if "kind" in body or "apiVersion" in body:
+                body.pop("kind", None)
+                body.pop("apiVersion", None)
         else:
-            body = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **body}
-            body.update((k, v) for k, v in obj.items() if k not in body)
+            body = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": ordered, **obj}
+            body["metadata"] = ordered
         if raw:
             body = embed(body, self.raw_places, *raw)
         data = orjson.dumps(body)

@@ -8,7 +8,7 @@ client insisted on a version. Whatever a write returns is already in the cache, 
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol
 
 from pilothouse.apis.gated import Places, drop_gated, find_gated
@@ -212,15 +212,20 @@ class Store:
 
     # Creating
 
-    async def create(self, ctx: Context, obj: Object, validate: ValidatingAdmission | None = None) -> Entry:
+    def create(
+        self, ctx: Context, obj: Object, validate: ValidatingAdmission | None = None
+    ) -> Coroutine[Any, Any, Entry]:
         """Store a new object. Raises 409 when it exists, 422 when it is invalid."""
         metadata = obj["metadata"]
         if not metadata.get("name") and metadata.get("generateName"):
-            return await self._create_named(ctx, obj, validate)
+            return self._create_named(ctx, obj, validate)
+        return self._create_as_named(ctx, obj, validate)
+
+    async def _create_as_named(self, ctx: Context, obj: Object, validate: ValidatingAdmission | None) -> Entry:
         try:
             return await self._create_once(ctx, obj, validate, checked=False)
         except KeyExists:
-            raise await self._exists(metadata) from None
+            raise await self._exists(obj["metadata"]) from None
 
     async def _exists(self, metadata: dict[str, Any]) -> errors.StatusError:
         error = errors.already_exists(self.resource.group_resource, metadata["name"])

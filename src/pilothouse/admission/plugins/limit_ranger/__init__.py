@@ -37,9 +37,13 @@ class LimitRanger(Plugin):
             return (operation, subresource) in ((CREATE, ""), (UPDATE, "resize"))
         return resource == _CLAIMS and not subresource and operation in (CREATE, UPDATE)
 
+    def is_idle(self) -> bool:
+        """Whether there are no limits anywhere."""
+        return self._ranges.is_empty
+
     async def admit(self, attributes: Attributes) -> None:
         """Fill in what containers leave open."""
-        if self._ranges.is_empty or attributes.resource.resource != "pods" or attributes.object is None:
+        if self.is_idle() or attributes.resource.resource != "pods" or attributes.object is None:
             return
         for each in await self._applicable(attributes):
             fill_in(attributes.object, each)
@@ -47,7 +51,7 @@ class LimitRanger(Plugin):
     async def validate(self, attributes: Attributes) -> None:
         """Refuse what is out of bounds."""
         obj = attributes.object
-        if self._ranges.is_empty or obj is None:
+        if self.is_idle() or obj is None:
             return
         for each in await self._applicable(attributes):
             if attributes.resource.resource == "pods":
