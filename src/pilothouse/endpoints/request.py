@@ -38,8 +38,8 @@ class APIRequest(Request):
 
     __slots__ = (
         "_query", "ask", "audit", "audit_id", "authentication_seconds", "authorized_by", "credential_notes",
-        "filter_began", "info", "is_private", "known", "queued_seconds", "raw", "received", "removed_release", "seat", "user",
-        "warnings",
+        "filter_began", "info", "is_private", "known", "queued_seconds", "raw", "received", "removed_release", "seat",
+        "user", "warnings",
         "watch_seconds", "weight",
     )  # fmt: skip
 

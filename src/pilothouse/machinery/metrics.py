@@ -198,7 +198,8 @@ class Observations:
 
     def observe(self, value: float) -> None:
         """One more."""
-        self.counts[bisect_left(self._bounds, value)] += 1
+        bounds = self._bounds
+        self.counts[0 if value <= bounds[0] else bisect_left(bounds, value)] += 1
         self.total += value
 
     def observe_many(self, value: float, number: int) -> None:

@@ -61,6 +61,7 @@ _SUFFIXES: Final = len(_ALPHABET) ** 5
 _MEMORY: Final = 4096
 _valid_keys: set[str] = set()
 _valid_values: set[str] = set()
+_valid_config_keys: set[str] = set()
 
 EMPTY: Final = "must be non-empty"
 
@@ -323,7 +324,12 @@ def check_relaxed_env_var_name(text: str) -> list[str]:
 
 def check_config_map_key(text: str) -> list[str]:
     """Keys of ConfigMaps and Secrets."""
+    if text in _valid_config_keys:
+        return []
     if _is_config_key(text) and len(text) <= MAX_SUBDOMAIN and text[0] != ".":
+        if len(_valid_config_keys) >= _MEMORY:
+            _valid_config_keys.clear()
+        _valid_config_keys.add(text)
         return []
     messages = [max_length_message(MAX_SUBDOMAIN)] if _exceeds(text, MAX_SUBDOMAIN) else []
     if not _is_config_key(text):

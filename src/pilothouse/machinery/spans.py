@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.times import format_duration
@@ -75,6 +75,23 @@ class Both:
         return {**self._outer.headers(), **self._inner.headers()}
 
 
+class _Call(NamedTuple):
+    """A span that is over, with at most one step at its end: what most are, noted for less."""
+
+    began: float
+    ended: float
+    name: str
+    fields: Fields
+    last: str
+
+    def as_span(self) -> Span:
+        span = Span(self.name, self.fields)
+        span._began, span._ended = self.began, self.ended
+        if self.last:
+            span._items.append((self.ended, self.last, _NONE))
+        return span
+
+
 class Span:
     """Something that lasts. A context manager: it is current within."""
 
@@ -92,7 +109,7 @@ class Span:
     ) -> None:
         self._name, self._fields, self._threshold = name, fields, threshold
         self.exported = exported
-        self._items: list[tuple[float, str, Fields] | Span] = []
+        self._items: list[tuple[float, str, Fields] | Span | _Call] = []
         self._worth_a_line = False
         """Whether something within took long."""
         self._ended = 0.0
@@ -128,6 +145,12 @@ class Span:
         if self.exported is not None:
             self.exported.event(name, fields)
 
+    def note_call(self, name: str, fields: Fields, began: float, ended: float, last: str = "") -> None:
+        """Note something that lasted within this span and is over, with its last step; not told to a collector."""
+        self._items.append(_Call(began, ended, name, fields, last))
+        if ended - began >= THRESHOLD_SECONDS:
+            self._worth_a_line = True
+
     @property
     def _seconds(self) -> float:
         return (self._ended or time.perf_counter()) - self._began
@@ -143,9 +166,13 @@ class Span:
         except Exception:
             logger.exception("a slow %s cannot be described", self._name)
 
+    @property
+    def _parts(self) -> list[tuple[float, str, Fields] | Span]:
+        return [item.as_span() if isinstance(item, _Call) else item for item in self._items]
+
     def _tell(self) -> None:
         if not self._is_long:
-            for item in self._items:
+            for item in self._parts:
                 if isinstance(item, Span):
                     item._tell()
             return
@@ -162,7 +189,7 @@ class Span:
         """The steps that took more than their share, and what is nested."""
         everything = logger.isEnabledFor(logging.DEBUG)
         last = self._began
-        for item in self._items:
+        for item in self._parts:
             if isinstance(item, Span):
                 yield from item._nested_lines(everything)
                 last = item._ended or item._began
@@ -181,13 +208,13 @@ class Span:
             yield from inner
             yield f"{last}]"
             return
-        for item in self._items:
+        for item in self._parts:
             if isinstance(item, Span):
                 yield from item._nested_lines(everything)
 
     def _step_threshold(self) -> float:
         """A step's share of the time, of which that of nested spans is taken first."""
-        nested = [item._threshold for item in self._items if isinstance(item, Span) and item._ended]
+        nested = [item._threshold for item in self._parts if isinstance(item, Span) and item._ended]
         left, parts = self._threshold - sum(nested), len(self._items) + 1 - len(nested)
         if left < self._threshold / 4:
             left, parts = self._threshold / 4, len(self._items) + 1

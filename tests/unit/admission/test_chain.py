@@ -121,3 +121,25 @@ async def test_reinvocation_runs_everything_twice_but_never_thrice(environment: 
 )
 def test_refusals_name_the_object_as_far_as_they_can(make_request: Any, name: str, obj: Any, shown: str) -> None:
     assert name_of(make_request(CONFIG_MAPS, obj, name=name)) == shown
+
+
+async def test_idle_plugins_are_counted_and_not_called(environment: Environment, make_request: Any) -> None:
+    log: list[str] = []
+    idle = True
+
+    class Sleeper(recorder("sleeper", log)):  # type: ignore[misc]
+        name = "Sleeper"
+
+        def is_idle(self) -> bool:
+            return idle
+
+    chain = make(environment, recorder("a", log), Sleeper)
+    attributes = make_request(CONFIG_MAPS, {"metadata": {"name": "x"}})
+    await chain.admit(attributes)
+    await chain.validate(attributes)
+    assert log == ["admit a", "validate a"]
+    counted = chain.metrics.plugin("Sleeper", "admit", CREATE, rejected=False).count
+    assert counted == 1
+    idle = False
+    await chain.admit(attributes)
+    assert log == ["admit a", "validate a", "admit a", "admit sleeper"]

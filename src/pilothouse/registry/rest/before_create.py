@@ -24,9 +24,7 @@ from pilothouse.machinery.random_ids import new_uid
 from pilothouse.machinery.schema.emptied import Emptied, note_always_written
 from pilothouse.registry.rest.given_values import restate
 
-_SYSTEM: Final = frozenset(
-    {"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "creationTimestamp", "uid"}
-)
+_SYSTEM: Final = frozenset({"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "creationTimestamp", "uid"})
 
 
 def wipe_system_fields(metadata: dict[str, Any]) -> None:

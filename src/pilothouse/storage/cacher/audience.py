@@ -100,10 +100,11 @@ class Audience:
 
     def dispatch(self, change: Change) -> None:
         """Offer a change to all whom it may concern."""
-        if not self._groups:
+        groups = self._groups_of(change.key) if self._groups else None
+        if not groups:
             return
         plain = change.seen_by_all()
-        for group in self._groups_of(change.key):
+        for group in groups:
             for watcher in group.concerned(change):
                 matches = watcher.matches
                 try:

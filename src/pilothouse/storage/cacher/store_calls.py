@@ -5,12 +5,12 @@ Operations have the names of kube-apiserver's calls to etcd, whichever store it 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from time import perf_counter
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pilothouse.machinery.metrics import Observations
-from pilothouse.machinery.spans import Fields, Span
+from pilothouse.machinery.spans import Fields, Span, current
 from pilothouse.storage.backends.contract import Backend, KeyValue, Page
 
 CALL_BUCKETS: Final = (
@@ -22,32 +22,54 @@ T = TypeVar("T")
 class StoreCalls:
     """What a cache asks of its backend."""
 
-    __slots__ = ("_backend", "durations", "failures")
+    __slots__ = ("_backend", "_creating", "_deleting", "_updating", "durations", "failures")
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._creating, self._deleting = f"Create {backend.name}", f"Delete {backend.name}"
+        self._updating = f"GuaranteedUpdate {backend.name}"
         self.durations: dict[str, Observations] = {}
         """By operation."""
         self.failures: dict[str, int] = {}
 
-    async def create(self, key: str, value: bytes, ttl: int | None, origin: object) -> int:
+    # Writes are no coroutines of their own: each would be one more to go through when one is done.
+
+    def create(self, key: str, value: bytes, ttl: int | None, origin: object) -> Coroutine[Any, Any, int]:
         """See ``Backend.create``."""
-        with Span(f"Create {self._backend.name}", {"key": key}) as span:
-            revision = await self._timed("create", self._backend.create(key, value, ttl, origin))
-            span.step("Txn call succeeded")
-            return revision
+        call = self._backend.create(key, value, ttl, origin)
+        return self._write("create", call, self._creating, key, "Txn call succeeded")
 
-    async def update(self, key: str, value: bytes, expected: int, ttl: int | None, origin: object) -> int:
+    def update(
+        self, key: str, value: bytes, expected: int, ttl: int | None, origin: object
+    ) -> Coroutine[Any, Any, int]:
         """See ``Backend.update``."""
-        with Span(f"GuaranteedUpdate {self._backend.name}", {"key": key}) as span:
-            revision = await self._timed("update", self._backend.update(key, value, expected, ttl, origin))
-            span.step("Txn call completed")
-            return revision
+        call = self._backend.update(key, value, expected, ttl, origin)
+        return self._write("update", call, self._updating, key, "Txn call completed")
 
-    async def delete(self, key: str, expected: int, origin: object) -> int:
+    def delete(self, key: str, expected: int, origin: object) -> Coroutine[Any, Any, int]:
         """See ``Backend.delete``."""
-        with Span(f"Delete {self._backend.name}", {"key": key}):
-            return await self._timed("delete", self._backend.delete(key, expected, origin))
+        return self._write("delete", self._backend.delete(key, expected, origin), self._deleting, key)
+
+    async def _write(self, operation: str, call: Awaitable[int], name: str, key: str, last: str = "") -> int:
+        outer = current()
+        if outer is not None and outer.exported is not None:
+            with Span(name, {"key": key}) as span:
+                revision = await self._timed(operation, call)
+                if last:
+                    span.step(last)
+                return revision
+        began = perf_counter()
+        try:
+            return await call
+        except Exception:
+            self.failures[operation] = self.failures.get(operation, 0) + 1
+            last = ""
+            raise
+        finally:
+            ended = perf_counter()
+            self._observe(operation, ended - began)
+            if outer is not None:
+                outer.note_call(name, {"key": key}, began, ended, last)
 
     async def get(self, key: str, revision: int) -> KeyValue | None:
         """See ``Backend.get``."""
@@ -75,7 +97,10 @@ class StoreCalls:
             self.failures[operation] = self.failures.get(operation, 0) + 1
             raise
         finally:
-            seen = self.durations.get(operation)
-            if seen is None:
-                seen = self.durations[operation] = Observations(CALL_BUCKETS)
-            seen.observe(perf_counter() - began)
+            self._observe(operation, perf_counter() - began)
+
+    def _observe(self, operation: str, seconds: float) -> None:
+        seen = self.durations.get(operation)
+        if seen is None:
+            seen = self.durations[operation] = Observations(CALL_BUCKETS)
+        seen.observe(seconds)
