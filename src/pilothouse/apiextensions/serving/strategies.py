@@ -62,6 +62,7 @@ class CustomStrategy(Strategy):
         super().__init__(gates)
         self._hooks = hooks
         self.kind = kind
+        self._version = str(kind.group_version)
         self.schema = schema
         self._rules = rules
         self._scale_errors = scale_errors
@@ -97,7 +98,7 @@ class CustomStrategy(Strategy):
 
     def check_kind(self, obj: Object) -> None:
         """Refuse an object of another kind or version before anything else is said about it."""
-        kind, version, wanted = obj.get("kind", ""), obj.get("apiVersion", ""), str(self.kind.group_version)
+        kind, version, wanted = obj.get("kind", ""), obj.get("apiVersion", ""), self._version
         errs: list[FieldError] = []
         if kind != self.kind.kind:
             errs.append(invalid(Path("kind"), kind, f"must be {self.kind.kind}"))
@@ -126,7 +127,7 @@ class CustomStrategy(Strategy):
         """All errors: those found, and those of expression rules unless some of them made checking pointless."""
         if self._rules is None:
             return errs
-        if any(error.type in _BLOCKING for error in errs):
+        if errs and any(error.type in _BLOCKING for error in errs):
             return [*errs, invalid(None, None, _UNCHECKED)]
         return errs + self._rules(obj, old, ctx.warnings)
 

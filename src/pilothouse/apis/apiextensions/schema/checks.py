@@ -139,7 +139,17 @@ def all_of(checks: list[Check]) -> Check:
         return accept
     if len(checks) == 1:
         return checks[0]
-    return lambda value: all(check(value) for check in checks)
+    if len(checks) == 2:
+        first, second = checks
+        return lambda value: first(value) and second(value)
+
+    def check(value: Any) -> bool:
+        for each in checks:  # noqa: SIM110 - a generator for every value costs more than most checks
+            if not each(value):
+                return False
+        return True
+
+    return check
 
 
 def _string_checks(schema: Schema) -> list[Check]:
@@ -166,7 +176,22 @@ def _number_checks(schema: Schema) -> list[Check]:
         return []
     from pilothouse.apis.apiextensions.schema.values import explain_number
 
-    return [lambda value: not explain_number(schema, value, "").errors]
+    surely = _surely_within(schema)
+
+    def check(value: Any) -> bool:
+        return (value.__class__ is int and value in surely) or not explain_number(schema, value, "").errors
+
+    return [check]
+
+
+def _surely_within(schema: Schema) -> range:
+    """Integers that are within the limits of a schema beyond doubt; none where its limits are of another kind."""
+    bits = 31 if schema.get("format") == "int32" else 63
+    least, most = schema.get("minimum", -1 << bits), schema.get("maximum", (1 << bits) - 1)
+    plain = least.__class__ is int and most.__class__ is int and -1 << bits <= least <= most < 1 << bits
+    if not plain or schema.get("multipleOf") is not None:
+        return range(0)
+    return range(least + bool(schema.get("exclusiveMinimum")), most + (not schema.get("exclusiveMaximum")))
 
 
 def _list_checks(schema: Schema) -> list[Check]:
