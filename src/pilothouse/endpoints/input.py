@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -77,6 +77,10 @@ class Expected:
     """Older versions of the same shape that are taken as well."""
     scheme: str = ""
     """What knows the kinds here, where that is not the scheme of the kind's group; see ``schemes``."""
+    api_version: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "api_version", str(self.gvk.group_version))
 
     @property
     def knowing(self) -> str:
@@ -86,6 +90,15 @@ class Expected:
     def unreadable(self, gvk: GroupVersionKind, why: str) -> errors.StatusError:
         """The refusal of a body whose kind could be read and whose content could not."""
         return cannot_handle(gvk, self, why)
+
+    def is_named_in(self, value: Any) -> bool:
+        """Whether a parsed body says that it is of this kind and version, as most do, and nothing else can be meant."""
+        return (
+            value.__class__ is dict
+            and value.get("kind") == self.gvk.kind
+            and value.get("apiVersion") == self.api_version
+            and value.keys() <= _USUAL
+        )
 
     def identify(self, value: Any, data: bytes) -> GroupVersionKind:
         """The kind of a parsed body. Raises the Status for one that is not taken here in any version."""
@@ -209,14 +222,16 @@ async def _read(
             errs = [f"duplicate field {quote(path)}" for path in await offload(go_json.duplicate_fields, data)]
         elif (reading := await offload(partial(read_repeating, expected.struct), data)) is not None:
             (value, errs), told = reading, True
-    gvk = expected.identify(value, data)
-    reader = expected.reader(gvk)
+    gvk = expected.gvk if expected.is_named_in(value) else expected.identify(value, data)
+    reader = expected if gvk is expected.gvk else expected.reader(gvk)
     obj, unknown = _decode(value, gvk, reader, data if format == JSON else b"")
     keep_reset(obj)
     if unknown is not None and not told and validation != "Ignore":
         errs += unknown() if format == JSON or custom else strict_errors(reader, in_key_order(value))
-    report(request, validation, gvk, expected, errs)
-    expected.check_version(gvk)
+    if errs:
+        report(request, validation, gvk, expected, errs)
+    if gvk is not expected.gvk:
+        expected.check_version(gvk)
     if known is not None and format == JSON and unknown is None and not errs and not places:
         known.note(data, obj)
     return obj
@@ -271,7 +286,8 @@ def _decode(
     except DecodeError as error:
         error.found = go_json.as_written(error.found, text)
         raise expected.unreadable(gvk, str(error)) from None
-    obj["kind"], obj["apiVersion"] = gvk.kind, str(gvk.group_version)
+    obj["kind"] = gvk.kind
+    obj["apiVersion"] = expected.api_version if gvk is expected.gvk else str(gvk.group_version)
     return obj, unknown
 
 

@@ -423,6 +423,8 @@ def _has_spaced_colon(data: bytes) -> bool:
 
 def _count_keys(data: bytes) -> int:
     """How often a quote and a colon stand together."""
+    if len(data) <= _PIECE:
+        return data.count(b'":')
     return sum(data.count(b'":', at, at + _PIECE + 1) for at in _places(data))
 
 
