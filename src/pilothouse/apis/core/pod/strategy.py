@@ -183,7 +183,7 @@ class PodStrategy(_AnyPodStrategy):
         return _ENDED.get((obj.get("status") or {}).get("phase", ""), [])
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
-        known = fingerprint(obj)
+        known = ctx.noted = fingerprint(obj)
         if known is not None and known in self._valid_specs:
             return []
         errs: list[FieldError] = []
@@ -207,7 +207,7 @@ class PodStrategy(_AnyPodStrategy):
         return errs
 
     def warnings_on_create(self, ctx: Context, obj: Object) -> list[str]:
-        known = fingerprint(obj)
+        known: bytes | None = ctx.noted
         is_quiet = known is not None and known in self._quiet_specs
         warnings = [] if is_quiet else pod_warnings(obj)
         if known is not None and not is_quiet and not warnings:
