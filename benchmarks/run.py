@@ -11,7 +11,7 @@ are measured with one and with two.
 
 ``--beside`` measures ours and a kube-apiserver in turns (ours, theirs, ours, theirs), each time fresh, and prints
 medians and ratios. Their figures include etcd's memory and processor time, ours those of the embedded store; with
-``--etcd`` ours runs on the same etcd, which then counts on both sides.
+``--etcd`` ours runs on the same etcd, which then counts on both sides, but for two rows of memory without it.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ LIMITS = {
     "list all pods": ("limit: 5,000 pods", "MB_per_s"),
 }
 FIGURES = ("per_s", "MB", "s", "p50_ms")
+MEGABYTE = 1024 * 1024
 LESS_IS_BETTER = frozenset({"MB", "s", "p50_ms", "cpu_us"})
 WORKER_ROWS = ("create configmap, 16", "create pod, 16", "get pod, 16", "list 500 pods, 16")
 
@@ -87,11 +88,13 @@ def measure(
     folder.mkdir(parents=True)
     with start(folder) as subject:
         print(f"\n{subject.name}: ready after {subject.seconds_to_ready:.2f} s", flush=True)
+        alone: Rows = {"memory of the server alone, ready": {"MB": crds.resident_bytes(subject.pids[0]) / MEGABYTE}}
         pids = ",".join(map(str, subject.pids))
         result = folder / "rows.json"
         call("rows.py", [subject.url, "--token", subjects.TOKEN, "--pid", pids, *passed], result)
         rows: Rows = json.loads(result.read_text())
-    return {"start to ready": {"s": subject.seconds_to_ready}, **rows}
+        alone["memory of the server alone, after the load"] = {"MB": crds.resident_bytes(subject.pids[0]) / MEGABYTE}
+    return {"start to ready": {"s": subject.seconds_to_ready}, **rows, **(alone if len(subject.pids) > 1 else {})}
 
 
 def measure_definitions(folder: Path, count: int) -> Rows:

@@ -28,7 +28,7 @@ class Subject:
     name: str
     url: str
     pids: Sequence[int]
-    """Its processes, those of its store included."""
+    """Its processes, the server itself first, those of its store included."""
     seconds_to_ready: float
 
 
@@ -100,6 +100,6 @@ def kube_apiserver(folder: Path, binary: str, etcd: str) -> Iterator[Subject]:
         try:
             await_ready(running, port, TOKEN, folder / "server.log")
             seconds = time.monotonic() - started
-            yield Subject("kube-apiserver", f"https://127.0.0.1:{port}", [store.pid, running.pid], seconds)
+            yield Subject("kube-apiserver", f"https://127.0.0.1:{port}", [running.pid, store.pid], seconds)
         finally:
             stop(running)
