@@ -20,6 +20,10 @@ DELETE_DEPENDENTS = "foregroundDeletion"
 _OPERATIONS = ("Apply", "Update")
 _OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 _METADATA = Path("metadata")
+_MOST_PREFIXES: Final = 1024
+_LONGEST_PREFIX: Final = 64
+_sound_prefixes: set[tuple[NameValidator, str]] = set()
+"""Beginnings of generated names that were found right lately: controllers use one for many objects."""
 _IMMUTABLE: Final = (
     ("name", ""),
     ("namespace", ""),
@@ -59,8 +63,13 @@ def validate_metadata(
 def validate_prefix(metadata: Metadata, validate_name: NameValidator, path: Path = _METADATA) -> list[FieldError]:
     """Errors of the beginning that a generated name was to have."""
     prefix = metadata.get("generateName")
-    if not prefix or not (messages := validate_name(prefix, True)):
+    if not prefix or (validate_name, prefix) in _sound_prefixes:
         return []
+    messages = validate_name(prefix, True)
+    if not messages and len(prefix) <= _LONGEST_PREFIX:
+        if len(_sound_prefixes) >= _MOST_PREFIXES:
+            _sound_prefixes.clear()
+        _sound_prefixes.add((validate_name, prefix))
     return [invalid(path.child("generateName"), prefix, why) for why in messages]
 
 

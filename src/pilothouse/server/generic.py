@@ -82,7 +82,10 @@ class GenericAPIServer:
             installed = self.versions.get(info.group_version)
             if installed is not None:
                 return installed.dispatch(request)
-        handler = self.routes.find(request.path) or self._find_trimmed(request.path)
+        path = request.path
+        handler = self.routes.find(path)
+        if handler is None and path.endswith("//"):
+            handler = self._find_trimmed(path)
         return self._next(request) if handler is None else handler(request)
 
     def answering(self, request: APIRequest) -> str:
@@ -96,7 +99,7 @@ class GenericAPIServer:
 
     def _find_trimmed(self, path: str) -> RouteHandler | None:
         """Discovery documents are found however many slashes end their path, but for the list of all groups."""
-        if not path.endswith("//") or not path.startswith("/api") or path.strip("/") == "apis":
+        if not path.startswith("/api") or path.strip("/") == "apis":
             return None
         handler = self.routes.find(path.rstrip("/"))
         # Behind the first server, which knows the exact path alone, groups of built-in resources are asked for by GET.
