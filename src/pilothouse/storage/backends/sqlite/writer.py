@@ -1,8 +1,8 @@
 """The thread that owns all writing of this process, and the only source of its live events.
 
 The event loop gathers the writes of one turn and hands them over together: waking the thread for each would make the
-two fight for the interpreter's lock (measured: a third of a create's cost). Only where the last write was alone until it
-was done, as those of a single client are, the next one goes at once. The thread commits all that wait in one
+two fight for the interpreter's lock (measured: a third of a create's cost). Only where the last write was alone until
+it was done, as those of a single client are, the next one goes at once. The thread commits all that wait in one
 transaction, and hands results and events back in one call. Rows that other processes wrote are found when a batch
 meets an unexpected revision, or when the beacon shows one, and are handed over first, so the loop receives every
 revision of the store once and in order. A transaction that fails fails its writes with a clear error; the thread
