@@ -44,6 +44,8 @@ class ClientConnection(asyncio.Protocol):
     """
 
     transport: asyncio.Transport
+    loop: asyncio.AbstractEventLoop
+    """Asking asyncio for the running one is a system call each time."""
     _gate: WriteGate
 
     def __init__(self, release: Callable[[ClientConnection], None], departures: Departures | None = None) -> None:
@@ -71,15 +73,15 @@ class ClientConnection(asyncio.Protocol):
         self._method = outbound.method
         self._reusable = True
         self._received = 0
-        head: Prompt[Reply] = Prompt()
+        head: Prompt[Reply] = Prompt(loop=self.loop)
         self._head = head
         body, departures = outbound.body, self._departures
         departures.under_way += 1
         if isinstance(body, bytes):
-            departures.send(self.transport, sent + body)
+            departures.send(self.transport, sent + body, self.loop)
         else:
             self.transport.write(sent)
-            self._pump = asyncio.get_running_loop().create_task(self._send_body(body, outbound))
+            self._pump = self.loop.create_task(self._send_body(body, outbound))
         try:
             return await head
         except BaseException:
@@ -147,7 +149,7 @@ class ClientConnection(asyncio.Protocol):
     # Callbacks of the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
+        self.transport, self.loop = cast(asyncio.Transport, transport), asyncio.get_running_loop()
         self._gate = WriteGate(self.transport)
 
     def pause_writing(self) -> None:

@@ -26,7 +26,7 @@ class Departures:
         self._due: list[tuple[asyncio.Transport, bytes]] = []
         self._scheduled = False
 
-    def send(self, transport: asyncio.Transport, request: bytes) -> None:
+    def send(self, transport: asyncio.Transport, request: bytes, loop: asyncio.AbstractEventLoop) -> None:
         """Send a whole request, which is counted already, now or at the end of the turn."""
         if self.under_way <= 1:
             transport.write(request)
@@ -36,7 +36,7 @@ class Departures:
             self._leave()
         elif not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._end_turn)
+            loop.call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
         self._scheduled = False

@@ -233,7 +233,7 @@ class HttpClient:
         if self._closed or len(connections) >= _IDLE_PER_TARGET:
             connection.transport.close()
             return
-        connection.idle_since = asyncio.get_running_loop().time()
+        connection.idle_since = connection.loop.time()
         connections.append(connection)
         if self._sweep is None:
             self._look_after()
