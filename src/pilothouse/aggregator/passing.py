@@ -20,7 +20,8 @@ from pilothouse.net.client import FixedHeaders, HttpClient, Outbound
 from pilothouse.net.client.head import Headers
 from pilothouse.net.dialing import OutgoingError, Target
 from pilothouse.net.eager import ensure_task
-from pilothouse.net.messages import Connection, Response
+from pilothouse.net.messages import Response
+from pilothouse.net.request_head import RequestLine
 from pilothouse.net.reverse_proxy import Destination, pass_upgrade, wants_upgrade
 from pilothouse.net.reverse_proxy.forwarding import (
     add_body,
@@ -32,19 +33,64 @@ from pilothouse.net.reverse_proxy.forwarding import (
 from pilothouse.net.reverse_proxy.headers import request_headers
 
 _AUDIT_ID: Final = b"Audit-Id"
+_SHORT: Final = 512
+"""What was asked for is kept up to this length: a connection that waits is not to hold megabytes."""
+_PLAIN_ID: Final = re.compile(rb"[-0-9A-Za-z]+").fullmatch
 _SCHEME: Final = "https"
 _SAFE: Final = "/:@!$&'()*+,;=-._~"
 _NOT_IN_NAMES: Final = re.compile(rb"[^!#$&'*+\-.0-9A-Z^_`a-z|~]")
 
 
-class _Prepared(NamedTuple):
-    """Headers that were made for a request, and all that they were made of."""
+class _Asked(NamedTuple):
+    """What a request line is made into: what is sent of it, and the whole head for it up to the value of the id."""
 
-    user: User
-    target: Target
-    connection: Connection
-    headers: dict[bytes, bytes]
-    fixed: FixedHeaders
+    line: RequestLine
+    sent: bytes
+    uri: tuple[bytes, bytes]
+    beginning: bytes
+
+
+class _Prepared:
+    """Headers that were made for a request, and all that they were made of; and what was asked for with them last."""
+
+    __slots__ = ("_asked", "connection", "fixed", "headers", "target", "user")
+
+    def __init__(self, request: APIRequest, target: Target, fixed: FixedHeaders) -> None:
+        self.user, self.target, self.connection = request.user, target, request.connection
+        self.headers = dict(request.headers)
+        self.fixed = fixed
+        self._asked: _Asked | None = None
+
+    def holds_for(self, request: APIRequest, target: Target) -> bool:
+        """Whether the same would be made for this request."""
+        return (
+            self.user is request.user
+            and self.target is target
+            and self.connection is request.connection
+            and self.headers == request.headers
+        )
+
+    def outbound(self, request: APIRequest) -> Outbound:
+        """The request as it goes out: what was encoded for the last one, if it asked for the same, and its own id."""
+        asked = self._asked
+        if asked is None or asked.line is not request.line:
+            asked = self._ask(request)
+            if len(asked.sent) <= _SHORT:
+                self._asked = asked
+        headers = _of_this_request(request)
+        encoded = b""
+        if len(headers) == 1 and not request.has_body and _is_plain_id(request, headers[0][1]):
+            encoded = b"%b%b\r\n\r\n" % (asked.beginning, headers[0][1])
+        headers.insert(0, asked.uri)
+        return Outbound(request.method, asked.sent, headers, fixed=self.fixed, encoded=encoded)
+
+    def _ask(self, request: APIRequest) -> _Asked:
+        path = sent = _path(request)
+        if request.query:
+            sent = b"%b?%b" % (path, request.query.encode("latin-1"))
+        uri = (b"X-Forwarded-Uri", forwarded_uri("", path))
+        head = Outbound(request.method, sent, [uri], fixed=self.fixed).head()
+        return _Asked(request.line, sent, uri, b"%b%b: " % (head.removesuffix(b"\r\n"), _AUDIT_ID))
 
 
 class RequestPassing:
@@ -104,29 +150,17 @@ class RequestPassing:
         )
 
     def _outbound(self, request: APIRequest, target: Target) -> Outbound:
-        path = sent = _path(request)
-        if request.query:
-            sent = b"%b?%b" % (path, request.query.encode("latin-1"))
-        headers = [(b"X-Forwarded-Uri", forwarded_uri("", path)), *_of_this_request(request)]
-        return Outbound(request.method, sent, headers, fixed=self._fixed(request, target))
-
-    def _fixed(self, request: APIRequest, target: Target) -> FixedHeaders:
         findings = request.block.findings
-        kept = findings.get(self)
-        if (
-            kept is not None
-            and kept.user is request.user
-            and kept.target is target
-            and kept.connection is request.connection
-            and kept.headers == request.headers
-        ):
-            return kept.fixed  # type: ignore[no-any-return]
+        prepared: _Prepared | None = findings.get(self)
+        if prepared is None or not prepared.holds_for(request, target):
+            prepared = findings[self] = self._prepare(request, target)
+        return prepared.outbound(request)
+
+    def _prepare(self, request: APIRequest, target: Target) -> _Prepared:
         authority = target.authority.encode()
         sent = [pair for pair in request_headers(request, authority)[1:] if pair[0] != _AUDIT_ID]
         sent += [*forwarded_headers(_SCHEME, target.authority), *self._claims(request.user)]
-        fixed = FixedHeaders(authority, sent)
-        findings[self] = _Prepared(request.user, target, request.connection, dict(request.headers), fixed)
-        return fixed
+        return _Prepared(request, target, FixedHeaders(authority, sent))
 
     def _claims(self, user: User) -> Headers:
         return [*identity_headers(user, tells_uid=self._tells_uid), *self._extra]
@@ -136,6 +170,11 @@ def _path(request: APIRequest) -> bytes:
     """What was judged is what is asked for: escapes are written anew, so that both sides see the same segments."""
     raw = request.raw_path
     return raw.encode("latin-1") if "%" not in raw else escape(request.path, _SAFE).encode("latin-1")
+
+
+def _is_plain_id(request: APIRequest, audit_id: bytes) -> bool:
+    """Whether an id may stand in a line as it is: one of our own, or one of the client that looks like these."""
+    return b"audit-id" not in request.headers or _PLAIN_ID(audit_id) is not None
 
 
 def _of_this_request(request: APIRequest) -> Headers:

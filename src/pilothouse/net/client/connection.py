@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import cast
 
 from pilothouse.net.client.departures import Departures
-from pilothouse.net.client.head import MAX_HEAD, MalformedReply, ReplyHead, parse_head
+from pilothouse.net.client.head import MAX_HEAD, HeadReader, MalformedReply, ReplyHead
 from pilothouse.net.client.outbound import Outbound
 from pilothouse.net.client.reply import Reply
 from pilothouse.net.dialing.failures import OutgoingError, explain_reading
@@ -50,7 +50,7 @@ class ClientConnection(asyncio.Protocol):
 
     def __init__(self, release: Callable[[ClientConnection], None], departures: Departures | None = None) -> None:
         self._release, self._departures = release, departures or Departures()
-        self._buffer = bytearray()
+        self._buffer, self._heads = bytearray(), HeadReader()
         self._received = 0  # bytes of heads since the request was sent
         self._method = ""
         self._head: Prompt[Reply] | None = None
@@ -214,7 +214,7 @@ class ClientConnection(asyncio.Protocol):
             buffer.clear()
         start = 0
         while 0 <= end - start <= MAX_HEAD:
-            head = parse_head(data[start:end])
+            head = self._heads.read(data[start:end])
             start = end + 4
             if head.status >= 200 or head.status == 101:
                 self._begin(head, data[start:])

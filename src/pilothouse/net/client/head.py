@@ -7,8 +7,9 @@ chunked) is refused: an answer that is passed on must mean the same to whoever r
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 MAX_HEAD: Final = 1 << 20
 _STATUS: Final = re.compile(rb"HTTP/1\.([0-9]) ([0-9]{3})(?: ([\t\x20-\x7e\x80-\xff]*))?").fullmatch
@@ -27,19 +28,32 @@ class MalformedReply(Exception):
 
 
 class ReplyHead:
-    """Status and headers, and what they say about the body. Answers may share one: it is not changed once read."""
+    """Status and headers, and what they say about the body. Answers may share one: it is not changed once read.
 
-    __slots__ = ("_first", "chunked", "close", "length", "lines", "minor", "reason", "status")
+    Heads that differ in a few last lines, which say nothing about the body, have their ``findings`` in common: what
+    upper layers find in ``core`` may be left there, and ``further`` is what this one has beyond it.
+    """
+
+    __slots__ = (
+        "_first", "chunked", "close", "core", "findings", "further", "length", "minor", "reason", "status",
+    )  # fmt: skip
 
     def __init__(self, minor: int, status: int, reason: bytes, lines: list[Line]) -> None:
         self.minor = minor
         self.status = status
         self.reason = reason
-        self.lines = lines
+        self.core = lines
+        self.further: list[Line] = []
+        self.findings: dict[object, Any] = {}
         self._first = dict(reversed(lines))
         self.length: int | None = None
         self.chunked = False
         self.close = minor == 0
+
+    @property
+    def lines(self) -> list[Line]:
+        """All headers."""
+        return self.core + self.further if self.further else self.core
 
     @property
     def headers(self) -> Headers:
@@ -49,28 +63,28 @@ class ReplyHead:
     def get(self, name: bytes) -> bytes:
         """The first value of a header (its name in lower case), empty where there is none."""
         pair = self._first.get(name)
-        return b"" if pair is None else pair[1]
+        if pair is not None:
+            return pair[1]
+        return next((pair[1] for key, pair in self.further if key == name), b"")
 
     @property
     def repeats(self) -> bool:
         """Whether any header came more than once."""
-        return len(self._first) != len(self.lines)
+        lines = self.lines
+        return len(dict(lines)) != len(lines)
 
     def __contains__(self, name: bytes) -> bool:
-        return name in self._first
+        return name in self._first or (bool(self.further) and any(key == name for key, _ in self.further))
 
     def values(self, name: bytes) -> list[bytes]:
         """All values of a header."""
         return [pair[1] for key, pair in self.lines if key == name]
 
     def joined_by(self, lines: list[Line]) -> ReplyHead:
-        """This head and further lines, which say nothing about the body."""
+        """This head with other further lines, which say nothing about the body."""
         head = ReplyHead.__new__(ReplyHead)
         head.minor, head.status, head.reason = self.minor, self.status, self.reason
-        head.lines = self.lines + lines
-        head._first = first = self._first.copy()
-        for name, pair in lines:
-            first.setdefault(name, pair)
+        head.core, head._first, head.findings, head.further = self.core, self._first, self.findings, lines
         head.length, head.chunked, head.close = self.length, self.chunked, self.close
         return head
 
@@ -91,6 +105,41 @@ def parse_head(data: bytes) -> ReplyHead:
             passing.append(read(line))
     head = _recall_head(data)
     return head.joined_by(passing) if passing else head
+
+
+class HeadReader:
+    """Reads the heads of one connection.
+
+    An API server's answers to the same question differ in nothing but their ids within a second: what stands before
+    and behind the id is held against the last head, and only the id is read.
+    """
+
+    __slots__ = ("_before", "_behind", "_date", "_head", "_name")
+
+    def __init__(self) -> None:
+        self._before = self._behind = self._name = b""
+        self._date: list[Line] = []
+        self._head: ReplyHead | None = None
+
+    def read(self, data: bytes) -> ReplyHead:
+        """The same as ``parse_head``."""
+        head = self._head
+        if head is not None and data.startswith(self._before):
+            start = len(self._before)
+            end = data.find(b"\r\n", start)
+            if end >= 0 and data[end:] == self._behind:
+                return head.joined_by([*self._date, _read_line(self._name + data[start:end])])
+        return self._read_whole(data)
+
+    def _read_whole(self, data: bytes) -> ReplyHead:
+        head = parse_head(data)
+        name = next((name for name in _ID_NAMES if name in data), b"")
+        at = data.find(name) + len(name)
+        end = data.find(b"\r\n", at)
+        if name and end >= 0 and head.further:
+            self._before, self._behind, self._name = data[:at], data[end:], name[2:]
+            self._date, self._head = [line for line in head.further if line[0] == b"date"], head
+        return head
 
 
 def _read_head(data: bytes) -> ReplyHead:
@@ -124,7 +173,11 @@ def _read_line(line: bytes) -> Line:
 
 _recall_line: Final = lru_cache(maxsize=2048)(_read_line)
 """Servers send the same lines again and again."""
-_PASSING: Final = ((b"\r\nDate: ", _recall_line), (b"\r\naudit-id: ", _read_line), (b"\r\nAudit-Id: ", _read_line))
+_ID_NAMES: Final = (b"\r\naudit-id: ", b"\r\nAudit-Id: ")
+_PASSING: Final[Sequence[tuple[bytes, Callable[[bytes], Line]]]] = (
+    (b"\r\nDate: ", _recall_line),
+    *((name, _read_line) for name in _ID_NAMES),
+)
 """How lines begin that are new each second, or with each answer of an API server, and say nothing of its body."""
 
 

@@ -54,7 +54,7 @@ def encode_lines(pairs: Sequence[tuple[bytes, bytes]]) -> bytes:
     if not pairs:
         return b""
     block = b"\r\n".join(map(_join_pair, pairs)) + b"\r\n"
-    if b"\0" in block or len(block.splitlines()) != len(pairs):
+    if b"\0" in block or block.count(b"\n") != len(pairs) or block.count(b"\r") != len(pairs):
         raise OutgoingError(f'net/http: invalid header field value for "{_unsafe_name(pairs)}"')
     return block
 
@@ -80,6 +80,8 @@ class Outbound:
     """What to send after a body in chunks, asked when that is at its end."""
     fixed: FixedHeaders | None = None
     """Headers before ``headers``, Host among them."""
+    encoded: bytes = b""
+    """The head of a request without a body as HTTP/1.1 has it, where most of it is known from an earlier request."""
 
     @property
     def can_be_repeated(self) -> bool:
@@ -95,6 +97,8 @@ class Outbound:
 
     def head(self) -> bytes:
         """Request line and headers. Raises OutgoingError for a value that would break out of its line."""
+        if self.encoded:
+            return self.encoded
         fixed = b"" if self.fixed is None else self.fixed.http1
         framing = b""
         if self.body != b"" or self.method in _WITH_BODY:

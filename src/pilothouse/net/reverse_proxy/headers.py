@@ -70,10 +70,19 @@ def request_headers(request: Request, host: bytes, *, upgrade: bool = False) -> 
 
 def reply_headers(head: ReplyHead, *, cors: bool = False) -> Headers:
     """What of an answer goes back to the client. Length and date are this server's to say."""
+    refused, returned = head.findings.get(cors) or _judge_headers(head, cors)
+    if head.further:
+        return [*returned, *[pair for name, pair in head.further if name not in refused]]
+    return list(returned)
+
+
+def _judge_headers(head: ReplyHead, cors: bool) -> tuple[frozenset[bytes], Headers]:
+    """Which names do not go back, and what of the lines that answers have in common does; found once for all these."""
     refused = _NOT_RETURNED if cors else _NOT_RETURNED_BUT_OWN
     if b"connection" in head:
         refused |= listed(head.values(b"connection"))
-    return [pair for name, pair in head.lines if name not in refused]
+    found = head.findings[cors] = (refused, [pair for name, pair in head.core if name not in refused])
+    return found
 
 
 def announced(value: bytes) -> list[bytes]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.net.client.head import MalformedReply, parse_head
+from pilothouse.net.client.head import HeadReader, MalformedReply, parse_head
 
 
 def test_a_head() -> None:
@@ -78,3 +78,35 @@ def test_an_answer_keeps_its_own_id() -> None:
     heads = [parse_head(b"HTTP/1.1 200 OK\r\nAudit-Id: %d\r\nX-A: b" % number) for number in range(3)]
     assert [head.get(b"audit-id") for head in heads] == [b"0", b"1", b"2"]
     assert all(len(head.headers) == 2 for head in heads)
+
+
+_DATES = [b"Date: Tue, 17 Nov 2026 22:00:0%d GMT" % second for second in range(2)]
+_IDS = [b"audit-id: 6b1f", b"audit-id: 77", b"Audit-Id: 6b1f", b"Audit-Id: 6b1f\r\nAudit-Id: 8"]
+_LENGTHS = [b"Content-Length: 5", b"Content-Length: 6", b"Location: /x", b"Connection: close"]
+
+
+@given(
+    st.lists(st.permutations([_IDS, _DATES, _LENGTHS]).flatmap(lambda kinds: st.tuples(*map(st.sampled_from, kinds))))
+)
+def test_a_connection_that_remembers_its_last_head_reads_each_as_if_it_were_the_first(
+    heads: list[tuple[bytes]],
+) -> None:
+    reader = HeadReader()
+    for lines in heads:
+        data = b"\r\n".join([b"HTTP/1.1 200 OK", *lines])
+        read, expected = reader.read(data), parse_head(data)
+        assert (read.status, read.lines) == (expected.status, expected.lines)
+        assert (read.length, read.close, read.repeats) == (expected.length, expected.close, expected.repeats)
+        names = (b"date", b"audit-id", b"location", b"content-length", b"x")
+        assert [(name in read, read.get(name)) for name in names] == [
+            (name in expected, expected.get(name)) for name in names
+        ]
+
+
+@pytest.mark.parametrize("value", [b"1\r2", b"1\n2", b"1\0"])
+def test_an_id_that_breaks_out_of_its_line_is_refused_after_others_too(value: bytes) -> None:
+    reader = HeadReader()
+    head = b"HTTP/1.1 200 OK\r\naudit-id: %b\r\nContent-Length: 5"
+    assert [reader.read(head % each).get(b"audit-id") for each in (b"1", b"2")] == [b"1", b"2"]
+    with pytest.raises(MalformedReply):
+        reader.read(head % value)
