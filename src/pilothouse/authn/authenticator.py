@@ -111,13 +111,13 @@ class Union:
 
     def _clear_proxy_headers(self, request: Request) -> None:
         findings = request.block.findings
-        if findings.get(self) is False:
-            return
-        headers, named, prefixes = request.headers, self._headers, self._prefixes
-        found = [name for name in request.block.values if name in named or name.startswith(prefixes)]
-        findings[self] = bool(found)
+        found = findings.get(self)
+        if found is None:
+            named, prefixes = self._headers, self._prefixes
+            names = request.block.values
+            found = findings[self] = tuple(name for name in names if name in named or name.startswith(prefixes))
         for name in found:
-            headers.pop(name, None)
+            request.headers.pop(name, None)
 
 
 def _lower(standard: tuple[bytes, ...], more: Iterable[str]) -> tuple[bytes, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote
 
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
@@ -23,6 +23,20 @@ _Said = tuple[tuple[bytes, tuple[bytes, ...]], ...]
 _MOST_KNOWN: Final = 1000
 _SHORT: Final = 4096
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})").search
+
+
+class _Named(NamedTuple):
+    """Whom headers named, and all of them that say so, with their first values and whatever was repeated."""
+
+    lines: tuple[tuple[bytes, bytes], ...]
+    repeated: dict[bytes, list[bytes]]
+    identity: Authenticated
+
+    def holds_for(self, request: Request) -> bool:
+        """Whether the headers of this request are these. Their names are: those whose names differ share nothing."""
+        headers = request.headers
+        same = [headers.get(name) is value for name, value in self.lines]
+        return self.repeated is request.block.repeated and all(same)
 
 
 class RequestHeader:
@@ -71,6 +85,18 @@ class RequestHeader:
         return f"x509: subject with cn={name} is not in the allowed list"
 
     def _named_user(self, request: Request) -> Authenticated | None:
+        findings, headers = request.block.findings, request.headers
+        named: _Named | None = findings.get(self)
+        if named is None or not named.holds_for(request):
+            found = self._find(request)
+            if found is None:
+                return None
+            named = findings[self] = found
+        for name, _ in named.lines:
+            headers.pop(name, None)
+        return named.identity
+
+    def _find(self, request: Request) -> _Named | None:
         said = self._said(request)
         found = self._known.get(said)
         if found is None:
@@ -81,8 +107,8 @@ class RequestHeader:
                 self._known.clear()
             if sum(len(value) for _, values in said for value in values) <= _SHORT:
                 self._known[said] = found
-        self._clear(request, said)
-        return found
+        lines = tuple((name, request.headers[name]) for name, _ in said)
+        return _Named(lines, request.block.repeated, found)
 
     def _said(self, request: Request) -> _Said:
         """All that the headers say of a user."""
@@ -109,11 +135,6 @@ class RequestHeader:
                     key = unescape_key(_text(header[len(prefix) :]))
                     extra[key] = extra.get(key, ()) + tuple(_text(v) for v in request.header_values(header))
         return extra
-
-    def _clear(self, request: Request, said: _Said) -> None:
-        headers = request.headers
-        for name, _ in said:
-            headers.pop(name, None)
 
 
 def unescape_key(key: str) -> str:

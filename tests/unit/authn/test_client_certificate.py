@@ -10,7 +10,8 @@ from pilothouse.authn.client_certificate import ClientCertificate, VerifiedCerti
 from pilothouse.authn.request_header import RequestHeader, unescape_key
 from pilothouse.machinery.user import User
 from pilothouse.machinery.watched_file import WatchedFile
-from pilothouse.net.messages import Connection
+from pilothouse.net.http1.head_reader import HeadReader
+from pilothouse.net.messages import Connection, Request
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 DAY = datetime.timedelta(days=1)
@@ -158,6 +159,27 @@ async def test_front_proxy_names_the_user(authority, certificates, make_request)
     found = await proxy(certificates).authenticate(request)
     assert found.user == User("alice", "7", ("a", "b"), {"acme.com/project": ("one",), "scopes": ("x", "y")})
     assert set(request.headers) == {b"host", b"x-keep"}
+
+
+async def test_front_proxy_names_others_in_blocks_that_differ_at_their_ends(authority, certificates, make_request):
+    trusted, reader = proxy(certificates), HeadReader(4096)
+    first = make_request("", certificate=authority.issue("aggregator"))
+
+    async def named(*ends):
+        lines = ["GET / HTTP/1.1", "Host: a", "X-Remote-User: alice", "X-Remote-Group: a", "X-Remote-Group: b", *ends]
+        reader.feed("\r\n".join([*lines, "", ""]).encode())
+        request = Request(first.connection, *reader.next_head(), True, None)
+        found = await trusted.authenticate(request)
+        assert not [name for name in request.headers if name.startswith(b"x-remote-")]
+        return found.user
+
+    users = [await named("X-Remote-Uid: 1", f"Audit-Id: {number}") for number in range(4)]
+    assert users == [User("alice", "1", ("a", "b"))] * 4
+    assert await named("X-Remote-Uid: 2", "Audit-Id: 5") == User("alice", "2", ("a", "b"))
+    assert await named("X-Remote-Uid: 1", "Audit-Id: 6") is users[0]
+    assert await named("X-Remote-Extra-A: x", "Audit-Id: 7") == User("alice", "", ("a", "b"), {"a": ("x",)})
+    assert await named("X-Remote-Group: c", "Audit-Id: 8") == User("alice", "", ("a", "b", "c"))
+    assert await named("Audit-Id: 9") == User("alice", "", ("a", "b"))
 
 
 async def test_front_proxy_names_the_same_user_again(authority, certificates, make_request):
