@@ -61,8 +61,13 @@ class Traffic:
 
     def add(self, index: int, change: int, now: float) -> None:
         """One more or one less. ``index``: 0 a read, 1 a write; ``WAITING`` more for those that wait."""
-        self._catch_up(now)
-        state = self._state = self._state + change * _ONES[index]
+        state, seconds = self._state, self._seconds
+        if state in seconds and now < self._second_ends:
+            seconds[state] += now - self._noted
+            self._noted = now
+        else:
+            self._catch_up(now)
+        state = self._state = state + change * _ONES[index]
         if change > 0:
             number = state >> _BITS * index & _MASK
             if number > self._high[index]:

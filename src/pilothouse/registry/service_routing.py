@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 import orjson
 
@@ -25,12 +26,15 @@ _ROUTED: Final = ("ClusterIP", "LoadBalancer", "NodePort")
 Address = tuple[str, int]
 
 
-class Located(NamedTuple):
+@dataclass(slots=True)
+class Located:
     """Where a service's port was, and what that was read from; None where every request is to look anew."""
 
     address: Address
     key: str
     entry: Entry | None
+    revision: int
+    """Of the latest change to any service with which this was known to hold."""
 
 
 class ServiceResolver:
@@ -55,7 +59,13 @@ class ServiceResolver:
     def is_current(self, located: Located) -> bool:
         """Whether the same would be found again."""
         cache = self._services.cache
-        return located.entry is not None and cache.ready and cache.get(located.key) is located.entry
+        if located.entry is None or not cache.ready:
+            return False
+        if located.revision != cache.changed_revision:
+            if cache.get(located.key) is not located.entry:
+                return False
+            located.revision = cache.changed_revision
+        return True
 
     async def locate(self, namespace: str, name: str, port: int) -> Located:
         """The same in a form that can be held against the present; raises OutgoingError."""
@@ -70,8 +80,8 @@ class ServiceResolver:
             raise OutgoingError(f"service {quote(name)} not found")
         spec = self._spec(key, entry)
         if self._by_endpoints:
-            return Located(await self._find_endpoint(namespace, name, spec, port), key, None)
-        return Located(_cluster_address(name, spec, port), key, entry)
+            return Located(await self._find_endpoint(namespace, name, spec, port), key, None, 0)
+        return Located(_cluster_address(name, spec, port), key, entry, cache.changed_revision)
 
     def _spec(self, key: str, entry: Entry) -> Object:
         known = self._specs.get(key)

@@ -58,6 +58,19 @@ async def test_a_cluster_address_and_what_changes_it(server: InProcessServer) ->
     assert await routing.resolve("default", "api", 9443) == ("elsewhere.example", 9443)
 
 
+async def test_what_was_located_holds_until_its_own_service_changes(server: InProcessServer) -> None:
+    await create(server, SERVICES, "api", spec={"ports": PORTS})
+    routing = resolver(server)
+    located = await routing.locate("default", "api", 443)
+    assert routing.is_current(located)
+    await create(server, SERVICES, "other", spec={"ports": PORTS})
+    assert routing.is_current(located)
+    await server.request("DELETE", f"{SERVICES}/other")
+    assert routing.is_current(located)
+    await server.request("DELETE", f"{SERVICES}/api")
+    assert not routing.is_current(located)
+
+
 async def test_services_without_an_address(server: InProcessServer) -> None:
     await create(server, SERVICES, "headless", spec={"clusterIP": "None", "ports": PORTS})
     with pytest.raises(OutgoingError, match='cannot route to service with ClusterIP "None"'):
