@@ -3,7 +3,8 @@
 Two backends are asked directly and then as aggregated APIs through a fresh Pilothouse, and through a kube-apiserver
 where there is one, in turns: a server with no logic (``limit.py``), which shows what the proxy itself takes, and an API
 server (``examples/wardle``), which shows what a user pays for the detour. Beside rates it prints the processor time
-that the proxy and the backend take for one request, which depends less on who else is busy on the machine.
+that the proxy and the backend take for one request, which depends less on who else is busy on the machine, and how
+many times that of a direct one both take together: for one client and for sixteen, each round and then the medians.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import shutil
 import socket
 import ssl
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -65,7 +67,7 @@ def main() -> int:
     """Measure both backends, directly and through each server."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=4)
-    parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--connections", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--kube-apiserver")
     parser.add_argument("--etcd")
@@ -92,18 +94,30 @@ def main() -> int:
         if options.profile:
             profile(stack, options.profile, proxies[0].pid, options.seconds)
         for backend, path in ((bare, THINGS), (real, FLUNDERS + "/one")):
-            print(backend.name)
-            for _ in range(options.rounds):
-                compare(backend, path, proxies, options)
+            for connections in options.connections:
+                print(f"{backend.name}, connections: {connections}")
+                compare(backend, path, proxies, connections, options)
     return 0
 
 
-def compare(backend: Server, path: str, proxies: list[Server], options: argparse.Namespace) -> None:
-    """One round: directly, and through each of the proxies."""
-    direct = measure(None, backend, path, options)
-    show("directly", direct, direct)
-    for proxy in proxies:
-        show(f"through {proxy.name}", measure(proxy, backend, path, options), direct)
+def compare(backend: Server, path: str, proxies: list[Server], connections: int, options: argparse.Namespace) -> None:
+    """All rounds, each directly and then through each of the proxies, and their medians."""
+    ways: dict[str, Server | None] = {"directly": None, **{f"through {proxy.name}": proxy for proxy in proxies}}
+    rounds: list[dict[str, Figures]] = []
+    for _ in range(options.rounds):
+        found = {name: measure(way, backend, path, connections, options) for name, way in ways.items()}
+        show_all(found)
+        rounds.append(found)
+    print("  medians")
+    show_all(
+        {name: Figures(*map(statistics.median, zip(*(each[name] for each in rounds), strict=True))) for name in ways}
+    )
+
+
+def show_all(found: dict[str, Figures]) -> None:
+    """A line for each way, held against the direct one."""
+    for name, figures in found.items():
+        show(name, figures, found["directly"])
 
 
 def show(name: str, found: Figures, direct: Figures) -> None:
@@ -116,11 +130,11 @@ def show(name: str, found: Figures, direct: Figures) -> None:
     )
 
 
-def measure(proxy: Server | None, backend: Server, path: str, options: argparse.Namespace) -> Figures:
+def measure(proxy: Server | None, backend: Server, path: str, connections: int, options: argparse.Namespace) -> Figures:
     """Rate and processor time of one way."""
     entrance = proxy or backend
     before = [processor_seconds(each.pid) for each in (entrance, backend)]
-    command = ["wrk", "-t1", f"-c{options.connections}", f"-d{options.seconds}s", "-s", str(HERE / "wrk.lua")]
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{options.seconds}s", "-s", str(HERE / "wrk.lua")]
     environment = {**os.environ, "TOKEN": TOKEN}
     found = subprocess.run([*command, entrance.url + path], env=environment, capture_output=True, text=True, check=True)
     used = [processor_seconds(each.pid) - at for each, at in zip((entrance, backend), before, strict=True)]
