@@ -217,7 +217,7 @@ class SQLiteBackend:
             except UnicodeEncodeError:
                 raise StorageError(f"key {write.key!a} is not valid text") from None
         writer = self._require_writer()
-        result: Prompt[int] = Prompt()
+        result: Prompt[int] = Prompt(loop=writer.loop)  # which a future would have to ask the system for
         write.result = result
         writer.write(write)
         try:

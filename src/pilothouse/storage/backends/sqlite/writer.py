@@ -86,7 +86,7 @@ class Writer:
         clock: StoreClock,
         poll_seconds: float,
     ) -> None:
-        self._path, self._loop, self._deliver, self._clock, self._poll = path, loop, deliver, clock, poll_seconds
+        self._path, self.loop, self._deliver, self._clock, self._poll = path, loop, deliver, clock, poll_seconds
         self._queue: SimpleQueue[list[QueuedWrite] | Task | None] = SimpleQueue()
         self._gathered: list[QueuedWrite] = []
         self._under_way = 0
@@ -126,7 +126,7 @@ class Writer:
             return
         gathered = self._gathered
         if not gathered:
-            self._loop.call_soon(self._hand_over)
+            self.loop.call_soon(self._hand_over)
         gathered.append(write)
         if len(gathered) >= _MAX_GATHERED:
             self._hand_over()
@@ -306,7 +306,7 @@ class Writer:
     def _post(self, function: Callable[..., None], *arguments: Any) -> None:
         # Without a loop there is nobody left who could want to know.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(function, *arguments)
+            self.loop.call_soon_threadsafe(function, *arguments)
 
     def _require_beacon(self) -> Beacon:
         assert self._beacon is not None
