@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import re
 import shutil
@@ -295,6 +296,17 @@ class Kubectl:
 def go_environment() -> dict[str, str]:
     """For clients that run for a moment: collecting garbage is a fifth of their work."""
     return {"PATH": os.environ.get("PATH", ""), "GOGC": "off"}
+
+
+@pytest.fixture
+def kept_log() -> Iterator[None]:
+    """For tests that run a command in this process: commands set the log of the whole up, to streams of the test."""
+    root, ours = logging.getLogger(), logging.getLogger("pilothouse")
+    handlers, level, our_level = root.handlers[:], root.level, ours.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    ours.setLevel(our_level)
 
 
 @pytest.fixture(scope="module", autouse=True)

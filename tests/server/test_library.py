@@ -102,6 +102,7 @@ def test_it_does_not_start_without_knowing_whom_to_trust(tmp_path: Path) -> None
         assert ask(server, "/readyz", {})[0] == 200
 
 
+@pytest.mark.usefixtures("kept_log")
 def test_wrong_flags_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert SERVER.run(["--secure-port=0"]) == 1
     assert SERVER.run(["--no-such-flag"]) == 1
@@ -121,6 +122,7 @@ def test_nothing_is_created_in_namespaces_that_are_not_there() -> None:
         assert main.call("POST", PATH, box).status == 201
 
 
+@pytest.mark.usefixtures("kept_log")
 def test_a_data_folder_belongs_to_one_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with InProcessLibraryServer(SERVER, data_dir=tmp_path):
         assert SERVER.run([f"--data-dir={tmp_path}", "--secure-port=1"]) == 1

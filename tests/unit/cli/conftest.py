@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def kept_log() -> Iterator[None]:
-    root, ours = logging.getLogger(), logging.getLogger("pilothouse")
-    handlers, level, our_level = root.handlers[:], root.level, ours.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    ours.setLevel(our_level)
+def _kept_log(kept_log: None) -> None:
+    """All tests here run commands."""
