@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -26,9 +27,13 @@ Connect = Callable[[Any], HTTPSConnection]
 def connect() -> Iterator[Connect]:
     """Connections that are closed at the end of the test."""
     opened: list[HTTPSConnection] = []
+    contexts: dict[int, ssl.SSLContext] = {}
 
     def open_connection(server: Any) -> HTTPSConnection:
-        opened.append(HTTPSConnection("127.0.0.1", server.port, timeout=PATIENCE_SECONDS, context=server.tls()))
+        if server.port not in contexts:
+            contexts[server.port] = server.tls()
+        context = contexts[server.port]
+        opened.append(HTTPSConnection("127.0.0.1", server.port, timeout=PATIENCE_SECONDS, context=context))
         return opened[-1]
 
     yield open_connection

@@ -70,6 +70,7 @@ class SocketWatch:
             },
             sockopt=options,
             timeout=60,
+            skip_utf8_validation=True,  # byte by byte, in Python; whoever decodes the events does it too
         )
         self.code = 0
 

@@ -23,7 +23,7 @@ class Peer:
         self.pki = ensure_pki(folder, dns_names=["localhost"], ip_addresses=["127.0.0.1"])
         self.context = ssl.create_default_context(cafile=self.pki.ca_cert)
         self._own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._own.load_cert_chain(self.pki.server_cert, self.pki.server_key)
+        self._own.load_cert_chain(self.pki.serving_cert, self.pki.serving_key)
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
         self.hung_up = [threading.Event() for _ in conversations]
