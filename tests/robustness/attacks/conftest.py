@@ -33,7 +33,7 @@ from pilothouse.credentials.pki import Pki
 
 MEGABYTE = 1024 * 1024
 HOLD_SECONDS = 0.02
-"""Turns below twice that: the meter's buckets, and what the first use of a part costs, need the room."""
+"""Turns below twice that: the meter's buckets, which double, and the first use of a part need the room."""
 WAIT_SECONDS = 0.005
 """What others may wait for in any case: the handshakes of one or two connections, such as the attack's own."""
 ENOUGH_WAITS = 30
@@ -187,7 +187,7 @@ class Victim:
         longest_wait: float = LONGEST_WAIT_SECONDS,
     ) -> Iterator[Figures]:
         """Run an attack inside; afterwards the server must have kept the rule."""
-        figures, quiet = Figures(), self._quiet_wait()
+        figures, quiet = Figures(), self.quiet_wait()
         before, start = self._holds(), self._memory("VmRSS")
         self._reset_peak()
         with self._second.visiting(figures):
@@ -202,7 +202,7 @@ class Victim:
         _write(what, figures)
         usual, longest, stretch = figures.usual, p99(figures.spent), figures.stretch
         held = f"{what}: one turn of the loop took more than {figures.held * 1000:.0f} ms"
-        assert figures.held <= hold * stretch, held
+        assert figures.held < 2 * hold * stretch, held
         assert figures.grown <= allowance, f"{what}: the process grew by {figures.grown // MEGABYTE} MB"
         shown = f"{what}: others waited for {usual * 1000:.1f} to {longest * 1000:.1f} ms of work"
         shown += f" on a machine {stretch:.1f} times as slow as usual"
@@ -211,7 +211,7 @@ class Victim:
         bound = longest_wait if len(figures.spent) < MANY_WAITS else min(longest_wait, LONG_WAIT_SECONDS)
         assert longest <= max(5 * quiet, bound * stretch), f"{shown}, {quiet * 1000:.1f} ms in quiet"
 
-    def _quiet_wait(self) -> float:
+    def quiet_wait(self) -> float:
         """The 99th percentile of what others wait for when nobody attacks, measured once."""
         if self._quiet is None:
             figures = Figures()
