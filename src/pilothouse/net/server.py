@@ -13,6 +13,7 @@ from typing import Any
 
 from pilothouse.net.eager import Suspended
 from pilothouse.net.exchange import Exchange
+from pilothouse.net.http1.answer_turns import AnswerTurns
 from pilothouse.net.http1.connection import Http1Connection
 from pilothouse.net.http2.connection import Http2Connection
 from pilothouse.net.http2.settings import Http2Options
@@ -70,6 +71,7 @@ class HttpServer:
         self.turns = WriteTurns()
         self.body_turns = BodyTurns(self.loop)
         self.reading = turns_of(self.loop)
+        self.answers = AnswerTurns(self.loop)
         self.draining = False
         self._closing = False
         self.connections: dict[ServedConnection, None] = {}  # oldest first

@@ -52,6 +52,7 @@ class Http1Connection(asyncio.BufferedProtocol):
         "_gate",
         "_input",
         "_keep_alive",
+        "_kept",
         "_partial",
         "_processing",
         "_reading_paused",
@@ -77,6 +78,7 @@ class Http1Connection(asyncio.BufferedProtocol):
         self._expects_continue = False
         self._awaiting_body = False
         self._exchange: Exchange | None = None
+        self._kept: bytes | None = None  # an answer that leaves together with others
         self._keep_alive = True
         self._upgraded: asyncio.Protocol | None = None
         self._turn_due = False  # further requests are taken up in the next turn of the loop
@@ -190,6 +192,8 @@ class Http1Connection(asyncio.BufferedProtocol):
 
     def _begin(self, line: RequestLine, headers: HeaderBlock) -> None:
         server = self.server
+        if self._kept is not None:
+            self.send_kept()
         if headers.plain and line.minor:
             self._keep_alive = keep_alive = not headers.close
             request = server.request_type(self.connection, line, headers, keep_alive, None)
@@ -337,13 +341,22 @@ class Http1Connection(asyncio.BufferedProtocol):
         else:
             head, body = self._head(request, response, b""), b""
         if len(body) <= _ONE_WRITE:
-            self.transport.write(head + body)
+            if self._keep_alive and self.server.answers.keeps(self):
+                self._kept = head + body
+            else:
+                self.transport.write(head + body)
         elif len(body) <= _AT_ONCE:
             self.transport.writelines([head, body])
         else:
             PartsSender(self._gate, self.server.body_turns, head, _slices(body), len(body), self._whole_sent).run()
             return
         self.finish()
+
+    def send_kept(self) -> None:
+        """Send an answer that was kept back, before anything else is said."""
+        kept, self._kept = self._kept, None
+        if kept is not None and not self.transport.is_closing():
+            self.transport.write(kept)
 
     def _whole_sent(self, error: Exception | None) -> None:
         if error is None:
@@ -411,6 +424,7 @@ class Http1Connection(asyncio.BufferedProtocol):
 
     def _refuse(self, refusal: Refusal) -> None:
         text = f"HTTP/1.1 {refusal.status_line}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+        self.send_kept()
         self.transport.write((text + refusal.text).encode())
         self._exchange = None
         self._closing = True
@@ -421,6 +435,7 @@ class Http1Connection(asyncio.BufferedProtocol):
             self.transport.close()
 
     def _hang_up(self) -> None:
+        self.send_kept()
         unread = self._decoder is not None and not self._expects_continue
         self._closing = True
         self._input.take()

@@ -98,6 +98,32 @@ async def test_pipelined_requests_are_answered_in_order(serve: Any) -> None:
     assert bodies(await (await serve(echo)).exchange(CONVERSATION)) == ANSWERS
 
 
+async def test_a_crowd_gets_its_answers_in_order_and_whole(serve: Any) -> None:
+    async def answer(request: Request) -> Response:
+        if request.path == "/stream":
+
+            async def stream(writer: BodyWriter) -> None:
+                writer.write(b"streamed")
+
+            return Response(200, b"", b"text/plain", stream=stream, length=8)
+        return Response(200, request.path.encode(), b"text/plain")
+
+    running = await serve(answer)
+    crowd = [await running.dial() for _ in range(16)]
+    one, close = b"GET /%b HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /end HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    for _ in range(5):
+        for client in crowd:
+            client.send(one % b"first")
+        assert [(await client.answer())[1] for client in crowd] == [b"/first"] * 16
+        for client in crowd:
+            client.send(one % b"second" + one % b"stream" + one % b"third")
+        for client in crowd:
+            assert [(await client.answer())[1] for _ in range(3)] == [b"/second", b"streamed", b"/third"]
+    for client in crowd:
+        client.send(one % b"last" + close)
+    assert [bodies(await client.rest()) for client in crowd] == [[b"/last", b"/end"]] * 16
+
+
 async def test_pipelined_requests_wait_for_a_suspended_one(serve: Any) -> None:
     gate = asyncio.Event()
 
