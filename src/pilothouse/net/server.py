@@ -118,6 +118,7 @@ class HttpServer:
         self.connections.pop(protocol, None)
         self.upgraded.pop(protocol, None)
         self._strangers.discard(protocol)
+        self.answers.forget(protocol)
         self._check_empty()
         self._on_closed()
 

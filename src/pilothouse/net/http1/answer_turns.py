@@ -57,6 +57,11 @@ class AnswerTurns:
         due.append(connection)
         return True
 
+    def forget(self, connection: object) -> None:
+        """A connection has gone."""
+        if connection is self._last:
+            self._last = None
+
     def _leave(self) -> None:
         due, self._due = self._due, []
         for connection in due:
