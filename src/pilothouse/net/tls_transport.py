@@ -172,6 +172,7 @@ class TlsTransport(asyncio.Transport):
         "_tls",
         "_turns",
         "_writing",
+        "credit",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, session: Session, protocol: asyncio.BufferedProtocol) -> None:
@@ -197,6 +198,7 @@ class TlsTransport(asyncio.Transport):
         self._writing = False  # the loop calls `_writable`
         self._reading = True  # the loop calls `_readable`, or `_discard` at the end
         self._turns = turns_of(loop)
+        self.credit = 0  # kept by the turns
         self._postponed = False  # too many others had something to say: `read_late` will be called
         loop.add_reader(self._fd, self._readable)
         protocol.connection_made(self)
@@ -242,7 +244,7 @@ class TlsTransport(asyncio.Transport):
             return
         if self._turns.admits(self):
             self._read()
-            self._turns.has_read()
+            self._turns.has_read(self)
         else:
             self._postponed = True
 

@@ -6,7 +6,7 @@ import asyncio
 
 from tests.unit.net.working_clock import Clock
 
-from pilothouse.net.reading_turns import FEW, TURN_SECONDS, ReadingTurns
+from pilothouse.net.reading_turns import FEW, LONG_SECONDS, TRUSTED, TURN_SECONDS, ReadingTurns
 
 
 class Connection:
@@ -14,6 +14,7 @@ class Connection:
 
     def __init__(self, name: str, clock: Clock, seen: list[str], seconds: float) -> None:
         self._name, self._clock, self._seen, self._seconds = name, clock, seen, seconds
+        self.credit = 0
 
     def read_late(self) -> None:
         self._clock.now += self._seconds
@@ -35,6 +36,30 @@ async def turns_of(count: int, seconds: float) -> list[str]:
     return seen
 
 
+def speak(turns: ReadingTurns, connection: Connection) -> bool:
+    """Have something to say; whether it was read at once."""
+    admitted = turns.admits(connection)
+    if admitted:
+        connection.read_late()
+        turns.has_read(connection)
+    return admitted
+
+
+async def trusted(turns: ReadingTurns, clock: Clock, seen: list[str]) -> Connection:
+    """A connection that has been brief for a while."""
+    brief = Connection("brief", clock, seen, LONG_SECONDS / 2)
+    for _ in range(TRUSTED):
+        assert speak(turns, brief)
+        await asyncio.sleep(0)
+    seen.clear()
+    return brief
+
+
+def crowd(turns: ReadingTurns, clock: Clock, seen: list[str], count: int = FEW) -> None:
+    for number in range(count):
+        speak(turns, Connection(str(number), clock, seen, TURN_SECONDS))
+
+
 async def test_a_few_are_read_from_at_once() -> None:
     assert await turns_of(FEW, 1.0) == [str(number) for number in range(FEW)]
 
@@ -53,10 +78,10 @@ async def test_few_that_take_long_are_a_crowd() -> None:
     loop, clock = asyncio.get_running_loop(), Clock()
     turns = ReadingTurns(loop, clock)
     for _ in range(3):
-        long = Connection("long", clock, [], TURN_SECONDS / 2)
+        long = Connection("long", clock, [], TURN_SECONDS * 0.75)
         assert turns.admits(long)
         long.read_late()
-        turns.has_read()
+        turns.has_read(long)
     assert not turns.admits(long)
 
 
@@ -140,3 +165,46 @@ async def test_who_has_not_been_read_from_goes_before_those_that_have_more_to_sa
         seen.append("|")
         await asyncio.sleep(0)
     assert "".join(seen) == "|xa|b|c"
+
+
+async def test_who_is_brief_goes_before_a_crowd() -> None:
+    clock, seen = Clock(), list[str]()
+    turns = ReadingTurns(asyncio.get_running_loop(), clock)
+    brief = await trusted(turns, clock, seen)
+    crowd(turns, clock, seen)
+    await asyncio.sleep(0)
+    assert speak(turns, brief)
+    assert seen == ["0", "1", "2", "brief"]
+
+
+async def test_a_stranger_waits_behind_a_crowd() -> None:
+    clock, seen = Clock(), list[str]()
+    turns = ReadingTurns(asyncio.get_running_loop(), clock)
+    crowd(turns, clock, seen)
+    await asyncio.sleep(0)
+    assert not speak(turns, Connection("stranger", clock, seen, 0.0))
+
+
+async def test_many_that_are_brief_leave_room_for_the_crowd_in_every_turn() -> None:
+    clock, seen = Clock(), list[str]()
+    turns = ReadingTurns(asyncio.get_running_loop(), clock)
+    brief = [await trusted(turns, clock, seen) for _ in range(20)]
+    crowd(turns, clock, seen, 4)
+    await asyncio.sleep(0)
+    at_once = [speak(turns, each) for each in brief]
+    assert at_once.count(True) == TURN_SECONDS / (LONG_SECONDS / 2)
+    await asyncio.sleep(0)
+    assert seen[-1] == "3"
+
+
+async def test_trust_is_lost_sooner_than_won() -> None:
+    clock, seen = Clock(), list[str]()
+    turns = ReadingTurns(asyncio.get_running_loop(), clock)
+    brief = await trusted(turns, clock, seen)
+    turns.admits(brief)
+    clock.now += 2 * LONG_SECONDS
+    turns.has_read(brief)
+    assert brief.credit == TRUSTED // 2
+    crowd(turns, clock, seen)
+    await asyncio.sleep(0)
+    assert not speak(turns, brief)

@@ -35,7 +35,7 @@ _ONE_WRITE = 32 * 1024  # up to here, copying the body behind its head is cheape
 _AT_ONCE = 256 * 1024  # up to here, a body is handed to the transport whole; larger ones go at the pace of the client
 _AWAITED_BODY = 256 * 1024  # bodies up to here are awaited before the handler starts
 _DISCARD_LIMIT = 256 * 1024  # how much of an unread body is skipped to keep the connection
-_REQUESTS_A_TURN = 8
+_REQUESTS_A_TURN = 4
 
 
 class Http1Connection(asyncio.BufferedProtocol):

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from time import perf_counter
 from typing import TYPE_CHECKING, Final, cast
 
 from pilothouse.net.exchange import Exchange
@@ -33,6 +34,7 @@ from pilothouse.net.http2.settings import PeerSettings
 from pilothouse.net.http2.stream import RECEIVE_WINDOW, Stream
 from pilothouse.net.http2.streams import Streams
 from pilothouse.net.messages import Connection, Response
+from pilothouse.net.reading_turns import LONG_SECONDS
 from pilothouse.net.request_body import Trailers
 
 if TYPE_CHECKING:
@@ -179,6 +181,7 @@ class Http2Connection(asyncio.BufferedProtocol):
 
     def _process_frames(self, output: Output) -> None:
         left, next_frame = _TURN, self._input.next_frame
+        ends = perf_counter() + LONG_SECONDS
         while not (self._closing or output.paused):
             if left <= 0:
                 self._turn_due = True
@@ -193,6 +196,8 @@ class Http2Connection(asyncio.BufferedProtocol):
                 self._take(kind, flags, number, payload)
             except StreamFailure as failure:
                 self._reset(number, failure.code)
+            if kind == frames.HEADERS and perf_counter() >= ends:
+                left = 0
 
     def _take(self, kind: int, flags: int, number: int, payload: bytes) -> None:
         if self._blocks.unfinished:
