@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,7 @@ def test_unwrapping_is_undone_by_wrapping(text: str) -> None:
     unwrapped = documentation._unwrap(lines)
     assert unwrapped.split() == text.split()
     assert [line.split() for line in wrapped(unwrapped)] == [line.split() for line in lines]
+
+
+def test_the_edition_is_that_of_the_installed_package() -> None:
+    assert documentation.edition() == metadata.version("lightkube-models")
