@@ -26,7 +26,7 @@ _HEAD: Final = 5
 
 def framed(message: bytes) -> bytes:
     """A message as it is sent."""
-    return b"\0" + len(message).to_bytes(4, "big") + message
+    return b"".join((b"\0", len(message).to_bytes(4, "big"), message))
 
 
 class Call(ABC):
@@ -40,8 +40,8 @@ class Call(ABC):
         self.number = 0
         self.window = 0
         """How much may be sent."""
-        self.outgoing = b""
-        """What is not sent yet."""
+        self.outgoing = memoryview(b"")
+        """What is not sent yet: a view, of which the rest is no copy."""
         self.returned = 0
         """Received bytes of which the server has not been told that there is room again."""
 
@@ -152,13 +152,21 @@ class StreamCall(Call):
     def take_data(self, data: bytes, end: bool) -> bool:
         self._pieces.append(data)
         self._held += len(data)
-        if self._held >= self._needed:
+        if self._held == self._needed > _HEAD and len(self._pieces[0]) > _HEAD:
+            self._take_long_message()
+        elif self._held >= self._needed:
             self._take_messages(b"".join(self._pieces))
         if self._messages:
             self._wake()
         if end:
             self.fail(RpcError("INTERNAL", "server closed the stream without sending trailers"))
         return not self._messages
+
+    def _take_long_message(self) -> None:
+        """One that came in pieces, and nothing behind it: put together once."""
+        pieces, self._pieces, self._held, self._needed = self._pieces, [], 0, _HEAD
+        pieces[0] = pieces[0][_HEAD:]
+        self._messages.append(b"".join(pieces))
 
     def _take_messages(self, data: bytes) -> None:
         at, size = 0, len(data)

@@ -95,7 +95,7 @@ class GrpcConnection(asyncio.Protocol):
         if call.number not in self._calls:
             return
         if data:
-            call.outgoing += data
+            call.outgoing = memoryview(b"".join((call.outgoing, data)) if call.outgoing else data)
             self._blocked[call.number] = call
             self._pump()
         elif call.returned >= WINDOW // 2:
@@ -271,7 +271,7 @@ class GrpcConnection(asyncio.Protocol):
                 call.window -= size
                 self._window -= size
                 end = frames.END_STREAM if call.ends_by_itself and not call.outgoing else 0
-                self._write(frames.header(size, frames.DATA, end, call.number) + piece)
+                self._write(b"".join((frames.header(size, frames.DATA, end, call.number), piece)))
             if not call.outgoing:
                 del self._blocked[call.number]
 

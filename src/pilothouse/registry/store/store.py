@@ -480,7 +480,8 @@ class Store:
         if _is_finished(obj["metadata"]) and not self.strategy.is_held(obj):
             if not ctx.dry_run:
                 await self.remove(key, entry.revision, obj)
-            return self.codec.entry_of(key, obj, self.codec.encode(obj), entry.revision)
+            data = await weighed(entry.size, self.codec.encode, obj)
+            return self.codec.entry_of(key, obj, data, entry.revision)
         unchanged = not ctx.raw_changed and self.is_unchanged(obj, old, entry)
         if unchanged and not (self._is_stale is not None and await self._is_stale(key)):
             return entry

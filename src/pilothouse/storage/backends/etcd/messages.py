@@ -18,6 +18,8 @@ from pilothouse.storage.backends.contract import KeyValue
 EVERYTHING: Final = b"\0"
 """As a key and as the end of a range: all keys there are."""
 _SIGN: Final = 1 << 63
+Pieces = tuple[bytes, ...]
+"""Of a message: what is long is put into the whole once, not at each level."""
 
 
 # Requests
@@ -47,26 +49,33 @@ def range_request(
 
 def put_if_request(key: bytes, value: bytes, expected: int, lease: int = 0) -> bytes:
     """Write a key that stands at a revision (0: is absent); the answer to a refusal has its current state."""
-    put = _data(1, key) + _data(2, value) + _number(3, lease)
-    return _guarded(_at_revision(key, expected), _message(2, put), key)
+    return _guarded(_at_revision(key, expected), _put(key, value, lease), key)
 
 
 def delete_if_request(key: bytes, expected: int) -> bytes:
     """Delete a key that stands at a revision; the answer to a refusal has its current state."""
-    return _guarded(_at_revision(key, expected), _message(3, _data(1, key)), key)
+    return _guarded(_at_revision(key, expected), (_message(3, _data(1, key)),), key)
 
 
 def put_at_version_request(key: bytes, value: bytes, version: int) -> bytes:
     """Write a key that has been written this many times; the answer to a refusal has its current state."""
-    return _guarded(_data(3, key) + _number(4, version), _message(2, _data(1, key) + _data(2, value)), key)
+    return _guarded(_data(3, key) + _number(4, version), _put(key, value), key)
 
 
 def _at_revision(key: bytes, revision: int) -> bytes:
     return _number(2, 2) + _data(3, key) + _number(6, revision)
 
 
-def _guarded(compare: bytes, success: bytes, key: bytes) -> bytes:
-    return _message(1, compare) + _message(2, success) + _message(3, _message(1, _data(1, key)))
+def _put(key: bytes, value: bytes, lease: int = 0) -> Pieces:
+    if not value:
+        return (_message(2, _data(1, key) + _number(3, lease)),)
+    pieces = _data(1, key), _head(2, len(value)), value, _number(3, lease)
+    return _head(2, sum(map(len, pieces))), *pieces
+
+
+def _guarded(compare: bytes, success: Pieces, key: bytes) -> bytes:
+    failure = _message(3, _message(1, _data(1, key)))
+    return b"".join((_message(1, compare), _head(2, sum(map(len, success))), *success, failure))
 
 
 def compact_request(revision: int) -> bytes:
@@ -105,7 +114,11 @@ def _data(number: int, value: bytes) -> bytes:
 
 
 def _message(number: int, value: bytes) -> bytes:
-    return b"".join((encode_varint(number << 3 | BYTES), encode_varint(len(value)), value))
+    return _head(number, len(value)) + value
+
+
+def _head(number: int, length: int) -> bytes:
+    return encode_varint(number << 3 | BYTES) + encode_varint(length)
 
 
 # Answers
