@@ -13,6 +13,8 @@ from pilothouse.machinery.selection import Selection
 
 _EMPTY: Final[dict[str, list[str]]] = {}
 _MAX_DIGITS: Final = 20
+_MOST: Final = 10_000
+"""So many parameters Go reads of a query; of one that has more, it reads none and says nothing."""
 _AT_ONCE: Final = 16 * 1024
 _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})[^%]{0,2}")
 
@@ -79,8 +81,10 @@ def parse_integer(value: str) -> int:
 
 
 def parse(text: str) -> dict[str, list[str]]:
-    """Names to their values, in order."""
+    """Names to their values, in order; none at all of more than Go's ``net/url`` reads."""
     values: dict[str, list[str]] = {}
+    if text.count("&") >= _MOST:
+        return values
     for pair in text.split("&"):
         if not pair or ";" in pair:
             continue
@@ -99,11 +103,15 @@ def unescape(text: str) -> str:
         text = text.replace("+", " ")
     if "%" not in text:
         return text
+    if len(text) <= _AT_ONCE:
+        return _unescape_piece(text).decode("utf-8", "replace")
+    return b"".join(map(_unescape_piece, _pieces(text))).decode("utf-8", "replace")
+
+
+def _unescape_piece(text: str) -> bytes:
     if broken := _BROKEN_ESCAPE.search(text):
         raise ValueError(f'invalid URL escape "{broken[0]}"')
-    if len(text) <= _AT_ONCE:
-        return unquote_to_bytes(text).decode("utf-8", "replace")
-    return b"".join(map(unquote_to_bytes, _pieces(text))).decode("utf-8", "replace")
+    return unquote_to_bytes(text)
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -94,3 +94,15 @@ def test_values() -> None:
     query = Query("a=1&a=2")
     assert (query.first("a"), query.text("a"), query.all("a"), query.integer("a")) == ("1", "1", ["1", "2"], 1)
     assert (query.first("b"), query.text("b"), query.all("b"), query.integer("b")) == (None, "", [], None)
+
+
+def test_as_many_parameters_as_go_reads() -> None:
+    assert len(Query("a=1" + "&a=1" * 9_999).all("a")) == 10_000
+    assert Query("a=1" + "&a=1" * 10_000).all("a") == []
+
+
+@pytest.mark.parametrize("at", [16_382, 16_383, 16_384, 16_385])
+def test_a_broken_escape_in_a_long_value(at: int) -> None:
+    """Wherever it stands in the pieces that a long value is read in."""
+    with pytest.raises(ValueError, match='invalid URL escape "%zz"'):
+        unescape("a" * at + "%zz" + "b" * 20_000)

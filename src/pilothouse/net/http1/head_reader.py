@@ -5,8 +5,6 @@ complete head or None, `take` gives up everything behind it (for a body or an up
 however small the pieces; a head that can only become malformed is refused before it is complete.
 """
 
-import re
-
 from pilothouse.net.request_head import (
     HeaderBlock,
     Lines,
@@ -19,7 +17,6 @@ from pilothouse.net.request_head import (
 _FURTHER_LINES = 4
 _CHANCES = 8
 """How often in a row it is worth looking in vain how blocks of a connection begin."""
-_BARE_LF = re.compile(rb"(?<!\r)\n").search
 
 
 class HeadReader:
@@ -34,7 +31,7 @@ class HeadReader:
         "_headers",
         "_last_post",
         "_limit",
-        "_line_checked",
+        "_line",
         "_lines",
         "_scanned",
         "data",
@@ -45,7 +42,7 @@ class HeadReader:
         self.data: bytes | bytearray = b""  # empty when all is read
         self._at = 0  # where the unread input begins
         self._scanned = 0  # how far the end of the head has been searched for
-        self._line_checked = False
+        self._line: RequestLine | None = None  # of a head whose rest is awaited
         self._last_post = False
         self._block: bytes | None = None  # the latest header block and what it means
         self._headers: HeaderBlock | None = None
@@ -94,7 +91,7 @@ class HeadReader:
             line_end, block = end, b""
         else:
             block = bytes(data[line_end + 2 : end])
-        line = parse_request_line(bytes(data[at:line_end]))
+        line = self._line or parse_request_line(bytes(data[at:line_end]))
         headers = self._headers
         if headers is None or block != self._block:
             headers = self._headers = self._read_block(block)
@@ -104,7 +101,7 @@ class HeadReader:
             self._at = self._scanned = 0
         else:
             self._at = self._scanned = end + 4
-        self._line_checked = False
+        self._line = None
         self._last_post = line.method == "POST"
         return line, headers
 
@@ -148,11 +145,11 @@ class HeadReader:
     def _check_partial(self, data: bytes | bytearray, at: int) -> None:
         if len(data) - at > self._limit:
             raise Refusal("431 Request Header Fields Too Large")
-        if _BARE_LF(data, max(at, self._scanned)):
+        start = max(at, self._scanned)
+        if data.count(b"\n", start) > data.count(b"\r\n", max(0, start - 1)):  # a bare one
             raise Refusal
-        if not self._line_checked:
+        if self._line is None:
             line_end = data.find(b"\r\n", at)
             if line_end >= 0:
-                parse_request_line(bytes(data[at:line_end]))
-                self._line_checked = True
+                self._line = parse_request_line(bytes(data[at:line_end]))
         self._scanned = max(at, len(data) - 3)

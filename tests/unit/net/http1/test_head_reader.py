@@ -76,3 +76,30 @@ def test_blocks_that_differ_at_their_ends_share_findings() -> None:
     blocks = [each for each in found if isinstance(each, HeaderBlock)]
     assert [each.values[b"audit-id"] for each in blocks] == [b"0", b"1", b"2", b"3"]
     assert blocks[2].findings is blocks[3].findings
+
+
+@given(st.lists(st.sampled_from([b"\r\n", b"\n", b"\r", b"X: a", b"GET / HTTP/1.1"]), max_size=8), st.integers(1, 9))
+def test_a_bare_line_end_is_found_however_a_head_comes_in_pieces(parts: list[bytes], size: int) -> None:
+    head = b"GET /a HTTP/1.1\r\n" + b"".join(parts)
+    reader = HeadReader(1 << 20)
+    refused = found = False
+    for at in range(0, len(head), size):
+        reader.feed(head[at : at + size])
+        try:
+            found = reader.next_head() is not None
+        except Refusal:
+            refused = True
+        if refused or found:
+            break
+    is_bare = b"\n" in head.replace(b"\r\n", b"")
+    assert found or refused or not is_bare
+    assert is_bare or not refused or b"\r\n\r\n" in head
+
+
+def test_the_line_of_a_head_in_pieces_is_that_of_its_own_request() -> None:
+    reader = HeadReader(1 << 20)
+    reader.feed(b"GET /a HTTP/1.1\r\nHost: ")
+    assert reader.next_head() is None
+    reader.feed(b"x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n")
+    paths = [head[0].path for head in (reader.next_head(), reader.next_head()) if head is not None]
+    assert paths == ["/a", "/b"]
