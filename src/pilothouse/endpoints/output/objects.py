@@ -87,7 +87,7 @@ def _wrong_transform(scope: ShownScope, asked: str, what: str, suffix: str) -> e
 
 def metadata_of(scope: ShownScope, entry: Entry, media: Media) -> dict[str, Any]:
     """A PartialObjectMetadata."""
-    metadata = partial_metadata(scope, orjson.loads(served_data(scope, entry))["metadata"])
+    metadata = partial_metadata(scope, large_json.loads(served_data(scope, entry))["metadata"])
     return {"kind": METADATA, "apiVersion": f"meta.k8s.io/{media.version}", "metadata": metadata}
 
 

@@ -2,9 +2,9 @@
 
 While a client reads, live events are encoded and handed to its connection in turns with all others (`net/turns.py`),
 without waking the task that serves the watch. That task writes what is left: the initial events, what was missed, what
-a slow client could not be given at once, and whatever needs a conversion by others first. A client that does not read
-costs no more than a piece of output; when its watch has ended, it has a moment to take what is left, and is then cut
-off.
+a slow client could not be given at once, and whatever takes long to encode or needs a conversion by others first. A
+client that does not read costs no more than a piece of output; when its watch has ended, it has a moment to take what
+is left, and is then cut off.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Delivery:
         if not events:
             return None
         transport = self._gate.way_out()
-        if transport is None:
+        if transport is None or self._encode.is_long(events[0]):
             self._watcher.give_back(events)
             return None
         try:
@@ -126,6 +126,8 @@ class Delivery:
     def _join(self, events: list[WatchEvent]) -> bytes:
         pieces, size = [], 0
         for event in events:
+            if self._encode.is_long(event):
+                break
             piece = self._encode(event)
             pieces.append(piece)
             size += len(piece)
@@ -140,7 +142,7 @@ class Delivery:
 async def _write_events(watcher: Watcher, batch: list[WatchEvent], encode: EventEncoder, writer: FrameWriter) -> None:
     pieces, size = [], 0
     for event in batch:
-        piece = encode(event)
+        piece = await encode.encoded(event)
         encode.sent.observe(len(piece))
         pieces.append(piece)
         size += len(piece)

@@ -1,7 +1,8 @@
 """How the events of a watch become bytes.
 
 An event is encoded and framed once for all watches that want it in the same form; the bytes are kept with the event.
-Tables are the exception: the first one of a watch has column definitions, the others have none.
+Tables are the exception: the first one of a watch has column definitions, the others have none. What a long object is
+brought into is made aside, but for plain JSON, which is at hand.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pilothouse.endpoints.responses import encode_protobuf
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.watch.metrics import sent_events
 from pilothouse.machinery.metrics import Observations
+from pilothouse.machinery.workers import LONG, aside
 from pilothouse.net.framing import Framing
 from pilothouse.storage.cacher import BOOKMARK, Entry, WatchEvent
 
@@ -33,10 +35,13 @@ EncodeError = Callable[[dict[str, Any]], bytes]
 class EventEncoder:
     """Makes the bytes of events, or finds them with the event, under ``form`` if there is one."""
 
-    __slots__ = ("_frame", "_make", "form", "sent")
+    __slots__ = ("_copies", "_frame", "_make", "form", "sent")
 
-    def __init__(self, make: Encode, framing: Framing, sent: Observations, form: str = "") -> None:
-        self._make, self._frame, self.form = make, framing.frame, form
+    def __init__(
+        self, make: Encode, framing: Framing, sent: Observations, form: str = "", *, copies: bool = False
+    ) -> None:
+        """``copies``: to make them is no more than to copy what is there."""
+        self._make, self._frame, self.form, self._copies = make, framing.frame, form, copies
         self.sent = sent
         """The sizes of events that went out."""
 
@@ -49,6 +54,14 @@ class EventEncoder:
             data = event.memo[form] = self._frame(self._make(event))
         return data
 
+    def is_long(self, event: WatchEvent) -> bool:
+        """Whether what is to be made of an event takes long; then others get their turn only in `encoded`."""
+        return not self._copies and event.entry.size >= LONG and (not self.form or self.form not in event.memo)
+
+    async def encoded(self, event: WatchEvent) -> bytes:
+        """The bytes, made aside if that takes long."""
+        return await aside(self, event, weight=event.entry.size) if self.is_long(event) else self(event)
+
 
 def encoder_for(scope: ResourceScope, request: APIRequest, media: Media, framing: Framing) -> EventEncoder:
     """The encoder of a watch."""
@@ -58,7 +71,7 @@ def encoder_for(scope: ResourceScope, request: APIRequest, media: Media, framing
     # One string for all, so that looking it up needs no comparison.
     form = sys.intern(f"{scope.form} {media.format} {media.transform} {media.version} {framing.name}")
     if media.format == JSON and not media.transform:
-        return EventEncoder(partial(_plain_event, scope), framing, sent, form)
+        return EventEncoder(partial(_plain_event, scope), framing, sent, form, copies=scope.render is None)
     if media.format == PROTOBUF and not media.transform:
         return EventEncoder(partial(_protobuf_object_event, scope), framing, sent, form)
     return EventEncoder(_other_event(_object_maker(scope, request, media), media), framing, sent, form)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from pilothouse.endpoints.watch.delivery import PATIENCE, PIECE, Delivery, deliver
 from pilothouse.endpoints.watch.encoding import EventEncoder
 from pilothouse.machinery.metrics import Observations
+from pilothouse.machinery.workers import LONG
 from pilothouse.net.framing import UNFRAMED
 from pilothouse.net.messages import ClientDisconnected
 from pilothouse.net.turns import WriteTurns
@@ -138,22 +140,24 @@ def bytes_of(event: WatchEvent) -> bytes:
     return event.entry.data
 
 
-def delivery_of(waiting: Waiting, transport: Transport, *, slow: bool = False, form: str = "") -> Delivery:
+def delivery_of(
+    waiting: Waiting, transport: Transport, *, slow: bool = False, form: str = "", copies: bool = False
+) -> Delivery:
     gate = WriteGate(transport)  # type: ignore[arg-type]
     gate.paused = slow
-    encoder = EventEncoder(bytes_of, UNFRAMED, Observations((1.0,)), form)
+    encoder = EventEncoder(bytes_of, UNFRAMED, Observations((1.0,)), form, copies=copies)
     return Delivery(waiting, encoder, gate, WriteTurns())  # type: ignore[arg-type]
 
 
 def test_a_piece_of_output_leaves_at_once_and_the_rest_is_given_back() -> None:
     transport, waiting = Transport(), Waiting(*[event_of(b"x" * (PIECE // 2)) for _ in range(5)])
-    assert delivery_of(waiting, transport).outgoing() == (transport, b"x" * PIECE)
+    assert delivery_of(waiting, transport, copies=True).outgoing() == (transport, b"x" * PIECE)
     assert len(waiting.events) == 3
 
 
 def test_one_event_leaves_whole_however_large() -> None:
     transport, waiting = Transport(), Waiting(event_of(b"x" * (3 * PIECE)))
-    assert delivery_of(waiting, transport).outgoing() == (transport, b"x" * (3 * PIECE))
+    assert delivery_of(waiting, transport, copies=True).outgoing() == (transport, b"x" * (3 * PIECE))
     assert waiting.events == []
 
 
@@ -180,3 +184,43 @@ def test_an_encoding_that_fails_loses_nothing() -> None:
 
 def test_nothing_leaves_when_the_consumer_was_faster() -> None:
     assert delivery_of(Waiting(), Transport()).outgoing() is None
+
+
+def long_event() -> WatchEvent:
+    return event_of(b"x" * LONG)
+
+
+@pytest.mark.parametrize("form", ["", "json"])
+def test_what_takes_long_to_encode_is_left_to_the_consumer(form: str) -> None:
+    short, long = event_of(b"short"), long_event()
+    watcher = Waiting(long)
+    assert delivery_of(watcher, Transport(), form=form).outgoing() is None
+    assert watcher.events == [long]
+    watcher = Waiting(short, long)
+    outgoing = delivery_of(watcher, Transport(), form=form).outgoing()
+    assert outgoing is not None
+    assert outgoing[1] == b"short"
+    assert watcher.events == [long]
+
+
+def test_what_was_made_for_others_is_delivered_at_once() -> None:
+    long = long_event()
+    long.memo["json"] = b"made"
+    outgoing = delivery_of(Waiting(long), Transport(), form="json").outgoing()
+    assert outgoing is not None
+    assert outgoing[1] == b"made"
+
+
+async def test_the_consumer_has_it_made_aside() -> None:
+    threads = []
+
+    def make(event: WatchEvent) -> bytes:
+        threads.append(threading.get_ident() == threading.main_thread().ident)
+        return event.entry.data
+
+    watcher = Watcher(Source(), "/", 9, initial=[Entry("/long", b"x" * LONG, 9), Entry("/short", b"x", 9)])
+    reader = Reader(watcher, True, True, True, ends_at=0)
+    encoder = EventEncoder(make, UNFRAMED, Observations((1.0,)))
+    await deliver(watcher, encoder, lambda _: b"", reader, WriteTurns(), 60.0)  # type: ignore[arg-type]
+    assert threads == [True, False]
+    assert b"".join(reader.written) == b"x" * (LONG + 1)
