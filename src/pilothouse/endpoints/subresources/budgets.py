@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import orjson
@@ -13,8 +14,10 @@ from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.structured.field_sets import from_paths
+from pilothouse.machinery.workers import weighed
 from pilothouse.registry.store.listing import ListOptions, list_entries
 from pilothouse.registry.store.store import Store
+from pilothouse.storage.cacher import Entry
 
 PENDING_LIMIT: Final = 2000
 """How many evictions a budget's controller may be behind."""
@@ -47,8 +50,7 @@ class Budgets:
         """The budgets that select this pod."""
         page = await list_entries(self._store, pod["metadata"]["namespace"], ListOptions())
         found = pod["metadata"].get("labels") or {}
-        budgets = (orjson.loads(entry.data) for entry in page.entries)
-        return [budget for budget in budgets if _selects(budget, found)]
+        return await weighed(sum(entry.size for entry in page.entries), _selecting, page.entries, found)
 
     async def take_disruption(self, ctx: Context, budget: Object, pod: str) -> None:
         """Use up one of the disruptions that the budget allows, or raise the refusal."""
@@ -80,6 +82,11 @@ class Budgets:
             struct = types.struct(resource.type_name)
             self._tracker = FieldManager(struct, resource.gvk, subresource="status", reset_fields=reset)
         return self._tracker.update(old, new, MANAGER, now)
+
+
+def _selecting(entries: Iterable[Entry], found: dict[str, str]) -> list[Object]:
+    budgets = (orjson.loads(entry.data) for entry in entries)
+    return [budget for budget in budgets if _selects(budget, found)]
 
 
 def _selects(budget: Object, found: dict[str, str]) -> bool:

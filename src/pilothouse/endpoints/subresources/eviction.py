@@ -14,8 +14,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-import orjson
-
 from pilothouse.apis.resources import Resource, Subresource
 from pilothouse.apis.strategy import Context
 from pilothouse.endpoints.request import APIRequest
@@ -114,7 +112,7 @@ def _deletion(submission: Submission) -> DeleteOptions:
 async def _delete_unguarded(store: Store, ctx: Context, name: str, options: DeleteOptions) -> Object | None:
     """Delete a pod that no budget can guard; otherwise the pod, for others to judge."""
     for attempt in range(ATTEMPTS):
-        pod: Object = orjson.loads((await store.get(ctx.namespace, name)).data)
+        pod = await store.read(await store.get(ctx.namespace, name))
         phase, leaving = (pod.get("status") or {}).get("phase"), bool(pod["metadata"].get("deletionTimestamp"))
         if not leaving and phase not in ("Succeeded", "Failed", "Pending"):
             return pod

@@ -18,6 +18,7 @@ import orjson
 from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery.field_manager.scale import ReplicasPaths, to_parent, to_scale
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
 from pilothouse.registry.store.store import Change, Store, ValidatingAdmission
 from pilothouse.storage.cacher import Entry
 
@@ -67,7 +68,7 @@ class ScaleStore(Store, ABC):
 
     async def get(self, namespace: str, name: str, version: str = "") -> Entry:
         entry = await self._parent.get(namespace, name, version)
-        return _entry(entry, self.scale_to_show(self._parent.decode(entry)))
+        return _entry(entry, self.scale_to_show(await self._parent.read(entry)))
 
     async def update(
         self,
@@ -84,19 +85,19 @@ class ScaleStore(Store, ABC):
 
         async def change_parent(parent: Object | None) -> Object:
             assert parent is not None
-            return await self._changed(parent, change)
+            return await self._changed(parent, change, ctx.weight)
 
         async def validate_scale(parent: Object, old: Object | None) -> None:
             if validate is not None:
                 await validate(self.scale_of(parent), None if old is None else self.scale_of(old))
 
         entry, _ = await self._parent.update(ctx, name, change_parent, validate_scale, create=False)
-        return _entry(entry, self.scale_of(self._parent.decode(entry))), False
+        return _entry(entry, self.scale_of(await self._parent.read(entry))), False
 
-    async def _changed(self, parent: Object, change: Change) -> Object:
+    async def _changed(self, parent: Object, change: Change, weight: int) -> Object:
         metadata = parent["metadata"]
         old = self.scale_to_change(parent)
-        entries = to_scale(metadata.get("managedFields"), self._paths)
+        entries = await weighed(weight, to_scale, metadata.get("managedFields"), self._paths)
         if entries:
             old["metadata"]["managedFields"] = entries
         scale = await change(old)
@@ -108,7 +109,7 @@ class ScaleStore(Store, ABC):
         elif not self.conditional:
             wanted.pop("resourceVersion", None)
         owners = scale["metadata"].get("managedFields")
-        owned = to_parent(metadata.get("managedFields"), owners, self._version, self._paths)
+        owned = await weighed(weight, to_parent, metadata.get("managedFields"), owners, self._version, self._paths)
         if owned:
             wanted["managedFields"] = owned
         else:
