@@ -282,8 +282,8 @@ class _Patience(threading.local):
 
 
 PATIENCE: Final = _Patience()
-_SHORT: Final = 40_000
-"""In units of what expressions cost: some five to ten milliseconds."""
+_SHORT: Final = 10_000
+"""In units of what expressions cost: two or three milliseconds."""
 
 
 async def attempted(weight: int, work: Callable[..., Result], *arguments: Any) -> Result:

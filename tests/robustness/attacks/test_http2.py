@@ -169,6 +169,22 @@ def test_answers_behind_closed_windows(victim: Any) -> None:
             each.__exit__(None, None, None)
 
 
+def test_lists_of_large_objects_on_many_connections(victim: Any) -> None:
+    """Answers of megabytes, hundreds at once, all of them let out as far as the sockets take them."""
+    data = {f"k{number}": "v" * 20 for number in range(24_000)}
+    for number in range(3):
+        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"large-{number}"}, "data": data}
+        assert victim.call("POST", "/api/v1/namespaces/default/configmaps", made).status == 201
+    wide = [(frames.INITIAL_WINDOW_SIZE, frames.MAX_WINDOW)]
+    attacked = victim.attacked("HTTP/2 lists of large objects on 10 connections", allowance=32 * MEGABYTE)
+    with attacked, ExitStack() as stack:
+        for _ in range(10):
+            client = stack.enter_context(attacker(victim, wide, anonymous=False))
+            lists = (client.ask(number, "/api/v1/configmaps") for number in range(1, 80, 2))
+            client.send(frames.window_update(0, 1 << 30) + b"".join(lists))
+        assert victim.call("GET", "/api/v1/configmaps").status == 200
+
+
 def test_windows_byte_by_byte(victim: Any) -> None:
     """CVE-2019-9511: an answer taken in the smallest pieces."""
     with victim.attacked("HTTP/2 windows byte by byte"), attacker(victim, [(frames.INITIAL_WINDOW_SIZE, 0)]) as client:

@@ -353,3 +353,29 @@ def test_initial_events_for_many(victim: Any, crowd: Callable[[str, int], None])
 
     with victim.attacked("initial events of 1,500 objects, 8 at once", allowance=96 << 20):
         many(victim, 8, work)
+
+
+def test_watches_of_a_large_object(victim: Any) -> None:
+    """Each event has to be made for each form that somebody watches in."""
+    path, merge = "/api/v1/namespaces/default/configmaps", "application/merge-patch+json"
+    data = {f"k{number}": "v" * 20 for number in range(24_000)}
+    watched = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "watched"}, "data": data}
+    assert victim.call("POST", path, watched).status == 201
+    forms = ["as=Table;v=v1;g=meta.k8s.io", "as=PartialObjectMetadata;v=v1;g=meta.k8s.io"]
+    accepts = [*(f"application/json;{form}" for form in forms), "application/vnd.kubernetes.protobuf;stream=watch"]
+    found: list[int] = []
+
+    def watch(accept: str) -> None:
+        asked = f"{path}?watch=1&includeObject=Object&fieldSelector=metadata.name%3Dwatched&timeoutSeconds=4"
+        found.append(len(victim.call("GET", asked, accept=accept).body))
+
+    with victim.attacked("watches of an object of 800 KB in other forms", allowance=100 << 20):
+        threads = [threading.Thread(target=watch, args=(accept,)) for accept in accepts]
+        for thread in threads:
+            thread.start()
+        for number in range(3):
+            assert victim.call("PATCH", f"{path}/watched", {"data": {"k1": str(number)}}, merge).status == 200
+        for thread in threads:
+            thread.join()
+    assert min(found) > 200
+    assert victim.call("DELETE", f"{path}/watched").status == 200

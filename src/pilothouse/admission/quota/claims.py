@@ -91,12 +91,12 @@ class ResourceClaimEvaluator(Evaluator):
         return operation in (CREATE, UPDATE) and not subresource
 
     def matching(self, names: Iterable[str]) -> list[str]:
-        return [name for name in names if self._matches(name)]
+        extended = self._extended_resources()
+        return [name for name in names if self._matches(name, extended)]
 
-    def _matches(self, name: str) -> bool:
+    def _matches(self, name: str, extended: dict[str, str]) -> bool:
         if name == _COUNT or name.endswith(_DEVICES):
             return True
-        extended = self._extended_resources()
         if name.startswith(_IMPLICIT):
             return bool(extended.get(name[len(_IMPLICIT) :]))
         return is_extended_in_quota(name) and name[len("requests.") :] in extended.values()

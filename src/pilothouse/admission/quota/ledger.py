@@ -27,6 +27,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.times import now
+from pilothouse.machinery.workers import weighed
 from pilothouse.storage.cacher import Entry
 
 _MANAGER: Final = "kube-apiserver"
@@ -116,7 +117,8 @@ class Ledger:
         failure: Exception | None = None
         for _ in range(_ATTEMPTS):
             entries = [e for e in self._quotas.entries(namespace) if wanted is None or e.name in wanted]
-            quotas = [Objects.derived(entry, _READ, self._read) for entry in entries]
+            unread = sum(entry.size for entry in entries if entry.forms is None or _READ not in entry.forms)
+            quotas = await weighed(unread, self._read_all, entries)
             charged, waiters = self._charge_all(quotas, waiters)
             wanted = set()
             for entry, before, after in zip(entries, quotas, charged, strict=True):
@@ -135,6 +137,9 @@ class Ledger:
                 break
         for waiter in waiters:
             waiter.settle(failure)
+
+    def _read_all(self, entries: list[Entry]) -> list[Quota]:
+        return [Objects.derived(entry, _READ, self._read) for entry in entries]
 
     def _read(self, entry: Entry) -> Quota:
         return Quota.read(self._quotas.store.decode(entry))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from pilothouse.admission.quota.amounts import only, plus
 from pilothouse.admission.quota.evaluators import Evaluator, Scope
 from pilothouse.apis.core.pod_spec.amounts import Amounts
 from pilothouse.machinery.objects import Object
@@ -19,7 +18,9 @@ def usage_of(
     used: Amounts = dict.fromkeys(wanted, ZERO)
     for obj in objects:
         if all(evaluator.in_scope(scope, obj) for scope in scopes):
-            used = plus(used, only(evaluator.usage(obj, namespace), wanted))
+            for name, quantity in evaluator.usage(obj, namespace).items():
+                if name in used:
+                    used[name] += quantity
     return used
 
 

@@ -26,6 +26,7 @@ from pilothouse.net.messages import Response
 from pilothouse.storage.cacher import Entry
 
 _CHUNK: Final = 64
+_LONG_ITEM: Final = 64 * 1024
 _JOINED_LIMIT: Final = 256 * 1024
 _PIECE: Final = 2 << 20
 _NO_ITEMS: Final = b"[]\n}"
@@ -224,10 +225,28 @@ def _joined(
     return Response(200, b"", content_type, parts=_pieces(head, items, tail, separator), length=length)
 
 
+def _cut(item: bytes) -> Iterator[bytes]:
+    return (item[at : at + _LONG_ITEM] for at in range(0, len(item), _LONG_ITEM))
+
+
+def _take_batch(items: list[bytes]) -> list[bytes]:
+    """The next items, which are last in the list, up to one that is long."""
+    batch = items[: -_CHUNK - 1 : -1]
+    count, size = 0, 0
+    for item in batch:
+        if len(item) > _LONG_ITEM or size > _LONG_ITEM:
+            break
+        count += 1
+        size += len(item)
+    del items[-count:]
+    return batch[:count]
+
+
 def _pieces(head: bytes, items: list[bytes], tail: bytes, separator: bytes) -> Iterator[bytes]:
     """The list's bytes, some dozens of items at a time, so that a large answer is never in memory twice.
 
-    What was sent is let go of: whoever still holds the answer does not hold what it was made of.
+    What was sent is let go of: whoever still holds the answer does not hold what it was made of. A long item is cut:
+    one of a megabyte would otherwise be encrypted, and a dozen of them copied, in one turn of the loop.
     """
     yield head
     items.reverse()
@@ -235,8 +254,9 @@ def _pieces(head: bytes, items: list[bytes], tail: bytes, separator: bytes) -> I
     while items:
         if between:
             yield between
-        batch = items[: -_CHUNK - 1 : -1]
-        del items[-_CHUNK:]
-        yield separator.join(batch)
+        if len(items[-1]) > _LONG_ITEM:
+            yield from _cut(items.pop())
+        else:
+            yield separator.join(_take_batch(items))
         between = separator
     yield tail

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from time import perf_counter
+from typing import Final
 
 from pilothouse.apis.strategy import Context
 from pilothouse.machinery import errors
@@ -22,6 +24,7 @@ from pilothouse.storage.backends.contract import Conflict
 from pilothouse.storage.cacher import Entry
 
 ValidateDelete = Callable[[Object], Awaitable[None]]
+_TURN_SECONDS: Final = 0.002
 
 
 async def delete(
@@ -106,11 +109,18 @@ async def _store_marked(store: Store, ctx: Context, key: str, obj: Object, entry
 async def delete_all(
     store: Store, ctx: Context, entries: Iterable[Entry], options: DeleteOptions, validate: ValidateDelete | None = None
 ) -> None:
-    """Delete each of these, several at once where the store says so; what has gone meanwhile does not matter."""
+    """Delete each of these, several at once where the store says so; what has gone meanwhile does not matter.
+
+    A dry run waits for nothing, so others would get no turn until thousands are done.
+    """
     remaining = iter(entries)
 
     async def work() -> None:
+        ends = perf_counter() + _TURN_SECONDS
         for entry in remaining:
+            if perf_counter() > ends:
+                await asyncio.sleep(0)
+                ends = perf_counter() + _TURN_SECONDS
             each = replace(ctx, namespace=entry.namespace)
             try:
                 await delete(store, each, entry.name, options, validate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from pilothouse.endpoints.verbs.delete import options_from, options_object
 from pilothouse.machinery.errors import StatusError
 from pilothouse.registry.rest.deletion import DeleteOptions
 from pilothouse.registry.storage import StorageFactory
-from pilothouse.registry.store.removal import delete
+from pilothouse.registry.store import removal
+from pilothouse.registry.store.removal import delete, delete_all
 from pilothouse.registry.store.store import Store
+from pilothouse.storage.cacher import Entry
 
 NOW = "2026-01-02T03:04:05Z"
 Object = dict[str, Any]
@@ -121,3 +124,28 @@ async def test_nothing_to_do_and_dry_runs_are_held_against_what_others_wrote(sha
     await shared.others([])
     assert await asking(shared) == 1
     assert shared.store.cache.get(shared.store.key("default", "a")) is None
+
+
+async def test_others_get_their_turn_while_many_are_deleted_without_waiting(
+    storage: StorageFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, seen = 0.0, list[str]()
+
+    async def take_time(*_: Any) -> None:
+        nonlocal now
+        now += 0.001
+        seen.append("x")
+
+    async def others() -> None:
+        while True:
+            seen.append("|")
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(removal, "delete", take_time)
+    monkeypatch.setattr(removal, "perf_counter", lambda: now)
+    task = asyncio.create_task(others())
+    entries = [Entry(f"/{number}", b"{}", 1) for number in range(100)]
+    await delete_all(storage.store("", "v1", "configmaps"), context(), entries, DeleteOptions())
+    task.cancel()
+    assert seen.count("x") == 100
+    assert "xxxxx" not in "".join(seen)
