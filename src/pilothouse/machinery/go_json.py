@@ -406,7 +406,7 @@ def may_repeat_fields(data: bytes, value: Any) -> bool:
     if b"\\u0022" in data or _has_spaced_colon(data):
         return True
     try:
-        return _count_keys(data) != _count_keys(orjson.dumps(value))
+        return _count_keys(data) != _count_keys(large_json.dumps(value))
     except orjson.JSONEncodeError:
         return True
 

@@ -1,4 +1,4 @@
-"""Reads JSON without one long call: however long a text is, other threads get their turn every millisecond or so.
+"""Reads and writes JSON without one long call: however long a text is, other threads get their turn meanwhile.
 
 The parser is a C library that keeps the interpreter's lock from the first byte of a text to its last: 3 MB of it take
 15 to 50 ms, in which no other thread can do anything. So a long text is cut where that is cheap, between the
@@ -8,6 +8,8 @@ strings and brackets and nothing else of JSON; whether each piece is sound, the 
     {"a":[1,2,…,9],"b":{}}     the object is longer than a piece: it is entered
           1,2,…                pieces of its first list, each read as a list of its own and appended
                    "b":{}      the rest, read as an object of its own
+
+Writing goes the other way: what has many items is written some at a time, and containers of few are entered.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import re
 from asyncio import _get_running_loop
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 import orjson
@@ -26,6 +29,9 @@ from pilothouse.machinery.workers import ABANDONED, checkpoint
 WHOLE: Final = 96 * 1024
 """Up to how many bytes a text is read in one call."""
 _PIECE: Final = 8 * 1024
+_MANY: Final = 200
+_MOST_ENTERED: Final = 1_000
+_DEEPEST_ENTERED: Final = 8
 _DEEPEST: Final = 1000
 """What the parser takes of nested values, and somewhat less: deeper texts are refused anyway."""
 _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
@@ -68,6 +74,58 @@ def loads(data: bytes) -> Any:
     if len(data) <= WHOLE or _get_running_loop() is not None:
         return orjson.loads(data)
     return _Reader(data).read()
+
+
+def dumps(value: Any) -> bytes:
+    """What ``orjson.dumps`` gives and raises. On an event loop it is one call, as with ``loads``."""
+    if _get_running_loop() is not None:
+        return orjson.dumps(value)
+    return _Writer().write(value)
+
+
+class _Writer:
+    """Writes one value. Few containers are entered, and not deep ones: each costs a few calls."""
+
+    __slots__ = ("_enters",)
+
+    def __init__(self) -> None:
+        self._enters = _MOST_ENTERED
+
+    def write(self, value: Any, depth: int = 0) -> bytes:
+        kind = value.__class__
+        if (kind is not dict and kind is not list) or not value or not self._enters or depth == _DEEPEST_ENTERED:
+            return _written(value, depth)
+        if ABANDONED:
+            checkpoint()
+        if len(value) > _MANY:
+            return _written_in_parts(value, depth)
+        self._enters -= 1
+        if kind is list:
+            return b"[%b]" % b",".join([self.write(item, depth + 1) for item in value])
+        if any(key.__class__ is not str for key in value):
+            return _written(value, depth)
+        items = [b"%b:%b" % (orjson.dumps(key), self.write(item, depth + 1)) for key, item in value.items()]
+        return b"{%b}" % b",".join(items)
+
+
+def _written(value: Any, depth: int) -> bytes:
+    """A value that stands so deep in others: it may be as deep itself as the library lets it be there."""
+    for _ in range(depth):
+        value = [value]
+    data = orjson.dumps(value)
+    return data[depth : len(data) - depth]
+
+
+def _written_in_parts(value: Any, depth: int) -> bytes:
+    """Items as they come, some at a time; a long one among them is written whole."""
+    if value.__class__ is list:
+        parts = [_written(value[at : at + _MANY], depth)[1:-1] for at in range(0, len(value), _MANY)]
+        return b"[%b]" % b",".join(parts)
+    items = iter(value.items())
+    parts = []
+    while part := dict(islice(items, _MANY)):
+        parts.append(_written(part, depth)[1:-1])
+    return b"{%b}" % b",".join(parts)
 
 
 def loads_with(data: bytes, pairs: type[list[Any]] | None = None, **hooks: Any) -> Any:

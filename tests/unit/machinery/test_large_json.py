@@ -105,3 +105,43 @@ def test_too_deep() -> None:
         large_json.loads(b"[" * 200_000)
     with pytest.raises(RecursionError):
         large_json.loads_with(b"[" * 200_000 + b"]" * 200_000)
+
+
+def long_values(value: Any) -> list[Any]:
+    many = {f"{number}": value for number in range(500)}
+    return [
+        value,
+        [value] * 500,
+        many,
+        {"a": {"b": [value, many]}, "c": [[many] * 2] * 300},
+        [[{"a": value}] * 9] * 201,
+    ]
+
+
+@given(VALUES)
+@settings(max_examples=20, deadline=None)
+def test_long_values_are_written_as_in_one_call(value: Any) -> None:
+    for each in long_values(value):
+        assert large_json.dumps(each) == orjson.dumps(each)
+
+
+@pytest.mark.parametrize("depth", [200, 253, 254, 255, 256, 300])
+@pytest.mark.parametrize("wide", [False, True])
+def test_values_may_be_as_deep_as_in_one_call(depth: int, wide: bool) -> None:
+    value: Any = ["x"] * 500 if wide else {}
+    for number in range(depth):
+        value = {"a": value} if number % 2 else [value]
+
+    def write(dumps: Any) -> bytes | None:
+        try:
+            return bytes(dumps(value))
+        except orjson.JSONEncodeError:
+            return None
+
+    assert write(large_json.dumps) == write(orjson.dumps)
+
+
+def test_what_is_no_json_is_refused() -> None:
+    for wrong in ({1: 2}, {"a": {1: 2}}, {"a": object()}, [{"a": "\ud800"}]):
+        with pytest.raises(orjson.JSONEncodeError):
+            large_json.dumps(wrong)

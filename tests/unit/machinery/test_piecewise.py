@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.machinery.piecewise import occurs
+from pilothouse.machinery.piecewise import all_of, in_order, occurs
 from pilothouse.machinery.yaml_codec import load
 
 PIECE = 32 * 1024
@@ -28,3 +29,17 @@ def test_numbers_of_long_texts_are_read_as_yaml_has_them(number: str, blanks: in
     for at in range(PIECE - 40, PIECE + 40, 13):
         text = '{"b":"' + "x" * (at - 12) + '","a":' + " " * blanks + number + "}"
         assert load(text.encode())["a"] == wanted
+
+
+@given(st.randoms(use_true_random=False), st.integers(0, 5_000), st.integers(1, 5_000))
+def test_texts_are_sorted(random: Random, count: int, different: int) -> None:
+    texts = [str(random.randrange(different)) for _ in range(count)]
+    assert in_order(texts) == sorted(texts)
+
+
+@pytest.mark.parametrize("at", [0, 999, 1_000, 1_001, 2_499])
+def test_one_text_that_fails(at: int) -> None:
+    texts = ["x"] * 2_500
+    assert all_of(str.isalpha, texts)
+    texts[at] = "7"
+    assert not all_of(str.isalpha, texts)

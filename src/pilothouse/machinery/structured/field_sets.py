@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from pilothouse.machinery import piecewise
 from pilothouse.machinery.structured.paths import Path, PathError, order, read_step
 
 FieldSet = dict[str, Any]
@@ -161,7 +162,7 @@ def in_order(fields: FieldSet) -> FieldSet:
     if len(fields) < 2:
         return fields
     steps = list(fields)
-    right = sorted(steps)
+    right = piecewise.in_order(steps)
     if right[-1] > "g" and not _sort_as_texts(right):
         right.sort(key=order)
     return fields if right == steps else {step: fields[step] for step in right}
@@ -176,7 +177,7 @@ def _sort_as_texts(steps: list[str]) -> bool:
     Fields always are. Reading what each step means, to sort by that, takes several times the memory of the steps.
     """
     first = _PLAIN_ITEM.fullmatch(steps[0])
-    return first is not None and steps[-1].startswith(first[1]) and all(map(_PLAIN_ITEM.fullmatch, steps))
+    return first is not None and steps[-1].startswith(first[1]) and piecewise.all_of(_PLAIN_ITEM.fullmatch, steps)
 
 
 def read(fields: Any, depth: int = 0) -> FieldSet:

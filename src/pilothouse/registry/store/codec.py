@@ -95,9 +95,9 @@ class ObjectCodec:
             body["metadata"] = ordered
         if raw:
             body = embed(body, self.raw_places, *raw)
-        data = orjson.dumps(body)
+        data = large_json.dumps(body)
         if self._struct is not None and b":[]" in data:
-            data = orjson.dumps(settle(self._struct, body))
+            data = large_json.dumps(settle(self._struct, body))
         return escape_html(data)
 
     def to_stored(self, data: bytes) -> bytes:
