@@ -1,4 +1,4 @@
-"""Requests that are short themselves and work on what is long: scales of large parents, evictions beside many budgets."""
+"""Short requests that work on what is long: scales of large parents, evictions beside many budgets."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def long_values(value: Any) -> list[Any]:
 
 
 @given(VALUES)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_long_values_are_written_as_in_one_call(value: Any) -> None:
     for each in long_values(value):
         assert large_json.dumps(each) == orjson.dumps(each)
