@@ -80,52 +80,58 @@ def dumps(value: Any) -> bytes:
     """What ``orjson.dumps`` gives and raises. On an event loop it is one call, as with ``loads``."""
     if _get_running_loop() is not None:
         return orjson.dumps(value)
-    return _Writer().write(value)
+    writer = _Writer()
+    writer.write(value)
+    return b"".join(writer.pieces)
 
 
 class _Writer:
     """Writes one value. Few containers are entered, and not deep ones: each costs a few calls."""
 
-    __slots__ = ("_enters",)
+    __slots__ = ("_enters", "pieces")
 
     def __init__(self) -> None:
         self._enters = _MOST_ENTERED
+        self.pieces: list[bytes] = []
 
-    def write(self, value: Any, depth: int = 0) -> bytes:
+    def write(self, value: Any, depth: int = 0) -> None:
+        """Add the pieces of a value that stands so deep in others."""
         kind = value.__class__
         if (kind is not dict and kind is not list) or not value or not self._enters or depth == _DEEPEST_ENTERED:
-            return _written(value, depth)
+            self.pieces.append(_written(value, depth))
+            return
         if ABANDONED:
             checkpoint()
+        opening, closing = (b"[", b"]") if kind is list else (b"{", b"}")
+        self.pieces.append(opening)
         if len(value) > _MANY:
-            return _written_in_parts(value, depth)
-        self._enters -= 1
-        if kind is list:
-            return b"[%b]" % b",".join([self.write(item, depth + 1) for item in value])
-        if any(key.__class__ is not str for key in value):
-            return _written(value, depth)
-        items = [b"%b:%b" % (orjson.dumps(key), self.write(item, depth + 1)) for key, item in value.items()]
-        return b"{%b}" % b",".join(items)
+            self._write_parts(value, depth)
+        else:
+            self._enters -= 1
+            self._write_items(value, depth)
+        self.pieces[-1] = closing  # instead of a comma
+
+    def _write_items(self, value: Any, depth: int) -> None:
+        for item in value:
+            if value.__class__ is dict:
+                self.pieces.append(_written({item: None}, depth)[1 : -len(b"null}")])
+                item = value[item]
+            self.write(item, depth + 1)
+            self.pieces.append(b",")
+
+    def _write_parts(self, value: Any, depth: int) -> None:
+        """Items as they come, some at a time; a long one among them is written whole."""
+        items = iter(value if value.__class__ is list else value.items())
+        while part := list(islice(items, _MANY)):
+            self.pieces += (_written(part if value.__class__ is list else dict(part), depth)[1:-1], b",")
 
 
 def _written(value: Any, depth: int) -> bytes:
-    """A value that stands so deep in others: it may be as deep itself as the library lets it be there."""
+    """In one call. The value may be as deep as the library lets it be where it stands."""
     for _ in range(depth):
         value = [value]
     data = orjson.dumps(value)
     return data[depth : len(data) - depth]
-
-
-def _written_in_parts(value: Any, depth: int) -> bytes:
-    """Items as they come, some at a time; a long one among them is written whole."""
-    if value.__class__ is list:
-        parts = [_written(value[at : at + _MANY], depth)[1:-1] for at in range(0, len(value), _MANY)]
-        return b"[%b]" % b",".join(parts)
-    items = iter(value.items())
-    parts = []
-    while part := dict(islice(items, _MANY)):
-        parts.append(_written(part, depth)[1:-1])
-    return b"{%b}" % b",".join(parts)
 
 
 def loads_with(data: bytes, pairs: type[list[Any]] | None = None, **hooks: Any) -> Any:
