@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import replace
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 
 from pilothouse.apis.strategy import Context
 from pilothouse.machinery import errors
@@ -68,6 +68,9 @@ async def delete(
                 continue
             if validate is not None:
                 await validate(stored)
+            if plan.then_remove and not ctx.dry_run:
+                ending = _mark_and_remove(store, ctx, key, plan.object, entry, stored, validate)
+                return await _see_through(ending), True
             if plan.outcome is Outcome.MARKED:
                 seen, entry = entry, await _store_marked(store, ctx, key, plan.object, entry)
                 if not plan.then_remove:
@@ -77,9 +80,9 @@ async def delete(
                     continue
             if ctx.dry_run:
                 return entry, True
-            if validate is not None and (plan.then_remove or stored["metadata"].get("finalizers")):
-                # As kube-apiserver does: once before the mark or the last finalizer goes, once before the end.
-                await validate(plan.object if plan.then_remove else stored)
+            if validate is not None and stored["metadata"].get("finalizers"):
+                # As kube-apiserver does: once before the last finalizer goes, once before the end.
+                await validate(stored)
             return await store.remove(key, entry.revision, stored), True
         except Conflict as conflict:
             if conflict.current is None:
@@ -90,6 +93,36 @@ async def delete(
             if fresh or not await store.has_moved(entry):
                 raise
             fresh = True
+
+
+async def _mark_and_remove(
+    store: Store,
+    ctx: Context,
+    key: str,
+    marked: Object,
+    entry: Entry,
+    stored: Object,
+    validate: ValidateDelete | None,
+) -> Entry:
+    """Store an object with its marks, as watches are to see it, and remove it. Admission is asked before both."""
+    entry = await _store_marked(store, ctx, key, marked, entry)
+    if validate is not None:
+        await validate(marked)
+    return await store.remove(key, entry.revision, stored)
+
+
+async def _see_through(work: Coroutine[Any, Any, Entry]) -> Entry:
+    """What comes of the work. Whoever is cancelled meanwhile waits for its end all the same.
+
+    A client that leaves between the two writes would leave an object behind that is said to be gone at once, and that
+    nobody is going to delete any more.
+    """
+    task = asyncio.get_running_loop().create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
 
 
 async def _store_marked(store: Store, ctx: Context, key: str, obj: Object, entry: Entry) -> Entry:

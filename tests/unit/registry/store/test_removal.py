@@ -69,6 +69,22 @@ async def test_ending_at_once_asks_before_the_mark_and_before_the_end(storage: S
     assert await asked.delete(grace_period_seconds=0) == [None, 0]
 
 
+async def test_who_leaves_in_the_middle_leaves_nothing_half_done(storage: StorageFactory) -> None:
+    left: list[bool] = []
+    for turns in range(12):
+        store = await running_pod(storage, f"p{turns}")
+        options = DeleteOptions(grace_period_seconds=0)
+        leaving = asyncio.get_running_loop().create_task(delete(store, context(), f"p{turns}", options))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.wait([leaving])
+        left.append(leaving.cancelled())
+        entry = store.cache.get(store.key("default", f"p{turns}"))
+        assert entry is None or b"deletionTimestamp" not in entry.data
+    assert left[0]
+
+
 async def test_dropping_the_last_finalizer_asks_before_that_and_before_the_end(storage: StorageFactory) -> None:
     store = storage.store("", "v1", "configmaps")
     await store.create(context(), {"metadata": {"name": "a", "finalizers": ["orphan"]}})
