@@ -15,7 +15,9 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
+from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,6 @@ import pytest
 from hypothesis import settings
 
 from pilothouse.apis import resources, types
-from pilothouse.testing.connections import Connections
 from pilothouse.testing.definitions import establish
 from pilothouse.testing.in_process import InProcessServer
 
@@ -60,9 +61,6 @@ class Endpoint:
 
     port: int
     data: Path
-    spreads: bool = field(default=False, kw_only=True)
-    """Whether each request is to have a connection of its own: those of a server with several processes reach all."""
-    _connections: Connections | None = field(default=None, init=False)
 
     @property
     def kubeconfig(self) -> Path:
@@ -72,10 +70,10 @@ class Endpoint:
     def url(self) -> str:
         return f"https://127.0.0.1:{self.port}"
 
-    def close(self) -> None:
-        """Close the connections of ``call``; whoever stops the server does."""
-        if self._connections is not None:
-            self._connections.close()
+    @cached_property
+    def _context(self) -> ssl.SSLContext:
+        """For requests made here; whoever sets something makes one of their own."""
+        return self.tls()
 
     def tls(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=str(self.data / "pki" / "ca.crt"))
@@ -85,16 +83,18 @@ class Endpoint:
     def call(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, dict[str, str], Any]:
-        """One request on a connection that is kept: status, headers, decoded body."""
+        """One request on a connection of its own: status, headers, decoded body."""
+        connection = HTTPSConnection("127.0.0.1", self.port, timeout=120, context=self._context)
         sent = {"Accept": "application/json", **(headers or {})}
         if isinstance(body, dict | list):
             body = orjson.dumps(body)
             sent.setdefault("Content-Type", "application/json")
-        if self._connections is None:
-            self._connections = Connections("127.0.0.1", self.port, self.tls(), 120)
-        answer, data = self._connections.request(method, path, body, sent)
-        if self.spreads:
-            self._connections.close()
+        try:
+            connection.request(method, path, body, sent)
+            answer = connection.getresponse()
+            data = answer.read()
+        finally:
+            connection.close()
         kind = answer.getheader("Content-Type", "")
         decoded: Any = orjson.loads(data) if kind.startswith("application/json") and data else data
         joined: dict[str, str] = {}
@@ -164,7 +164,7 @@ def start_server(data: Path, *flags: str, within: float = READY_WITHIN) -> Serve
         process = subprocess.Popen(
             [*command, "--bind-address", "127.0.0.1", *flags], stdout=output, stderr=subprocess.STDOUT
         )
-    server = Server(port, data, process, log, spreads=any(flag.startswith("--workers=") for flag in flags))
+    server = Server(port, data, process, log)
     deadline = time.monotonic() + within
     while time.monotonic() < deadline and process.poll() is None:
         try:
@@ -178,7 +178,6 @@ def start_server(data: Path, *flags: str, within: float = READY_WITHIN) -> Serve
 
 def stop_server(server: Server) -> int:
     """Stop gracefully; the exit code."""
-    server.close()
     if server.process.poll() is None:
         server.process.send_signal(signal.SIGTERM)
     try:
@@ -245,9 +244,7 @@ def host() -> Iterator[Callable[..., HostedServer]]:
         def start(data: Path, *flags: str) -> HostedServer:
             closing = all_servers.enter_context(ExitStack())
             server = closing.enter_context(InProcessServer("--file-check-interval=100ms", *flags, data_dir=data))
-            hosted = HostedServer(server.port, data, closing)
-            closing.callback(hosted.close)
-            return hosted
+            return HostedServer(server.port, data, closing)
 
         yield start
 

@@ -1,4 +1,4 @@
-"""Requests to a server under test: for code that blocks, without any library."""
+"""Requests to a server under test, one connection each: for code that blocks, without any library."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import json
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http.client import HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
-
-from pilothouse.testing.connections import Connections
 
 _CALL_SECONDS = 60.0
 
@@ -30,18 +29,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody who talks to a server: by the certificate of the context, by a token, or as nobody.
-
-    Each request has a connection of its own, unless there are ``connections`` that somebody keeps and closes.
-    """
+    """Somebody who talks to a server: by the certificate of the context, by a token, or as nobody."""
 
     url: str
     context: ssl.SSLContext
     token: str = ""
-    connections: Connections | None = None
 
     def call(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
         """One request. A ``body`` that is neither bytes nor text is sent as JSON."""
+        where = urlsplit(self.url)
+        connection = HTTPSConnection(where.hostname or "", where.port, timeout=_CALL_SECONDS, context=self.context)
         sent = dict(headers or {})
         if self.token:
             sent["Authorization"] = f"Bearer {self.token}"
@@ -49,19 +46,13 @@ class Caller:
             body = json.dumps(body).encode()
             if not any(name.lower() == "content-type" for name in sent):
                 sent["Content-Type"] = "application/json"
-        connections = self.connections or connections_to(self.url, self.context)
         try:
-            answer, data = connections.request(method, path, body, sent)
+            connection.request(method, path, body, sent)
+            answer = connection.getresponse()
+            data = answer.read()
         finally:
-            if self.connections is None:
-                connections.close()
+            connection.close()
         return Answer(answer.status, _joined(answer.getheaders()), data)
-
-
-def connections_to(url: str, context: ssl.SSLContext) -> Connections:
-    """Connections that whoever asked for them closes."""
-    where = urlsplit(url)
-    return Connections(where.hostname or "", where.port or 443, context, _CALL_SECONDS)
 
 
 def _joined(headers: list[tuple[str, str]]) -> dict[str, str]:

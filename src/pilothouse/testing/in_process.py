@@ -30,8 +30,7 @@ from pilothouse.machinery.objects import Object
 from pilothouse.options import ServerOptions, claimed_folder, complete, parse, provision, server_url, validate
 from pilothouse.process.hosting import HostingProcess
 from pilothouse.process.process import Process
-from pilothouse.testing.calling import Answer, Caller, connections_to
-from pilothouse.testing.connections import Connections
+from pilothouse.testing.calling import Answer, Caller
 from pilothouse.testing.definitions import establish
 
 _HOST = "127.0.0.1"
@@ -52,8 +51,6 @@ class InProcessServer:
         self._options: ServerOptions | None = None
         self._process: HostingProcess[Any] | None = None
         self._context: ssl.SSLContext | None = None
-        self._connections: Connections | None = None
-        self._connecting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._entered = False
         self._stop: Future[None] = Future()
@@ -104,7 +101,7 @@ class InProcessServer:
         return context
 
     def call(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
-        """One request as the administrator, on a connection that is kept. Blocks: not for the server's own loop.
+        """One request as the administrator, on a connection of its own. Blocks: not for the server's own loop.
 
         A ``body`` that is neither bytes nor text is sent as JSON.
         """
@@ -112,11 +109,9 @@ class InProcessServer:
 
     def caller(self) -> Caller:
         """The administrator."""
-        with self._connecting:
-            if self._context is None or self._connections is None:
-                self._context = self.ssl_context()
-                self._connections = connections_to(self.url, self._context)
-        return Caller(self.url, self._context, connections=self._connections)
+        if self._context is None:
+            self._context = self.ssl_context()
+        return Caller(self.url, self._context)
 
     def establish(self, definition: Object) -> Object:
         """Create a custom resource definition and wait until clients can use what it defines."""
@@ -202,8 +197,6 @@ class InProcessServer:
                 raise
 
     async def _end(self) -> None:
-        if self._connections is not None:
-            self._connections.close()
         try:
             assert self._process is not None
             await self._process.stop()
@@ -214,7 +207,7 @@ class InProcessServer:
     async def _make(self, port: int) -> HostingProcess[Any]:
         """The process, not yet started, on this port unless flags name another."""
         self._options = await asyncio.to_thread(self._prepare, port)
-        self._context = self._connections = None
+        self._context = None
         return Process(self._options, self._clock)
 
     def _prepare(self, port: int) -> ServerOptions:
