@@ -13,7 +13,7 @@ class FakeClock:
     """A ``controllers.runtime.clock.Clock`` that begins at some second of 2026."""
 
     def __init__(self, start: int = 1_790_000_000) -> None:
-        self._start = start
+        self._start: float = start
         self._time = FakeTime()
         self._sleeping = asyncio.Event()
 
@@ -24,7 +24,7 @@ class FakeClock:
 
     def time_ns(self) -> int:
         """The wall clock in nanoseconds since 1970."""
-        return self._start * SECOND + round(self._time.now * SECOND)
+        return round(self._start * SECOND) + round(self._time.now * SECOND)
 
     def monotonic(self) -> float:
         """Seconds that have passed since the clock was made."""
@@ -48,6 +48,10 @@ class FakeClock:
     def advance(self, seconds: float) -> None:
         """Let time pass and make the calls that fall into it."""
         self._time.advance(seconds)
+
+    def set_wall_clock(self, seconds: float) -> None:
+        """Step the wall clock, forth or back; nothing that waits notices."""
+        self._start = seconds - self._time.now
 
     @property
     def waiting(self) -> list[float]:

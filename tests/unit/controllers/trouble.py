@@ -77,7 +77,7 @@ class TroubledControllers(RunningControllers):
         await self.suffer(kills)
         self.faults.chance = 0.0
         async with asyncio.timeout(_WAIT_SECONDS):
-            while not await holds():
+            while not self._broken and not await holds():
                 self.clock.advance(self._seconds)
                 await asyncio.sleep(0.02)
         assert not self._broken, self._broken[0]
