@@ -11,11 +11,16 @@ where both know an error only the declared wording is shown. Validation therefor
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+import orjson
 
 from pilothouse.apis.metadata import IMMUTABLE
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import FieldError, Path, invalid
+
+_NOT_SHOWN: Final = orjson.Fragment(b"null")
+"""Other than None, which is shown as the empty list or map that was given."""
 
 
 def declare_name(metadata: dict[str, Any], declared: list[FieldError]) -> None:
@@ -48,5 +53,5 @@ class ErrorList:
         """A declared rule: the value may not change. The refused value is not shown. Says whether it was kept."""
         if value == old:
             return True
-        self.declared.append(invalid(path, None, IMMUTABLE))
+        self.declared.append(invalid(path, _NOT_SHOWN, IMMUTABLE))
         return False

@@ -22,6 +22,7 @@ from pilothouse.machinery.gvk import GroupVersionResource
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import like, without_notes
 from pilothouse.machinery.spans import step
+from pilothouse.machinery.structured.atoms import as_compared
 from pilothouse.machinery.workers import LONG, weighed
 from pilothouse.registry.rest.before_create import ensure_namespace, wipe_system_fields
 from pilothouse.storage.backends.contract import TooLarge
@@ -161,9 +162,10 @@ class WriteRequest:
         if scope.from_hub is None and obj.__class__ is dict:
             obj = fields.update(old, obj, self.manager, self.ctx.now, self._request.known)
         else:
-            served, live = without_notes(obj), old
-            if scope.from_hub is not None:
-                served, live = scope.from_hub(served), None if old is None else scope.from_hub(old)
+            if scope.from_hub is None:
+                served, live = as_compared(fields.shape, obj), old
+            else:
+                served, live = scope.from_hub(without_notes(obj)), None if old is None else scope.from_hub(old)
             tracked = fields.update(live, served, self.manager, self.ctx.now)
             obj = like(set_entries(obj, entries_of(tracked)), obj)
         return obj if old is None else like(keep_times(obj, old), obj)

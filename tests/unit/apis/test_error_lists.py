@@ -7,6 +7,8 @@ from typing import Any
 from pilothouse.apis.error_lists import ErrorList
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import Path, invalid, required
+from pilothouse.machinery.schema.emptied import note_empty
+from pilothouse.registry.rest.given_values import restate
 
 NAME = "A" * 254
 NAME_ERRORS = [f'metadata.name: Invalid value: "{NAME}": {m}' for m in names.check_dns1123_subdomain(NAME, "bytes")]
@@ -23,6 +25,18 @@ def test_declared_errors_come_last() -> None:
         "c: Invalid value: 1: no",
         "a: Required value",
         "d: Invalid value: null: field is immutable",
+    ]
+
+
+def test_declared_rules_do_not_show_what_was_given_as_empty() -> None:
+    errs = ErrorList()
+    given = note_empty(note_empty({}, "written", {}), "declared", {})
+    errs.keep(Path("written"), None, {"a": "b"})
+    errs.keep_declared(Path("declared"), None, {"a": "b"})
+    restate(errs.listed(), given)
+    assert [str(error) for error in errs.listed()] == [
+        "written: Invalid value: {}: field is immutable",
+        "declared: Invalid value: null: field is immutable",
     ]
 
 

@@ -7,7 +7,7 @@ struct, ask ``given``; everybody else notices nothing.
 
 The notes go with the struct itself, through lists, defaults and conversion. Writing the object as JSON and reading it
 again forgets them, as in kube-apiserver. An object with notes anywhere in it is an ``Emptied`` at its root, so that one
-look tells. Storage, field management, webhooks and policies get objects without.
+look tells. Storage, webhooks and policies get objects without; for field management see ``structured/atoms.py``.
 """
 
 from __future__ import annotations
@@ -70,12 +70,16 @@ def without_notes(obj: dict[str, Any]) -> dict[str, Any]:
     return _plain(obj) if isinstance(obj, Emptied) else obj
 
 
+def plain_fields(struct: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields made from those of a struct, with what is written even when it is empty."""
+    if isinstance(struct, Emptied):
+        fields.update((key, item) for key, item in struct.empty.items() if key in fields and fields[key] is None)
+    return fields
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        plain = {key: _plain(item) for key, item in value.items()}
-        if isinstance(value, Emptied):
-            plain.update((key, item) for key, item in value.empty.items() if key in plain and plain[key] is None)
-        return plain
+        return plain_fields(value, {key: _plain(item) for key, item in value.items()})
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 

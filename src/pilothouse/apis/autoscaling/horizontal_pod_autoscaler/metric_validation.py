@@ -6,7 +6,7 @@ from typing import Final
 
 from pilothouse.apis.core.resource_names import check_container_resource_name
 from pilothouse.machinery import names, quantity
-from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
+from pilothouse.machinery.field_errors import FieldError, Named, Path, forbidden, invalid, not_supported, required
 from pilothouse.machinery.gvk import parse_group_version
 from pilothouse.machinery.objects import Object
 
@@ -104,7 +104,8 @@ def _validate_target(target: Object, path: Path, errs: list[FieldError]) -> None
     if not source_type:
         errs.append(required(path.child("type"), "must specify a metric target type"))
     if source_type not in _TARGET_TYPES:
-        errs.append(invalid(path.child("type"), source_type, "must be either Utilization, Value, or AverageValue"))
+        why = "must be either Utilization, Value, or AverageValue"
+        errs.append(invalid(path.child("type"), Named(source_type), why))
     for name in ("value", "averageValue"):
         amount = target.get(name)
         if amount is not None and quantity.parse(amount).sign <= 0:

@@ -20,7 +20,16 @@ from pilothouse.apis.core.internal_form import internal_form
 from pilothouse.apis.core.service.addresses import validate_address_change, validate_addresses
 from pilothouse.apis.core.service.fields import Spec, is_externally_accessible, is_headless, needs_health_check, spec_of
 from pilothouse.machinery import addresses, labels, names
-from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from pilothouse.machinery.field_errors import (
+    FieldError,
+    Named,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from pilothouse.machinery.objects import Object
 
 _SPEC: Final = Path("spec")
@@ -217,7 +226,7 @@ def _check_traffic(spec: Spec) -> list[FieldError]:
     if is_externally_accessible(spec):
         errs += check_enum(path, policy, _POLICIES)
     elif policy:
-        errs.append(invalid(path, policy, "may only be set for externally-accessible services"))
+        errs.append(invalid(path, Named(policy), "may only be set for externally-accessible services"))
     errs += _check_health_port(spec)
     internal, path = spec.get("internalTrafficPolicy"), _SPEC.child("internalTrafficPolicy")
     if internal is None:

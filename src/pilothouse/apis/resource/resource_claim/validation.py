@@ -89,17 +89,17 @@ def _validate_alternatives(items: list[Object], path: Path, errs: ErrorList, *, 
     for position, item in enumerate(items):
         place = path.index(position)
         check_label(_name(item), place.child("name"), written.errors)
-        _validate_class(item.get("deviceClassName", ""), place.child("deviceClassName"), written.declared)
+        _validate_class(item.get("deviceClassName", ""), place.child("deviceClassName"), written.declared, "bytes")
         _validate_common(item, place, written)
     if written is not errs:
         errs.declared += written.declared
 
 
-def _validate_class(name: str, path: Path, errs: list[FieldError]) -> None:
+def _validate_class(name: str, path: Path, errs: list[FieldError], unit: str = "characters") -> None:
     if not name:
         errs.append(required(path))
     else:
-        errs += (invalid(path, name, message) for message in names.check_dns1123_subdomain(name))
+        errs += (invalid(path, name, message) for message in names.check_dns1123_subdomain(name, unit))
 
 
 def _validate_common(request: Object, path: Path, errs: ErrorList) -> None:
