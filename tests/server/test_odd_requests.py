@@ -101,6 +101,55 @@ def test_table_of_a_dry_run_has_no_version(server: Any) -> None:
     assert (status, table["metadata"]) == (201, {})
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/v1/namespaces/default/pods/none/resize"),
+        ("PUT", "/api/v1/namespaces/none/finalize"),
+        ("POST", "/api/v1/namespaces/default/pods/none/eviction"),
+        ("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/none/status"),
+        ("GET", "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/none/status"),
+        ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+    ],
+)
+def test_what_has_no_table(server: Any, method: str, path: str) -> None:
+    accept = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+    assert server.call(method, path, None if method == "GET" else {}, accept)[0] == 406
+
+
+def test_a_review_shows_its_metadata_alone(server: Any) -> None:
+    reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    accept = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
+    status, _, answer = server.call("POST", reviews, {}, accept)
+    assert (status, answer["kind"], set(answer)) == (201, "PartialObjectMetadata", {"kind", "apiVersion", "metadata"})
+    accept = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
+    status, _, answer = server.call("POST", reviews, {}, accept)
+    assert (status, "is not a list (*authentication.SelfSubjectReview)" in answer["message"]) == (406, True)
+
+
+def test_a_token_for_an_account_of_another_uid(server: Any) -> None:
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    assert server.call("POST", accounts, {"metadata": {"name": "mistaken"}})[0] == 201
+    body = {"metadata": {"uid": "u"}, "spec": {"expirationSeconds": 1}}
+    status, _, answer = server.call("POST", f"{accounts}/mistaken/token", body)
+    assert (status, "the UID in the token request (u) does not match" in answer["message"]) == (409, True)
+
+
+def test_who_gives_an_empty_list_within_an_atomic_one_owns_that(server: Any) -> None:
+    roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+    rule: dict[str, Any] = {"nonResourceURLs": ["/odd"], "verbs": ["get"]}
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "odd"},
+        "rules": [rule],
+    }
+    assert server.call("PATCH", f"{roles}/odd?fieldManager=m", role, APPLY)[0] == 201
+    rule["resourceNames"] = []
+    _, _, answer = server.call("PUT", f"{roles}/odd?fieldManager=m", role)
+    assert [entry["operation"] for entry in answer["metadata"]["managedFields"]] == ["Update"]
+
+
 def message(*fields: tuple[int, bytes]) -> bytes:
     return b"".join(bytes((number << 3 | 2, len(value))) + value for number, value in fields)
 

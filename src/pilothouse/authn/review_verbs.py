@@ -47,7 +47,7 @@ def token_request_verbs(issuing: TokenIssuing) -> OwnVerbs:
     """The token subresource of service accounts; nothing where no tokens are issued."""
     if issuing.requests is None:
         return {}
-    verb = answering(_issue_token(issuing, issuing.requests), _default_token_request)
+    verb = answering(_issue_token(issuing, issuing.requests), _default_token_request, keeps_metadata=True)
     return {("", "serviceaccounts", "token"): {"create": verb}}
 
 

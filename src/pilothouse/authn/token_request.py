@@ -234,7 +234,7 @@ def validate(request: Mapping[str, Any]) -> list[FieldError]:
         errs.append(
             invalid(path.child("expirationSeconds"), seconds, "may not specify a duration larger than 2^32 seconds")
         )
-    reference, attestations = spec.get("boundObjectRef") or {}, spec.get("attestations") or {}
+    reference, attestations = spec.get("boundObjectRef") or {}, dict(sorted((spec.get("attestations") or {}).items()))
     if reference.get("kind") in _WEBHOOK_CONFIGURATIONS and reference.get("apiVersion") == _WEBHOOK_VERSION:
         if len(spec["audiences"]) != 1:
             detail = "must be length 1 when bound to a webhook config"

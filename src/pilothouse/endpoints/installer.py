@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from pilothouse.apis import types
 from pilothouse.apis.conversion import converters_for, own_defaults, unowned_fields
@@ -20,6 +20,7 @@ from pilothouse.apis.strategy import Strategy
 from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.input import Expected
 from pilothouse.endpoints.installed import InstalledVersion, Scopes, Unmade
+from pilothouse.endpoints.negotiation import ALL_TRANSFORMS, METADATA_ALONE
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope, Verb
 from pilothouse.endpoints.subresources import makers_with
 from pilothouse.endpoints.subresources.endpoints import Maker, plain_endpoint
@@ -115,6 +116,24 @@ def _stored_row(group: str, name: str) -> Resource:
     return next(row for row in rows if row.name == name)
 
 
+_WITHOUT_TABLE: Final = frozenset(
+    {
+        ("", "namespaces", "finalize"),
+        ("", "pods", "ephemeralcontainers"),
+        ("", "pods", "resize"),
+        ("apiextensions.k8s.io", "customresourcedefinitions", "status"),
+        ("apiregistration.k8s.io", "apiservices", "status"),
+        ("certificates.k8s.io", "certificatesigningrequests", "approval"),
+        ("resource.k8s.io", "devicetaintrules", "status"),
+        ("resource.k8s.io", "resourceclaims", "status"),
+        ("resource.k8s.io", "resourcepoolstatusrequests", "status"),
+        ("scheduling.k8s.io", "compositepodgroups", "status"),
+        ("scheduling.k8s.io", "podgroups", "status"),
+    }
+)
+"""Subresources that show the object in full or its metadata, but never as a table."""
+
+
 def make_scope(
     resource: Resource, sub: Subresource | None, store: Store, strategy: Strategy, served: Served = None
 ) -> ResourceScope:
@@ -134,6 +153,7 @@ def make_scope(
         to_hub=to_hub,
         from_hub=from_hub,
         own_defaults=own_defaults(resource),
+        transforms=METADATA_ALONE if (resource.group, resource.name, subresource) in _WITHOUT_TABLE else ALL_TRANSFORMS,
         columns=store.strategy.columns,
         deprecation=deprecation_of(resource),
         make_field_manager=lambda: make_field_manager(resource, subresource, strategy, served),

@@ -20,7 +20,10 @@ NO_PROTOBUF: Final = (JSON, YAML)
 TABLE: Final = "Table"
 METADATA: Final = "PartialObjectMetadata"
 METADATA_LIST: Final = "PartialObjectMetadataList"
-_TRANSFORMS: Final = frozenset({TABLE, METADATA, METADATA_LIST})
+NO_TRANSFORMS: Final[frozenset[str]] = frozenset()
+METADATA_ALONE: Final = frozenset({METADATA, METADATA_LIST})
+"""What every endpoint can give, those too that show no table."""
+ALL_TRANSFORMS: Final = METADATA_ALONE | {TABLE}
 _CONVERTING: Final = frozenset({"as", "g", "v"})
 _AGGREGATED: Final = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
 _META_VERSIONS: Final = frozenset({"v1", "v1beta1"})
@@ -50,12 +53,16 @@ class Media:
 PLAIN_JSON: Final = Media()
 INDENTED_JSON: Final = Media(pretty=True)
 """What a client gets to read that takes none of the known forms."""
-_readings: dict[tuple[bytes, tuple[str, ...], bool, bool], Media | None] = {}
+_readings: dict[tuple[bytes, tuple[str, ...], frozenset[str], bool], Media | None] = {}
 _STREAMS: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 
 def negotiate(
-    request: APIRequest, formats: tuple[str, ...] = ALL_FORMATS, *, transforms: bool = False, routed: bool = True
+    request: APIRequest,
+    formats: tuple[str, ...] = ALL_FORMATS,
+    *,
+    transforms: frozenset[str] = NO_TRANSFORMS,
+    routed: bool = True,
 ) -> Media:
     """The form for this request, or the 406 Status. What is not ``routed`` as resources are is less strict."""
     accept = request.headers.get(b"accept", b"")
@@ -104,7 +111,7 @@ def wants_pretty(request: APIRequest) -> bool:
     return agent.startswith((b"curl", b"Wget", b"Mozilla/5.0"))
 
 
-def _read(accept: str, formats: tuple[str, ...], transforms: bool, routed: bool) -> Media | None:
+def _read(accept: str, formats: tuple[str, ...], transforms: frozenset[str], routed: bool) -> Media | None:
     if not accept:
         return Media(formats[0])
     texts = _split(accept, ",")
@@ -196,13 +203,13 @@ def negotiate_aggregated(request: APIRequest) -> Media | None:
             continue
         for format in ALL_FORMATS:
             plain = {name: value for name, value in asked.items() if name not in _CONVERTING}
-            if clause.covers(format) and (media := _with_parameters(format, plain, False)) is not None:
+            if clause.covers(format) and (media := _with_parameters(format, plain, NO_TRANSFORMS)) is not None:
                 pretty = media.pretty or wants_pretty(request)
                 return Media(format, pretty=pretty, profile=asked.get("profile", ""))
     return None
 
 
-def _with_parameters(format: str, parameters: dict[str, str], transforms: bool) -> Media | None:
+def _with_parameters(format: str, parameters: dict[str, str], transforms: frozenset[str]) -> Media | None:
     """None where the clause asks for something this endpoint cannot do."""
     stream, version = parameters.get("stream"), parameters.get("sv")
     if (stream and (stream != "watch" or format == YAML)) or (version and not (transforms and version == "v1")):
@@ -210,8 +217,8 @@ def _with_parameters(format: str, parameters: dict[str, str], transforms: bool) 
     pretty = parameters.get("pretty") == "1"
     if not parameters.keys() & _CONVERTING:
         return Media(format, pretty=pretty)
-    kind = parameters.get("as")
-    if not transforms or kind not in _TRANSFORMS or (kind == TABLE and format == PROTOBUF):
+    kind = parameters.get("as", "")
+    if kind not in transforms or (kind == TABLE and format == PROTOBUF):
         return None
     if parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in _META_VERSIONS:
         return None

@@ -13,6 +13,7 @@ from pilothouse.apis.strategy import Context
 from pilothouse.endpoints.admission import CREATE
 from pilothouse.endpoints.input import read_object
 from pilothouse.endpoints.negotiation import Media, negotiate
+from pilothouse.endpoints.output.objects import computed_object
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import object_response
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb
@@ -57,14 +58,18 @@ class Review:
         _, from_hub = converters_for(self._endpoint.resource)
         if from_hub is not None:
             answer = from_hub(answer)
-        return object_response(self._media, {**head, **answer}, 201)
+        return object_response(self._media, computed_object(self._endpoint, self._media, {**head, **answer}), 201)
 
 
 async def read_review(
-    endpoint: Endpoint, request: APIRequest, default: Callable[[Object], None] | None = None
+    endpoint: Endpoint,
+    request: APIRequest,
+    default: Callable[[Object], None] | None = None,
+    *,
+    keeps_metadata: bool = False,
 ) -> Review:
     """Read the posted object and bring it past mutating admission."""
-    media = negotiate(request, endpoint.formats)
+    media = negotiate(request, endpoint.formats, transforms=endpoint.transforms)
     obj, options = await read_object(request, endpoint.expected)
     obj = await weighed(request.weight, without_notes, obj)
     obj.pop("kind", None)
@@ -75,7 +80,8 @@ async def read_review(
         request.audit.note_object({"kind": endpoint.kind.kind, "apiVersion": endpoint.api_version, **obj})
     ctx = endpoint.context(request)
     ctx.dry_run = options.dry_run
-    wipe_system_fields(obj["metadata"])
+    if not keeps_metadata:
+        wipe_system_fields(obj["metadata"])
     ensure_namespace(endpoint.resource, ctx, obj["metadata"])
     agent = request.headers.get(b"user-agent", b"").decode("latin-1")
     manager = manager_of(options.field_manager, agent)
@@ -98,11 +104,16 @@ def _manager_for(endpoint: Endpoint) -> FieldManager:
     return manager
 
 
-def answering(answer: Answer, default: Callable[[Object], None] | None = None) -> EndpointVerb:
-    """The verb that creates a review: read, answered, told. ``default`` fills in what the client left open."""
+def answering(
+    answer: Answer, default: Callable[[Object], None] | None = None, *, keeps_metadata: bool = False
+) -> EndpointVerb:
+    """The verb that creates a review: read, answered, told. ``default`` fills in what the client left open.
+
+    What only the server may set is not taken from the client, unless ``keeps_metadata``: then it names what is meant.
+    """
 
     async def create(endpoint: Endpoint, request: APIRequest) -> Response:
-        review = await read_review(endpoint, request, default)
+        review = await read_review(endpoint, request, default, keeps_metadata=keeps_metadata)
         return review.respond(await answer(review))
 
     return create

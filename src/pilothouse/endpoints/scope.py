@@ -19,7 +19,7 @@ from pilothouse.apis.strategy import Column, Context, Strategy
 from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.input import Expected
 from pilothouse.endpoints.known_bodies import KnownBodies
-from pilothouse.endpoints.negotiation import ALL_FORMATS
+from pilothouse.endpoints.negotiation import ALL_FORMATS, ALL_TRANSFORMS
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.machinery.gvk import GroupVersionKind
@@ -52,6 +52,8 @@ class Endpoint:
     expected: Expected
     verbs: Mapping[str, EndpointVerb]
     formats: tuple[str, ...] = ALL_FORMATS
+    transforms: frozenset[str] = ALL_TRANSFORMS
+    """What an object is given as, beside itself."""
     takes_path: bool = False
     """Whether what follows the subresource in the path belongs to it (proxies)."""
     deprecation: str = ""

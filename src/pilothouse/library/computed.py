@@ -135,7 +135,7 @@ async def _settle(given: Any) -> Any:
 
 
 async def _get(scope: ComputedScope, request: APIRequest) -> Response:
-    media = negotiate(request, scope.formats, transforms=True)
+    media = negotiate(request, scope.formats, transforms=scope.transforms)
     query, name = scope.query(request), request.info.name
     if scope.source.get is not None:
         found = await _settle(scope.source.get(query, name))
@@ -148,7 +148,7 @@ async def _get(scope: ComputedScope, request: APIRequest) -> Response:
 
 
 async def _list(scope: ComputedScope, request: APIRequest) -> Response:
-    media = negotiate(request, scope.formats, transforms=True)
+    media = negotiate(request, scope.formats, transforms=scope.transforms)
     options, _ = await list_options(scope, request)
     entries = [scope.entry(each) for each in await _settle(scope.source.list(scope.query(request)))]
     chosen = [entry for entry in entries if _is_selected(entry, options)]

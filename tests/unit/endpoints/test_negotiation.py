@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilothouse.endpoints import negotiation
-from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, NO_PROTOBUF, PROTOBUF, YAML, Media, negotiate
+from pilothouse.endpoints.negotiation import (
+    ALL_FORMATS,
+    ALL_TRANSFORMS,
+    JSON,
+    METADATA_ALONE,
+    NO_PROTOBUF,
+    PROTOBUF,
+    YAML,
+    Media,
+    negotiate,
+)
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery.errors import StatusError
 
@@ -60,7 +70,7 @@ TABLE = "as=Table;g=meta.k8s.io;v=v1"
     ],
 )
 def test_forms(ask: Ask, accept: str, wanted: Media) -> None:
-    assert negotiate(ask(accept=accept) if accept else ask(), ALL_FORMATS, transforms=True) == wanted
+    assert negotiate(ask(accept=accept) if accept else ask(), ALL_FORMATS, transforms=ALL_TRANSFORMS) == wanted
 
 
 @pytest.mark.parametrize(
@@ -80,14 +90,22 @@ def test_forms(ask: Ask, accept: str, wanted: Media) -> None:
 )
 def test_refusals(ask: Ask, accept: str, message: str) -> None:
     with pytest.raises(StatusError) as caught:
-        negotiate(ask(accept=accept), ALL_FORMATS, transforms=True)
+        negotiate(ask(accept=accept), ALL_FORMATS, transforms=ALL_TRANSFORMS)
     assert caught.value.code == 406
     assert caught.value.message.startswith(message)
 
 
+def test_an_endpoint_without_columns_gives_metadata_but_no_table(ask: Ask) -> None:
+    metadata = f"application/json;{TABLE.replace('Table', 'PartialObjectMetadata')}"
+    asked = ask(accept=f"application/json;{TABLE},{metadata}")
+    assert negotiate(asked, ALL_FORMATS, transforms=METADATA_ALONE) == Media(JSON, "PartialObjectMetadata")
+    with pytest.raises(StatusError):
+        negotiate(ask(accept=f"application/json;{TABLE}"), ALL_FORMATS, transforms=METADATA_ALONE)
+
+
 @pytest.mark.parametrize("accept", ["application/*", "*", "*/*"])
 def test_custom_resources_know_wildcards(ask: Ask, accept: str) -> None:
-    assert negotiate(ask(accept=accept), NO_PROTOBUF, transforms=True) == Media()
+    assert negotiate(ask(accept=accept), NO_PROTOBUF, transforms=ALL_TRANSFORMS) == Media()
 
 
 @pytest.mark.parametrize("accept", ["application/*", "*"])

@@ -18,7 +18,7 @@ from pilothouse.endpoints.output.rows import MetadataMaker, make_all, partial_me
 from pilothouse.endpoints.output.table import table_of, table_parts
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import encode_object
-from pilothouse.endpoints.scope import ShownScope
+from pilothouse.endpoints.scope import Endpoint, ShownScope
 from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.workers import LONG, aside, checkpoint, weighed
@@ -79,8 +79,9 @@ def _make_response(scope: ShownScope, request: APIRequest, media: Media, entry: 
     return Response(status, encode_object(media, obj), media.content_type)
 
 
-def _wrong_transform(scope: ShownScope, asked: str, what: str, suffix: str) -> errors.StatusError:
-    kind = f"*{scope.expected.internal_package}.{'Unstructured' if scope.keeps_type else scope.kind.kind}{suffix}"
+def _wrong_transform(scope: Endpoint, asked: str, what: str, suffix: str) -> errors.StatusError:
+    untyped = isinstance(scope, ShownScope) and scope.keeps_type
+    kind = f"*{scope.expected.internal_package}.{'Unstructured' if untyped else scope.kind.kind}{suffix}"
     return errors.StatusError(
         406, "NotAcceptable", f"you requested {asked}, but the requested object is {what} ({kind})"
     )
@@ -88,7 +89,19 @@ def _wrong_transform(scope: ShownScope, asked: str, what: str, suffix: str) -> e
 
 def metadata_of(scope: ShownScope, entry: Entry, media: Media) -> dict[str, Any]:
     """A PartialObjectMetadata."""
-    metadata = partial_metadata(scope, large_json.loads(served_data(scope, entry))["metadata"])
+    return _partial(media, partial_metadata(scope, large_json.loads(served_data(scope, entry))["metadata"]))
+
+
+def computed_object(endpoint: Endpoint, media: Media, obj: dict[str, Any]) -> dict[str, Any]:
+    """An object that no store has, as it was asked for."""
+    if not media.transform:
+        return obj
+    if media.transform == METADATA:
+        return _partial(media, obj["metadata"])
+    raise _wrong_transform(endpoint, media.transform, "not a list", "")
+
+
+def _partial(media: Media, metadata: dict[str, Any]) -> dict[str, Any]:
     return {"kind": METADATA, "apiVersion": f"meta.k8s.io/{media.version}", "metadata": metadata}
 
 

@@ -50,7 +50,8 @@ async def bind(scope: ResourceScope, request: APIRequest) -> Response:
 
     async def change(pod: Object | None) -> Object:
         assert pod is not None
-        _check_preconditions(binding, pod, scope.store.key(submission.ctx.namespace, name))
+        key = scope.store.dry_key if submission.ctx.dry_run else scope.store.key
+        _check_preconditions(binding, pod, key(submission.ctx.namespace, name))
         refusal = why_not(pod)
         if refusal:
             raise errors.conflict(_BINDING, name, refusal)

@@ -65,15 +65,12 @@ COLUMNS: Final = (
 def make_components_endpoint(resource: Resource, sub: Subresource | None, store_of: StoreOf) -> Endpoint:
     """``componentstatuses``. Any store can tell how storage is."""
     verbs = {"get": get_component, "list": list_components, "watch": refuse_watch}
-    scope = working_endpoint(resource, sub, store_of("", "namespaces"), verbs)
-    scope.strategy = Strategy()
-    scope.columns = COLUMNS
-    return scope
+    return working_endpoint(resource, sub, store_of("", "namespaces"), verbs, strategy=Strategy(), columns=COLUMNS)
 
 
 async def get_component(scope: ResourceScope, request: APIRequest) -> Response:
     """One component, asked now."""
-    media = negotiate(request, scope.formats, transforms=True)
+    media = negotiate(request, scope.formats, transforms=scope.transforms)
     name = request.info.name
     if name != STORAGE and name not in PORTS:
         raise errors.not_found(GroupResource("", "componentstatus"), name)
@@ -85,7 +82,7 @@ async def get_component(scope: ResourceScope, request: APIRequest) -> Response:
 
 async def list_components(scope: ResourceScope, request: APIRequest) -> Response:
     """All components, asked at once."""
-    media = negotiate(request, scope.formats, transforms=True)
+    media = negotiate(request, scope.formats, transforms=scope.transforms)
     options, _ = await list_options(scope, request)
     entries = await asyncio.gather(*(_ask(scope.store, name) for name in sorted((STORAGE, *PORTS))))
     test = predicate_of(options.labels, options.fields)

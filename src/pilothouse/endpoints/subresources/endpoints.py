@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from pilothouse.apis import types
 from pilothouse.apis.deprecations import deprecation_of
 from pilothouse.apis.resources import Resource, Subresource, package_of
+from pilothouse.apis.strategy import Column, Strategy
 from pilothouse.endpoints.input import Expected
+from pilothouse.endpoints.negotiation import ALL_TRANSFORMS, METADATA_ALONE
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope
 from pilothouse.registry.store.store import Store
 
@@ -24,23 +26,35 @@ def plain_endpoint(resource: Resource, sub: Subresource | None, verbs: Mapping[s
         kind=resource.gvk if sub is None else sub.kind,
         expected=expected_kind(resource, sub),
         verbs=verbs,
+        transforms=METADATA_ALONE,
         deprecation=deprecation_of(resource, sub),
     )
 
 
 def working_endpoint(
-    resource: Resource, sub: Subresource | None, store: Store, verbs: Mapping[str, EndpointVerb]
+    resource: Resource,
+    sub: Subresource | None,
+    store: Store,
+    verbs: Mapping[str, EndpointVerb],
+    *,
+    strategy: Strategy | None = None,
+    columns: tuple[Column, ...] = (),
 ) -> ResourceScope:
-    """An endpoint that takes one kind and works on stored objects of another."""
+    """An endpoint that takes one kind and works on stored objects of another; their strategy is its own by default.
+
+    Without columns it has no tables.
+    """
     return ResourceScope(
         resource=resource,
         subresource="" if sub is None else sub.name,
         kind=resource.gvk if sub is None else sub.kind,
         expected=expected_kind(resource, sub),
         verbs=verbs,
+        transforms=ALL_TRANSFORMS if columns else METADATA_ALONE,
         deprecation=deprecation_of(resource, sub),
         store=store,
-        strategy=store.strategy,
+        strategy=strategy or store.strategy,
+        columns=columns,
     )
 
 

@@ -28,7 +28,7 @@ def make_rollback_endpoint(resource: Resource, sub: Subresource | None, store_of
 
 async def roll_back(scope: ResourceScope, request: APIRequest) -> Response:
     """Note the revision, and annotations, with the deployment. Whether there is such a revision nobody asks here."""
-    media = negotiate(request, scope.formats, transforms=True)
+    media = negotiate(request, scope.formats, transforms=scope.transforms)
     rollback, options = await read_object(request, scope.expected)
     write = WriteRequest(scope, request, options)
     name = rollback.get("name", "")

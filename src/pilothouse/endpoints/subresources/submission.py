@@ -36,7 +36,7 @@ class Submission(WriteRequest):
 
 async def read_submission(scope: ResourceScope, request: APIRequest) -> Submission:
     """Read the request's object and let mutating admission change it."""
-    media = negotiate(request, scope.formats, transforms=True)
+    media = negotiate(request, scope.formats, transforms=scope.transforms)
     obj, options = await read_object(request, scope.expected)
     if request.audit is not None:
         request.audit.note_object(obj)

@@ -15,7 +15,7 @@ from pilothouse.net.messages import Response
 
 async def create(scope: ResourceScope, request: APIRequest) -> Response:
     """Decode, default, check and store; 201."""
-    media = negotiate(request, scope.formats, transforms=True)
+    media = negotiate(request, scope.formats, transforms=scope.transforms)
     obj, options = await read_object(request, scope.expected, scope.known_bodies)
     step("About to convert to expected version")
     weight = request.weight

@@ -31,7 +31,7 @@ _OPTIONS_SCHEME: Final = "k8s.io/apimachinery/pkg/apis/meta/internalversion/sche
 
 async def delete(scope: ResourceScope, request: APIRequest) -> Response:
     """Delete, and answer with the object or with a Status, as the kind has it."""
-    media = negotiate(request, scope.formats, transforms=True)
+    media = negotiate(request, scope.formats, transforms=scope.transforms)
     options = await read_delete_options(request)
     validate_delete_options(options)
     if options.ignore_store_read_error:

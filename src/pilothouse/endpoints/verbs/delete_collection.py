@@ -19,7 +19,7 @@ from pilothouse.registry.store.removal import delete_all
 
 async def delete_collection(scope: ResourceScope, request: APIRequest) -> Response:
     """List, then delete each."""
-    media = negotiate(request, scope.formats, transforms=True)
+    media = negotiate(request, scope.formats, transforms=scope.transforms)
     options, _ = await list_options(scope, request)
     deletion = await read_delete_options(request)
     validate_delete_options(deletion)

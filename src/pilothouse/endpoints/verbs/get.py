@@ -12,7 +12,7 @@ from pilothouse.net.messages import Response
 
 async def get(scope: ResourceScope, request: APIRequest) -> Response:
     """Serve the object from the cache, at least as fresh as the client asks."""
-    media = negotiate(request, scope.formats, transforms=True)
+    media = negotiate(request, scope.formats, transforms=scope.transforms)
     info = request.info
     if request.query and request.options.boolean("export"):
         raise errors.bad_request("the export parameter, deprecated since v1.14, is no longer supported")

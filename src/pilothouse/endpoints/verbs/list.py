@@ -14,7 +14,7 @@ from pilothouse.registry.store.listing import list_entries
 
 async def list_(scope: ResourceScope, request: APIRequest) -> Response:
     """Serve a page from the cache, or from history when the page belongs to the past."""
-    media = negotiate(request, scope.formats, transforms=True)
+    media = negotiate(request, scope.formats, transforms=scope.transforms)
     options, _ = await list_options(scope, request)
     with Span("cacher.GetList", {"type": scope.resource.name}) as span:
         page = await list_entries(scope.store, request.info.namespace, options)

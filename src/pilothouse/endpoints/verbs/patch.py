@@ -30,7 +30,7 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
         if scope.patch_types is not ALL_PATCHES or _is_routed(given, scope.patch_types):
             raise errors.unsupported_media_type(scope.patch_types, kind)
         raise errors.StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
-    media = negotiate(request, scope.formats, transforms=True)
+    media = negotiate(request, scope.formats, transforms=scope.transforms)
     body = await read_body(request)
     options = read_write_options(request, applied=kind == APPLY)
     if request.audit is not None:

@@ -21,7 +21,7 @@ from pilothouse.net.messages import Response
 
 async def update(scope: ResourceScope, request: APIRequest) -> Response:
     """Decode, default, check against the stored object and store; 200, or 201 when it was created."""
-    media = negotiate(request, scope.formats, transforms=True)
+    media = negotiate(request, scope.formats, transforms=scope.transforms)
     obj, options = await read_object(request, scope.expected)
     check_identity(scope, request, obj)
     step("About to convert to expected version")

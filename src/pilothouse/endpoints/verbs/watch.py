@@ -33,7 +33,7 @@ _SECOND: Final = 1_000_000_000
 
 async def watch(scope: ResourceScope, request: APIRequest) -> Response:
     """Open the watch first, so that a refusal is still an ordinary answer, then stream."""
-    media = negotiate(request, scope.formats, transforms=True)
+    media = negotiate(request, scope.formats, transforms=scope.transforms)
     options, extra = await list_options(scope, request)
     if media.transform == TABLE:
         include_object(request)
