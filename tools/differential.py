@@ -177,6 +177,7 @@ def main() -> int:
             f"--token-auth-file={tokens}",
             "--disable-admission-plugins=ServiceAccount",
             "--authorization-mode=AlwaysAllow",
+            "--service-account-issuer=https://x",
         ]
         undoing.enter_context(running_server(own, port, TOKEN, folder / "own.log"))
         ports = port, theirs

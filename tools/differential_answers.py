@@ -104,10 +104,12 @@ _BUILD = re.compile(r"(?:k8s/|k8s\.io/kubernetes/)?(?=pkg/api/legacyscheme)")
 """Where kube-apiserver was built."""
 _ADDRESS = re.compile(r"\b10\.0\.0\.\d+")
 """Of services."""
+_NODE_PORT = re.compile(r"\b3[0-2]\d{3}\b")
 _RECORD = re.compile(r"(?<=in record \()\d+(?=\))")
 _PROTOBUF = b"k8s\0"
 _NUMBERS_ALONE = re.compile(rb"[0-9]+")
-_CONTINUE = re.compile(r"eyJ2Ijoi[A-Za-z0-9_-]+")
+_CONTINUE = re.compile(r"eyJ2Ijoi[A-Za-z0-9_-]+|eyJhbGci[A-Za-z0-9_.-]+")
+"""Places in lists, and tokens."""
 
 
 def normal(data: bytes, *, unordered: bool = False) -> str:
@@ -122,7 +124,7 @@ def normal(data: bytes, *, unordered: bool = False) -> str:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     text = _QUOTED_MANAGERS.sub("managedFields:*", text)
     text = _AGES.sub('"*"', _CONTINUE.sub("*", _MOVING.sub(r"\2:*", text)))
-    text = _RECORD.sub("*", _BUILD.sub("", _ADDRESS.sub("10.0.0.*", text)))
+    text = _RECORD.sub("*", _BUILD.sub("", _ADDRESS.sub("10.0.0.*", _NODE_PORT.sub("*", text))))
     return _SUFFIX.sub(r"\1*", _TIMES.sub("*", _UIDS.sub("*", text)))
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from differential_answers import JSON, Request
+from differential_fields import set_some_field, some_of, status_of, structs_in
 from differential_samples import SAMPLES, Sample
 
 
@@ -392,6 +393,167 @@ def kinds(choice: random.Random, names: Names) -> list[Request]:
     ]
 
 
+_SETTLED = tuple(sample for sample in SAMPLES if not sample.body["apiVersion"].startswith("flowcontrol."))
+"""Those whose status is nobody's but the conversation's: of others it depends on how soon controllers look."""
+
+
+def fields(choice: random.Random, names: Names) -> list[Request]:
+    """Objects of many built-in kinds with fields that samples leave out, made, and come to by an update."""
+    sample = choice.choice(_SETTLED)
+    where, good = _place(sample, names), json.loads(json.dumps(sample.body))
+    good["metadata"] = {**good.get("metadata", {}), "name": names.name}
+    odd = json.loads(json.dumps(good))
+    for _ in range(choice.choice((1, 1, 1, 2, 3))):
+        set_some_field(choice, *choice.choice(structs_in(odd)))
+    path = f"{where}/{names.name}"
+    return [
+        Request("POST", where, _dump(odd), unordered=True),
+        Request("GET", path, accept=choice.choice((JSON, TABLE, PROTOBUF))),
+        Request("PUT", path, _dump(good), unordered=True),
+        Request("DELETE", path + "?gracePeriodSeconds=0"),
+        Request("POST", where, _dump(good)),
+        Request("PUT", path, _dump(odd), unordered=True),
+        Request("PATCH", path, _dump({**odd, "metadata": {}}), choice.choice((MERGE, STRATEGIC)), unordered=True),
+        Request("PATCH", f"{path}?fieldManager=m&force=true", _dump(odd), APPLY, unordered=True),
+        Request("DELETE", path + "?gracePeriodSeconds=0"),
+    ]
+
+
+def statuses(choice: random.Random, names: Names) -> list[Request]:
+    """Statuses of many built-in kinds, written one after the other."""
+    sample = choice.choice(_SETTLED)
+    where, good = _place(sample, names), json.loads(json.dumps(sample.body))
+    good["metadata"] = {**good.get("metadata", {}), "name": names.name}
+    path = f"{where}/{names.name}"
+    written = [{**good, "status": status_of(choice, good)} for _ in range(3)]
+    return [
+        Request("POST", where, _dump(good)),
+        Request("PUT", f"{path}/status", _dump(written[0]), unordered=True),
+        Request(
+            "PATCH",
+            f"{path}/status",
+            _dump({"status": written[1]["status"]}),
+            choice.choice((MERGE, STRATEGIC)),
+            unordered=True,
+        ),
+        Request("PATCH", f"{path}/status?fieldManager=m&force=true", _dump(written[2]), APPLY, unordered=True),
+        Request("GET", path, accept=choice.choice((JSON, TABLE, PROTOBUF))),
+        Request("DELETE", path + "?gracePeriodSeconds=0"),
+    ]
+
+
+def applies(choice: random.Random, names: Names) -> list[Request]:
+    """Several managers of one object, who own fields of it together, take them from each other and give them up."""
+    sample = choice.choice(_SETTLED)
+    where, good = _place(sample, names), json.loads(json.dumps(sample.body))
+    good["metadata"] = {**good.get("metadata", {}), "name": names.name}
+    path = f"{where}/{names.name}"
+    requests = [Request("PATCH", f"{path}?fieldManager=m0", _dump(good), APPLY, unordered=True)]
+    for _ in range(choice.randrange(2, 6)):
+        body = json.loads(json.dumps(good))
+        for _ in range(choice.randrange(3)):
+            set_some_field(choice, *choice.choice(structs_in(body)))
+        for _ in range(choice.randrange(4)):
+            target, key = choice.choice(_places(body))
+            if key not in ("apiVersion", "kind", "metadata"):
+                del target[key]
+        manager = f"fieldManager=m{choice.randrange(3)}{choice.choice(('', '', '&force=true'))}"
+        match choice.randrange(6):
+            case 0:
+                requests.append(Request("PUT", f"{path}?{manager[:15]}", _dump(body), unordered=True))
+            case 1:
+                kind = choice.choice((MERGE, STRATEGIC))
+                requests.append(Request("PATCH", f"{path}?{manager[:15]}", _dump(body), kind, unordered=True))
+            case _:
+                requests.append(Request("PATCH", f"{path}?{manager}", _dump(body), APPLY, unordered=True))
+    return [*requests, Request("GET", path), Request("DELETE", path + "?gracePeriodSeconds=0")]
+
+
+def shared(choice: random.Random, names: Names) -> list[Request]:
+    """Several managers of one custom resource, each with some of its fields."""
+    path = f"/apis/typed.example/v1/namespaces/{names.namespace}/typeds/{names.name}"
+    values: dict[str, tuple[Any, ...]] = {
+        "text": ("a", "b", "ab"),
+        "count": (1, 2, 7),
+        "when": ("2020-01-01T00:00:00Z",),
+        "nothing": (None, "a"),
+        "any": (1, "a"),
+        "set": (["a"], ["b"], ["a", "b"], []),
+        "map": ({"a": 1}, {"b": 2}, {"a": 1, "b": 2}, {}),
+        "list": ([{"k": "a"}], [{"k": "a", "v": 1}], [{"k": "b"}, {"k": "a", "v": 2}], []),
+    }
+    requests = []
+    for _ in range(choice.randrange(2, 7)):
+        some = choice.sample(sorted(values), choice.randrange(1, 6))
+        spec = {"text": "a"} | {name: choice.choice(values[name]) for name in some}
+        labels = choice.choice(({}, {"labels": {"a": choice.choice("bc")}}, {"finalizers": ["x.example/y"]}))
+        body = {
+            "apiVersion": "typed.example/v1",
+            "kind": "Typed",
+            "metadata": {"name": names.name, **labels},
+            "spec": spec,
+        }
+        manager = f"fieldManager=m{choice.randrange(3)}"
+        match choice.randrange(6):
+            case 0:
+                requests.append(Request("PUT", f"{path}?{manager}", _dump(body), unordered=True))
+            case 1:
+                requests.append(Request("PATCH", f"{path}?{manager}", _dump(body), MERGE, unordered=True))
+            case _:
+                force = choice.choice(("", "&force=true"))
+                requests.append(Request("PATCH", f"{path}?{manager}{force}", _dump(body), APPLY, unordered=True))
+    gone = Request("PATCH", path, b'{"metadata":{"finalizers":null}}', MERGE)
+    return [*requests, Request("GET", path), gone, Request("DELETE", path)]
+
+
+def subresources(choice: random.Random, names: Names) -> list[Request]:
+    """What is below an object: scale, bindings, evictions, tokens, approvals, finalizers, resources of a pod."""
+    name, (resource, below, type_name) = names.name, choice.choice(_BELOW)
+    sample = next(each for each in SAMPLES if each.resource == resource)
+    where, good = _place(sample, names), json.loads(json.dumps(sample.body))
+    good["metadata"] = {**good.get("metadata", {}), "name": name}
+    path = f"{where}/{name}"
+    package, version, kind = type_name.split(".")
+    said = []
+    for _ in range(2):
+        body = some_of(choice, type_name)
+        if resource in ("pods", "certificatesigningrequests", "namespaces") and below in _WHOLE:
+            body = {**good, "spec": {**good["spec"], **body.get("spec", {})}} if "spec" in good else {**good, **body}
+        group = {"core": "v1", "authentication": "authentication.k8s.io/v1", "certificates": "certificates.k8s.io/v1"}
+        body["apiVersion"] = choice.choice((group.get(package, f"{package}/{version}"),) * 5 + ("v1", "nobody/v1"))
+        body["kind"] = choice.choice((kind,) * 6 + ("Nothing",))
+        body["metadata"] = choice.choice(({"name": name},) * 4 + ({}, {"name": "other"}, {"name": name, "uid": "u"}))
+        said.append(_dump(body))
+    writes = "POST" if below in ("binding", "eviction", "token") else choice.choice(("PUT", "PATCH"))
+    kinds = [JSON if writes != "PATCH" else choice.choice((MERGE, STRATEGIC, APPLY)) for _ in said]
+    manager = "?fieldManager=m" + choice.choice(("", "&force=true", "&dryRun=All"))
+    return [
+        Request("POST", where, _dump(good)),
+        Request("GET", f"{path}/{below}", accept=choice.choice((JSON, TABLE, PROTOBUF))),
+        *(Request(writes, f"{path}/{below}{manager}", body, kind, unordered=True)
+          for body, kind in zip(said, kinds, strict=True)),
+        Request("GET", path),
+        Request("DELETE", path + "?gracePeriodSeconds=0"),
+    ]  # fmt: skip
+
+
+_WHOLE = ("ephemeralcontainers", "resize", "approval", "finalize", "status")
+_BELOW = (
+    ("deployments", "scale", "autoscaling.v1.Scale"),
+    ("statefulsets", "scale", "autoscaling.v1.Scale"),
+    ("replicasets", "scale", "autoscaling.v1.Scale"),
+    ("replicationcontrollers", "scale", "autoscaling.v1.Scale"),
+    ("pods", "binding", "core.v1.Binding"),
+    ("pods", "eviction", "policy.v1.Eviction"),
+    ("pods", "ephemeralcontainers", "core.v1.Pod"),
+    ("pods", "resize", "core.v1.Pod"),
+    ("serviceaccounts", "token", "authentication.v1.TokenRequest"),
+    ("certificatesigningrequests", "approval", "certificates.v1.CertificateSigningRequest"),
+    ("certificatesigningrequests", "status", "certificates.v1.CertificateSigningRequest"),
+    ("namespaces", "finalize", "core.v1.Namespace"),
+)
+
+
 def _place(sample: Sample, names: Names) -> str:
     group, slash, version = sample.body["apiVersion"].rpartition("/")
     root = f"/apis/{group}/{version}" if slash else f"/api/{version}"
@@ -669,6 +831,11 @@ AREAS: dict[str, Maker] = {
     "deletions": deletions,
     "custom": custom,
     "kinds": kinds,
+    "fields": fields,
+    "statuses": statuses,
+    "applies": applies,
+    "shared": shared,
+    "subresources": subresources,
     "schedules": schedules,
     "tables": tables,
     "lists": lists,

@@ -69,6 +69,7 @@ _POLICY = {
     "variables": [{"name": "v", "expression": "1"}],
     "failurePolicy": "Ignore",
 }
+_DEVICES = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c", "count": 1}}]}}
 
 SAMPLES: tuple[Sample, ...] = (
     Sample("pods", _of("v1", "Pod", spec=_POD)),
@@ -377,6 +378,59 @@ SAMPLES: tuple[Sample, ...] = (
                     "nominalConcurrencyShares": 1,
                     "limitResponse": {"type": "Queue", "queuing": {"queues": 2, "handSize": 1, "queueLengthLimit": 5}},
                 },
+            },
+        ),
+        False,
+    ),
+    Sample("resourceclaims", _of("resource.k8s.io/v1", "ResourceClaim", spec=_DEVICES)),
+    Sample("resourceclaimtemplates", _of("resource.k8s.io/v1", "ResourceClaimTemplate", spec={"spec": _DEVICES})),
+    Sample(
+        "deviceclasses",
+        _of(
+            "resource.k8s.io/v1",
+            "DeviceClass",
+            spec={"selectors": [{"cel": {"expression": "device.driver == 'd.example'"}}]},
+        ),
+        False,
+    ),
+    Sample(
+        "resourceslices",
+        _of(
+            "resource.k8s.io/v1",
+            "ResourceSlice",
+            spec={
+                "driver": "d.example",
+                "nodeName": "n",
+                "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+                "devices": [
+                    {"name": "d", "attributes": {"a": {"string": "b"}}, "capacity": {"memory": {"value": "1Gi"}}}
+                ],
+            },
+        ),
+        False,
+    ),
+    Sample(
+        "csinodes",
+        _of("storage.k8s.io/v1", "CSINode", spec={"drivers": [{"name": "d.example", "nodeID": "n"}]}),
+        False,
+    ),
+    Sample(
+        "volumeattributesclasses",
+        _of("storage.k8s.io/v1", "VolumeAttributesClass", driverName="d.example", parameters={"a": "b"}),
+        False,
+    ),
+    Sample("servicecidrs", _of("networking.k8s.io/v1", "ServiceCIDR", spec={"cidrs": ["192.168.7.0/24"]}), False),
+    Sample(
+        "mutatingadmissionpolicies",
+        _of(
+            "admissionregistration.k8s.io/v1",
+            "MutatingAdmissionPolicy",
+            spec={
+                "matchConstraints": {"resourceRules": _WEBHOOK["rules"]},
+                "reinvocationPolicy": "Never",
+                "mutations": [
+                    {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}},
+                ],
             },
         ),
         False,
