@@ -141,7 +141,7 @@ def _kube_apiserver(program: str, etcd: str, folder: Path, tokens: Path) -> Iter
          "--token-auth-file", str(tokens), "--service-account-issuer", "https://x",
          "--service-account-key-file", str(key),
          "--service-account-signing-key-file", str(key), "--cert-dir", str(folder / "certs"),
-         "--disable-admission-plugins", "ServiceAccount", "--authorization-mode", "AlwaysAllow"),
+         "--disable-admission-plugins", "ServiceAccount", "--authorization-mode", "RBAC"),
     )  # fmt: skip
     with ExitStack() as undoing:
         for number, command in enumerate(commands):
@@ -176,7 +176,7 @@ def main() -> int:
         own += [
             f"--token-auth-file={tokens}",
             "--disable-admission-plugins=ServiceAccount",
-            "--authorization-mode=AlwaysAllow",
+            "--authorization-mode=RBAC",
             "--service-account-issuer=https://x",
         ]
         undoing.enter_context(running_server(own, port, TOKEN, folder / "own.log"))

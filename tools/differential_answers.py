@@ -27,12 +27,15 @@ class Request:
     accept: str = JSON
     awaits: str = ""
     """Said again until the answer has this text, for what controllers do in their own time."""
+    user: str = ""
+    """Who says it, a user without rights of its own; the administrator where nobody is named."""
     unordered: bool = False
     """Whether errors come in the order of a Go map, which is another one each time."""
 
     def __str__(self) -> str:
+        user = f" as {self.user}" if self.user else ""
         body = "" if self.body is None else f" {self.kind} {self.body[:600].decode(errors='backslashreplace')}"
-        return f"{self.method} {self.path} [{self.accept}]{body}"
+        return f"{self.method} {self.path} [{self.accept}]{user}{body}"
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,8 @@ class Peer:
         headers = {"Authorization": f"Bearer {TOKEN}", "Accept": request.accept}
         if request.body is not None:
             headers["Content-Type"] = request.kind
+        if request.user:
+            headers["Impersonate-User"] = request.user
         for _ in range(2):
             if self._connection is None:
                 context = ssl._create_unverified_context()
@@ -105,6 +110,7 @@ _BUILD = re.compile(r"(?:k8s/|k8s\.io/kubernetes/)?(?=pkg/api/legacyscheme)")
 _ADDRESS = re.compile(r"\b10\.0\.0\.\d+")
 """Of services."""
 _NODE_PORT = re.compile(r"\b3[0-2]\d{3}\b")
+_SELF_TYPE = re.compile(r"\bselfType\d+")
 _RECORD = re.compile(r"(?<=in record \()\d+(?=\))")
 _PROTOBUF = b"k8s\0"
 _NUMBERS_ALONE = re.compile(rb"[0-9]+")
@@ -124,6 +130,7 @@ def normal(data: bytes, *, unordered: bool = False) -> str:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     text = _QUOTED_MANAGERS.sub("managedFields:*", text)
     text = _AGES.sub('"*"', _CONTINUE.sub("*", _MOVING.sub(r"\2:*", text)))
+    text = _SELF_TYPE.sub("selfType", text)
     text = _RECORD.sub("*", _BUILD.sub("", _ADDRESS.sub("10.0.0.*", _NODE_PORT.sub("*", text))))
     return _SUFFIX.sub(r"\1*", _TIMES.sub("*", _UIDS.sub("*", text)))
 
@@ -132,7 +139,7 @@ def _sort_errors(status: dict[str, Any]) -> None:
     """Put the causes of a Status in order, and the words of its message, which lists them."""
     causes = (status.get("details") or {}).get("causes")
     message = status.get("message")
-    if isinstance(message, str) and (causes or "\n" in message):
+    if isinstance(message, str) and (causes or "\n" in message or "[" in message):
         status["message"] = " ".join(sorted(filter(None, re.split(r"[\s,\[\]]+", message))))
     if causes:
         causes.sort(key=lambda cause: json.dumps(cause, sort_keys=True))

@@ -25,6 +25,7 @@ class Names(NamedTuple):
 
 
 Maker = Callable[[random.Random, Names], list[Request]]
+RBAC = "rbac.authorization.k8s.io"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
@@ -554,6 +555,275 @@ _BELOW = (
 )
 
 
+def patches(choice: random.Random, names: Names) -> list[Request]:
+    """JSON patches, and strategic merge patches with directives."""
+    sample = choice.choice([each for each in _SETTLED if each.resource in _PATCHED])
+    where, good = _place(sample, names), json.loads(json.dumps(sample.body))
+    good["metadata"] = {**good.get("metadata", {}), "name": names.name, "labels": {"a": "b", "c/d": "e"}}
+    path = f"{where}/{names.name}"
+    said = []
+    for _ in range(3):
+        if choice.random() < 0.5:
+            operations = [_operation(choice, good) for _ in range(choice.randrange(1, 4))]
+            said.append(Request("PATCH", path, _dump(operations), JSON_PATCH, unordered=True))
+        else:
+            said.append(Request("PATCH", path, _dump(_directed(choice, good)), STRATEGIC, unordered=True))
+    return [Request("POST", where, _dump(good)), *said, Request("GET", path),
+            Request("DELETE", path + "?gracePeriodSeconds=0")]  # fmt: skip
+
+
+_PATCHED = ("pods", "services", "deployments", "configmaps", "serviceaccounts", "jobs", "limitranges", "ingresses",
+            "persistentvolumes", "networkpolicies", "resourcequotas", "nodes", "clusterroles")  # fmt: skip
+
+
+def _operation(choice: random.Random, body: dict[str, Any]) -> dict[str, Any]:
+    """One operation of a JSON patch."""
+    made: dict[str, Any] = {"op": choice.choice(("add", "remove", "replace", "move", "copy", "test", "test", "other"))}
+    made["path"] = _pointer(choice, body)
+    if made["op"] in ("move", "copy") or choice.random() < 0.05:
+        made["from"] = _pointer(choice, body)
+    if made["op"] in ("add", "replace", "test") and choice.random() < 0.95:
+        made["value"] = choice.choice((*_VALUES[:12], "b", {"a": "b"}, ["a"]))
+    return made
+
+
+def _pointer(choice: random.Random, body: dict[str, Any]) -> str:
+    """A path of a JSON patch, mostly to something that is there."""
+    value: Any = body
+    path = ""
+    while isinstance(value, dict | list) and value and choice.random() < 0.85:
+        key = choice.choice(list(value)) if isinstance(value, dict) else choice.randrange(len(value))
+        path += "/" + str(key).replace("~", "~0").replace("/", "~1")
+        value = value[key]
+    return path + choice.choice(("",) * 12 + ("/new", "/-", "/0", "/9", "/-1", "/01", "/", "/~", "/a~1b", "/~01"))
+
+
+def _directed(choice: random.Random, body: Any) -> Any:
+    """Part of an object with directives of strategic merge patches in some places."""
+    if isinstance(body, list):
+        items = [_directed(choice, item) for item in body]
+        if items and isinstance(items[0], dict) and choice.random() < 0.2:
+            items.append({"$patch": choice.choice(("replace", "delete", "merge", "other"))})
+        return items
+    if not isinstance(body, dict):
+        return choice.choice((body, body, body, None, "x", 7))
+    made = {key: _directed(choice, item) for key, item in body.items() if choice.random() < 0.6}
+    for name in ("name", "kind", "apiVersion"):
+        if name in body and choice.random() < 0.95:
+            made[name] = body[name]
+    match choice.randrange(14):
+        case 0:
+            made["$patch"] = choice.choice(("replace", "delete", "merge", "other", 1))
+        case 1:
+            made["$retainKeys"] = choice.sample(sorted(body), min(2, len(body))) + choice.choice(([], ["other"]))
+        case 2:
+            lists = [key for key, item in body.items() if isinstance(item, list)]
+            if lists:
+                made[f"$deleteFromPrimitiveList/{choice.choice(lists)}"] = choice.choice(
+                    (["a"], ["ReadWriteOnce"], [1])
+                )
+        case 3:
+            lists = [key for key, item in body.items() if isinstance(item, list)]
+            if lists:
+                key = choice.choice(lists)
+                order = [{k: item[k] for k in list(item)[:1]} if isinstance(item, dict) else item for item in body[key]]
+                made[f"$setElementOrder/{key}"] = order + choice.choice(([], [{"name": "z"}], ["z"]))
+        case 4:
+            made["new"] = choice.choice(_VALUES)
+    return made
+
+
+def rules(choice: random.Random, names: Names) -> list[Request]:
+    """Definitions with rules in CEL, right and wrong, dear and cheap."""
+    group = f"{names.name}.example"
+    field = choice.choice(("self", "self.a", "self.n", "self.l", "self.m", "self.o", "self.o.x", "self.s", "self.i"))
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "string", **choice.choice(({}, {"maxLength": 10}))},
+            "n": {"type": "integer", **choice.choice(({}, {"format": "int64"}))},
+            "f": {"type": "number"},
+            "b": {"type": "boolean"},
+            "l": {"type": "array", "items": {"type": "string"}, **choice.choice(({}, {"maxItems": 10}))},
+            "m": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "o": {"type": "object", "properties": {"x": {"type": "string", "nullable": True}}},
+            "s": {"type": "string", "format": choice.choice(("date-time", "duration", "byte", "ipv4"))},
+            "i": {"x-kubernetes-int-or-string": True},
+        },
+    }
+    rule: dict[str, Any] = {"rule": _expression(choice, field)}
+    for name, values in (
+        ("message", ("", "m", "a\nb")),
+        ("messageExpression", ("'x'", "self.a", "1", "'x' + self", "oldSelf.a")),
+        ("reason", ("FieldValueInvalid", "FieldValueForbidden", "Other")),
+        ("fieldPath", (".a", ".o.x", ".l[0]", ".nobody", "a", ".m['k']")),
+        ("optionalOldSelf", (True, False)),
+    ):
+        if choice.random() < 0.12:
+            rule[name] = choice.choice(values)
+    place = choice.choice((schema, schema, schema, schema["properties"]["o"], schema["properties"]["l"]["items"]))
+    place["x-kubernetes-validations"] = [rule]
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": schema}}},
+    }
+    spec = {
+        "group": group,
+        "scope": "Namespaced",
+        "names": {"plural": "others", "kind": "Other"},
+        "versions": [version],
+    }
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"others.{group}"},
+        "spec": spec,
+    }
+    return [Request("POST", f"{DEFINITIONS}?dryRun=All", _dump(body), unordered=True)]
+
+
+_CALLS = (
+    "{0} == {1}", "{0} != {1}", "{0} > {1}", "{0} in {1}", "has({0})", "size({0}) > 1", "{0}.size() < 3",
+    "{0}.startsWith('a')", "{0}.matches('{2}')", "{0}.all(x, x == {1})", "{0}.exists(x, {1})", "{0}.map(x, x) == {1}",
+    "{0}.filter(x, x > 1).size() == 1", "!{0}", "{0} && {1}", "{0} || {1}", "{0} ? {1} : {0}", "type({0}) == int",
+    "{0}[0] == {1}", "{0}['k'] == 1", "{0} + {1} == {0}", "{0} - 1 > {1}", "{0} * 2 == 2", "{0} / 0 == 1",
+    "{0} % 2 == 0", "string({0}) == 'a'", "int({0}) == 1", "double({0}) > 1.0", "duration({0}) > duration('1h')",
+    "timestamp({0}) < {1}", "{0}.contains({1})", "{0}.split(',').size() == 1", "{0}.isSorted()", "{0}.sum() > 1",
+    "{0}.indexOf('a') == 0", "quantity({0}).isGreaterThan(quantity('1'))", "isQuantity({0})",
+    "url({0}).getHost() == 'h'", "isIP({0})", "ip({0}).family() == 4", "cidr({0}).containsIP('1.2.3.4')",
+    "format.dns1123Label().validate({0}).hasValue()", "{0}.orValue('a') == 'a'", "{0}.?x.hasValue()",
+    "oldSelf == {0}", "{0}.nobody == 1", "nobody({0})", "{0} ==", "{0}.lowerAscii() == {1}", "{0}.find('{2}') == 'a'",
+    "{0}.all(x, {0}.all(y, x == y))", "sets.contains({0}, {1})", "{0}.getFullYear() == 2020",
+    "{0}.replace('a', 'b') == {1}", "math.greatest({0}, {1}) == 1", "{0} is int", "1", "'a'",
+    "{0}.exists_one(x, x == {1})", "dyn({0}) == {1}", "[{0}, {1}].size() == 2", "{{'a': {0}}}.a == {1}",
+    "optional.of({0})", "{0}.join(',') == 'a'", "{0}.substring(1, 2) == 'a'", "charAt({0})", "{0}.reverse() == {1}",
+    "cel.bind(v, {0}, v == {1})", "semver({0}).major() == 1", "{0}.transformList(i, v, v).size() == 0",
+    "{0}.charAt(0) == 'a'", "{0}.trim() == ''",
+)  # fmt: skip
+
+
+def _expression(choice: random.Random, field: str) -> str:
+    """An expression about a field."""
+    others = (
+        "1",
+        "'a'",
+        "true",
+        "self.a",
+        "self.n",
+        "self.l",
+        "[1]",
+        "['a']",
+        "null",
+        "1.5",
+        "1u",
+        "b'a'",
+        "self.o",
+        "x",
+    )
+    first, second = (
+        choice.choice((field, "self.a", "self.n", "self.l", "self.m", "self.s", "self.b")),
+        choice.choice(others),
+    )
+    pattern = choice.choice(("a+", "[", "(", "^a$", "\\\\d", "a{{2000}}"))
+    made = choice.choice(_CALLS).format(first, second, pattern)
+    return made if choice.random() < 0.8 else f"{made} {choice.choice(('&&', '||', '=='))} {_expression(choice, field)}"
+
+
+def rights(choice: random.Random, names: Names) -> list[Request]:
+    """Roles and bindings that users make who may not do everything, and what they may do then."""
+    user, name, where = f"u-{names.name}", names.name, f"/apis/{RBAC}/v1/namespaces/{names.namespace}"
+
+    def some_rules() -> list[dict[str, Any]]:
+        return [some_of(choice, "rbac.v1.PolicyRule") if choice.random() < 0.15 else {
+            "apiGroups": choice.choice(([""], ["apps"], ["*"], [RBAC], [""])),
+            "resources": choice.choice((["pods"], ["configmaps"], ["*"], ["pods", "pods/log"], ["pods/*"], ["roles"],
+                                        ["rolebindings"])),
+            "verbs": choice.choice((["get"], ["get", "list"], ["*"], ["create"], ["bind"], ["escalate"], ["update"])),
+            **choice.choice(({}, {}, {"resourceNames": [name]})),
+        } for _ in range(choice.randrange(1, 3))]  # fmt: skip
+
+    def role(kind: str, its_name: str) -> dict[str, Any]:
+        return {"apiVersion": f"{RBAC}/v1", "kind": kind, "metadata": {"name": its_name}, "rules": some_rules()}
+
+    def binding(its_name: str, subject: str, of: str) -> dict[str, Any]:
+        subjects = [{"kind": "User", "apiGroup": RBAC, "name": subject}]
+        ref = {"apiGroup": RBAC, "kind": "Role", "name": of}
+        metadata = {"name": its_name}
+        return {"apiVersion": f"{RBAC}/v1", "kind": "RoleBinding", "metadata": metadata, "subjects": subjects,
+                "roleRef": ref}  # fmt: skip
+
+    given = role("Role", name)
+    given["rules"].append({"apiGroups": [RBAC], "resources": ["roles", "rolebindings"], "verbs": ["create", "get"]})
+    path = f"/api/v1/namespaces/{names.namespace}/{choice.choice(('pods', 'configmaps', 'secrets'))}/{name}"
+    attributes = {"namespace": names.namespace, "verb": choice.choice(("get", "list", "create", "*")),
+                  "resource": choice.choice(("pods", "configmaps", "*"))}  # fmt: skip
+    review = {"spec": {"resourceAttributes": attributes}}
+    again = role("Role", name)
+    return [
+        Request("POST", f"{where}/roles", _dump(given)),
+        Request("POST", f"{where}/rolebindings", _dump(binding(name, user, name))),
+        Request("GET", f"{where}/roles/{name}", user=user, awaits='"kind":"Role"'),
+        Request("GET", path, user=user),
+        Request("POST", f"{where}/roles", _dump(role("Role", f"{name}-a")), user=user),
+        Request("POST", f"{where}/rolebindings", _dump(binding(f"{name}-a", "other", f"{name}-a")), user=user),
+        Request("POST", f"{where}/rolebindings", _dump(binding(f"{name}-b", "other", name)), user=user),
+        Request("PUT", f"{where}/roles/{name}", _dump(again), user=user),
+        Request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", _dump(review), user=user),
+        Request("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+                _dump({"spec": {"namespace": names.namespace}}), user=user, unordered=True),
+        *(Request("DELETE", f"{where}/{kind}/{name}{end}")
+          for kind in ("rolebindings", "roles") for end in ("", "-a", "-b")),
+    ]  # fmt: skip
+
+
+def limits(choice: random.Random, names: Names) -> list[Request]:
+    """Limit ranges, and pods and claims beside them, in a namespace of their own."""
+    namespace = f"n-{names.name}"
+    where = f"/api/v1/namespaces/{namespace}"
+
+    def amounts(*resources: str) -> dict[str, str]:
+        some = choice.sample(resources, choice.randrange(len(resources) + 1))
+        return {name: choice.choice(_AMOUNTS[name]) for name in some}
+
+    def limit() -> dict[str, Any]:
+        kind = choice.choice(("Container", "Container", "Pod", "PersistentVolumeClaim", "a.example/b", "Other"))
+        kinds = ("storage",) if kind.startswith("Persistent") else ("cpu", "memory", "example.com/gpu")
+        parts = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+        return {"type": kind} | {part: amounts(*kinds) for part in parts if choice.random() < 0.35}
+
+    def pod(name: str) -> dict[str, Any]:
+        containers = [
+            {"name": f"c{number}", "image": "i",
+             "resources": {part: amounts("cpu", "memory", "example.com/gpu") for part in ("requests", "limits")}}
+            for number in range(choice.randrange(1, 3))
+        ]  # fmt: skip
+        spec: dict[str, Any] = {choice.choice(("containers", "containers", "initContainers")): containers}
+        spec.setdefault("containers", [{"name": "main", "image": "i"}])
+        if choice.random() < 0.2:
+            spec["resources"] = {"requests": amounts("cpu", "memory"), "limits": amounts("cpu", "memory")}
+        return {"metadata": {"name": name}, "spec": spec}
+
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": amounts("storage")}}
+    ranges = {"metadata": {"name": "l"}, "spec": {"limits": [limit() for _ in range(choice.randrange(1, 3))]}}
+    return [
+        Request("POST", "/api/v1/namespaces", _dump({"metadata": {"name": namespace}})),
+        Request("POST", f"{where}/limitranges", _dump(ranges), unordered=True),
+        *(Request("POST", f"{where}/pods", _dump(pod(f"p{number}")), unordered=True) for number in range(3)),
+        Request("POST", f"{where}/persistentvolumeclaims", _dump({"metadata": {"name": "c"}, "spec": claim}),
+                unordered=True),
+    ]  # fmt: skip
+
+
+_AMOUNTS = {
+    "cpu": ("100m", "1", "2", "0", "1500m"),
+    "memory": ("1Gi", "64Mi", "1", "0"),
+    "storage": ("1Gi", "10Gi", "0"),
+    "example.com/gpu": ("1", "2", "1500m"),
+}
+
+
 def _place(sample: Sample, names: Names) -> str:
     group, slash, version = sample.body["apiVersion"].rpartition("/")
     root = f"/apis/{group}/{version}" if slash else f"/api/{version}"
@@ -836,6 +1106,10 @@ AREAS: dict[str, Maker] = {
     "applies": applies,
     "shared": shared,
     "subresources": subresources,
+    "patches": patches,
+    "rules": rules,
+    "rights": rights,
+    "limits": limits,
     "schedules": schedules,
     "tables": tables,
     "lists": lists,
