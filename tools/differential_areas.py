@@ -401,8 +401,7 @@ _SETTLED = tuple(sample for sample in SAMPLES if not sample.body["apiVersion"].s
 def fields(choice: random.Random, names: Names) -> list[Request]:
     """Objects of many built-in kinds with fields that samples leave out, made, and come to by an update."""
     sample = choice.choice(_SETTLED)
-    where, good = _place(sample, names), json.loads(json.dumps(sample.body))
-    good["metadata"] = {**good.get("metadata", {}), "name": names.name}
+    where, good = _place(sample, names), _sound(sample, names)
     odd = json.loads(json.dumps(good))
     for _ in range(choice.choice((1, 1, 1, 2, 3))):
         set_some_field(choice, *choice.choice(structs_in(odd)))
@@ -423,8 +422,7 @@ def fields(choice: random.Random, names: Names) -> list[Request]:
 def statuses(choice: random.Random, names: Names) -> list[Request]:
     """Statuses of many built-in kinds, written one after the other."""
     sample = choice.choice(_SETTLED)
-    where, good = _place(sample, names), json.loads(json.dumps(sample.body))
-    good["metadata"] = {**good.get("metadata", {}), "name": names.name}
+    where, good = _place(sample, names), _sound(sample, names)
     path = f"{where}/{names.name}"
     written = [{**good, "status": status_of(choice, good)} for _ in range(3)]
     return [
@@ -446,8 +444,7 @@ def statuses(choice: random.Random, names: Names) -> list[Request]:
 def applies(choice: random.Random, names: Names) -> list[Request]:
     """Several managers of one object, who own fields of it together, take them from each other and give them up."""
     sample = choice.choice(_SETTLED)
-    where, good = _place(sample, names), json.loads(json.dumps(sample.body))
-    good["metadata"] = {**good.get("metadata", {}), "name": names.name}
+    where, good = _place(sample, names), _sound(sample, names)
     path = f"{where}/{names.name}"
     requests = [Request("PATCH", f"{path}?fieldManager=m0", _dump(good), APPLY, unordered=True)]
     for _ in range(choice.randrange(2, 6)):
@@ -511,8 +508,7 @@ def subresources(choice: random.Random, names: Names) -> list[Request]:
     """What is below an object: scale, bindings, evictions, tokens, approvals, finalizers, resources of a pod."""
     name, (resource, below, type_name) = names.name, choice.choice(_BELOW)
     sample = next(each for each in SAMPLES if each.resource == resource)
-    where, good = _place(sample, names), json.loads(json.dumps(sample.body))
-    good["metadata"] = {**good.get("metadata", {}), "name": name}
+    where, good = _place(sample, names), _sound(sample, names)
     path = f"{where}/{name}"
     package, version, kind = type_name.split(".")
     said = []
@@ -558,8 +554,8 @@ _BELOW = (
 def patches(choice: random.Random, names: Names) -> list[Request]:
     """JSON patches, and strategic merge patches with directives."""
     sample = choice.choice([each for each in _SETTLED if each.resource in _PATCHED])
-    where, good = _place(sample, names), json.loads(json.dumps(sample.body))
-    good["metadata"] = {**good.get("metadata", {}), "name": names.name, "labels": {"a": "b", "c/d": "e"}}
+    where, good = _place(sample, names), _sound(sample, names)
+    good["metadata"]["labels"] = {"a": "b", "c/d": "e"}
     path = f"{where}/{names.name}"
     said = []
     for _ in range(3):
@@ -830,6 +826,13 @@ def _place(sample: Sample, names: Names) -> str:
     return (
         f"{root}/namespaces/{names.namespace}/{sample.resource}" if sample.namespaced else f"{root}/{sample.resource}"
     )
+
+
+def _sound(sample: Sample, names: Names) -> dict[str, Any]:
+    """A copy of a sample under the conversation's name."""
+    body: dict[str, Any] = json.loads(json.dumps(sample.body))
+    body["metadata"] = {**body.get("metadata", {}), "name": names.name}
+    return body
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
