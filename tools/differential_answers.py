@@ -124,7 +124,8 @@ def normal(data: bytes, *, unordered: bool = False) -> str:
         data = json.dumps(_fields(data[len(_PROTOBUF) :])).encode()
     text = data.decode("utf-8", "backslashreplace")
     with suppress(ValueError):
-        value = _sorted_managers(json.loads(text))
+        lines = text.splitlines() if text.startswith('{"type":') else [text]
+        value: Any = _sorted_managers([json.loads(line) for line in lines] if len(lines) > 1 else json.loads(text))
         if unordered and isinstance(value, dict):
             _sort_errors(value)
         text = json.dumps(value, sort_keys=True, separators=(",", ":"))

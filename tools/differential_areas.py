@@ -820,6 +820,35 @@ _AMOUNTS = {
 }
 
 
+def watches(choice: random.Random, names: Names) -> list[Request]:
+    """Watches from some version on, in all forms, with odd parameters; each takes its second."""
+    sample = choice.choice(_SETTLED)
+    where, good = _place(sample, names), _sound(sample, names)
+    good["metadata"]["labels"] = {"conversation": names.name}
+    selector = choice.choice((f"fieldSelector=metadata.name={names.name}", f"labelSelector=conversation={names.name}"))
+    query = [selector, "watch=1", "timeoutSeconds=1"]
+    for name, values in (
+        ("resourceVersion", ("0", "", "x", "-1", "1.0")),
+        ("resourceVersionMatch", ("NotOlderThan", "Exact", "Other")),
+        ("sendInitialEvents", ("true", "false", "x")),
+        ("allowWatchBookmarks", ("true", "1", "x")),
+        ("limit", ("1", "-1", "x")),
+        ("continue", ("x",)),
+        ("pretty", ("true",)),
+        ("watch", ("0", "x")),
+    ):
+        if choice.random() < (0.6 if name == "resourceVersion" else 0.2):
+            query.append(f"{name}={choice.choice(values)}")
+    accept = choice.choice((JSON, JSON, TABLE, METADATA, METADATA.replace("List", ""), "application/yaml",
+                            f"{JSON};stream=watch", "text/plain"))  # fmt: skip
+    path = choice.choice((where, f"{where}/{names.name}"))
+    return [
+        Request("POST", where, _dump(good)),
+        Request("GET", f"{path}?{'&'.join(query)}", accept=accept),
+        Request("DELETE", f"{where}/{names.name}?gracePeriodSeconds=0"),
+    ]
+
+
 def _place(sample: Sample, names: Names) -> str:
     group, slash, version = sample.body["apiVersion"].rpartition("/")
     root = f"/apis/{group}/{version}" if slash else f"/api/{version}"
@@ -1113,6 +1142,7 @@ AREAS: dict[str, Maker] = {
     "rules": rules,
     "rights": rights,
     "limits": limits,
+    "watches": watches,
     "schedules": schedules,
     "tables": tables,
     "lists": lists,

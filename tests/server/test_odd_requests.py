@@ -135,6 +135,17 @@ def test_a_token_for_an_account_of_another_uid(server: Any) -> None:
     assert (status, "the UID in the token request (u) does not match" in answer["message"]) == (409, True)
 
 
+@pytest.mark.parametrize(("accept", "warned"), [("text/plain", False), ("application/json;as=Nothing", True)])
+def test_what_the_router_refuses_is_not_warned_of(server: Any, accept: str, warned: bool) -> None:
+    status, headers, _ = server.call("GET", "/api/v1/namespaces/default/endpoints", headers={"Accept": accept})
+    assert (status, "warning" in headers) == (406, warned)
+
+
+def test_an_event_at_a_version_that_is_no_number(server: Any) -> None:
+    status, _, answer = server.call("GET", "/api/v1/namespaces/default/events/none?resourceVersion=x")
+    assert (status, answer["message"].startswith("invalid resource version: ")) == (400, True)
+
+
 def test_who_gives_an_empty_list_within_an_atomic_one_owns_that(server: Any) -> None:
     roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
     rule: dict[str, Any] = {"nonResourceURLs": ["/odd"], "verbs": ["get"]}

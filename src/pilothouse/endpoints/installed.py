@@ -12,6 +12,7 @@ from typing import Any
 
 from pilothouse.apis.deprecations import removal_of
 from pilothouse.apis.resources import Version
+from pilothouse.endpoints.negotiation import comes_to_endpoint
 from pilothouse.endpoints.output.compression import compress, is_worth_compressing
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import error_response
@@ -69,7 +70,7 @@ class InstalledVersion:
         verb = scope.verbs.get(info.verb)
         if verb is None or not _allowed(scope, request):
             return _refuse(request, errors.method_not_allowed())
-        if scope.deprecation:
+        if scope.deprecation and comes_to_endpoint(request, scope.formats):
             _tell_deprecation(scope, request)
         return call_verb(verb, scope, request)
 

@@ -86,11 +86,24 @@ def _not_acceptable(request: APIRequest, accept: str, formats: tuple[str, ...]) 
     """Two refusals: no known media type at all, or a known one with demands that cannot be met."""
     if formats is NO_PROTOBUF:
         return errors.not_acceptable(ALL_FORMATS)
-    if formats is not ALL_FORMATS or any(_media_type(clause) in (*formats, "*/*") for clause in _split(accept, ",")):
+    if _is_known(accept, formats):
         return errors.not_acceptable(formats)
     listed = (*formats, *_STREAMS) if request.info.verb in ("list", "watch") else formats
     message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(listed)}"
     return errors.StatusError(406, "NotAcceptable", message, {})
+
+
+def comes_to_endpoint(request: APIRequest, formats: tuple[str, ...]) -> bool:
+    """Whether the router lets a request through, be it that the endpoint refuses it then."""
+    accept = request.headers.get(b"accept", b"")
+    return not accept or _is_known(accept.decode("latin-1"), formats)
+
+
+def _is_known(accept: str, formats: tuple[str, ...]) -> bool:
+    """Whether any media type is known; the router of built-in resources knows no partial wildcards."""
+    if formats is not ALL_FORMATS:
+        return True
+    return any(_media_type(clause) in (*formats, "*/*") for clause in _split(accept, ","))
 
 
 def _split(text: str, separator: str) -> list[str]:
@@ -114,9 +127,8 @@ def wants_pretty(request: APIRequest) -> bool:
 def _read(accept: str, formats: tuple[str, ...], transforms: frozenset[str], routed: bool) -> Media | None:
     if not accept:
         return Media(formats[0])
-    texts = _split(accept, ",")
-    if routed and formats is ALL_FORMATS and not any(_media_type(text) in (*formats, "*/*") for text in texts):
-        return None  # the router of built-in resources knows no partial wildcards
+    if routed and not _is_known(accept, formats):
+        return None
     for clause in read_clauses(accept):
         for format in ALL_FORMATS:
             if clause.covers(format):

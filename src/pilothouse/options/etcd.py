@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pilothouse.storage.backends.etcd import EtcdSettings, Transport
 
 DEFAULT_PROBE_SECONDS: Final = 2.0
+_UNCACHED: Final = ("events", "events.events.k8s.io")
+"""Off unless ``--watch-cache-sizes`` names them: they are many, and few read them twice."""
 _MEDIA_TYPES = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
 _OVERRIDES_REFUSAL = (
     "--etcd-servers-overrides invalid, must be of format: group/resource#servers, where servers are URLs, "
@@ -114,7 +116,8 @@ class EtcdOptions(FlagGroup):
         "watch-cache-sizes",
         STRINGS,
         (),
-        "resource[.group]#size,...: size 0 switches --watch-cache off for a resource; others have no effect.",
+        "resource[.group]#size,...: size 0 switches --watch-cache off for a resource; others have no effect, but for "
+        "events, of which it is off unless they are named.",
     )
 
     @property
@@ -132,7 +135,8 @@ class EtcdOptions(FlagGroup):
         """Tells of which resources the watch cache is off: all reads of them are as new as the store."""
         if not self.watch_cache:
             return lambda resource: True
-        off = frozenset(name for setting in self.watch_cache_sizes if (name := _switched_off(setting)))
+        off = {*_UNCACHED} - {setting.partition("#")[0] for setting in self.watch_cache_sizes}
+        off.update(name for setting in self.watch_cache_sizes if (name := _switched_off(setting)))
         return lambda resource: str(resource) in off
 
     def transport(self, servers: Sequence[str] = ()) -> Transport:

@@ -2,6 +2,7 @@ import ipaddress
 
 import pytest
 
+from pilothouse.machinery.gvk import GroupResource
 from pilothouse.options import complete, parse, validate
 from pilothouse.options.completion import host_address
 
@@ -140,3 +141,19 @@ def test_the_core_group_in_runtime_config_has_one_spelling():
 
 def test_the_old_name_of_the_webhook_backoff():
     assert completed("--audit-webhook-batch-initial-backoff=3s").audit.webhook_initial_backoff == 3.0
+
+
+@pytest.mark.parametrize(
+    ("words", "uncached"),
+    [
+        ((), {"events", "events.events.k8s.io"}),
+        (("--watch-cache-sizes=events#100,pods#0",), {"events.events.k8s.io", "pods"}),
+        (("--watch-cache=false",), {"events", "events.events.k8s.io", "pods", "nodes"}),
+    ],
+)
+def test_what_is_never_read_from_the_watch_cache(words, uncached):
+    reads_newest = completed(*words).etcd.reads_newest()
+    asked = [GroupResource("", name) for name in ("events", "pods", "nodes")] + [
+        GroupResource("events.k8s.io", "events")
+    ]
+    assert {str(resource) for resource in asked if reads_newest(resource)} == uncached

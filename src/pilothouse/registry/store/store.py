@@ -162,11 +162,16 @@ class Store:
         return entry
 
     async def wait_for(self, version: str) -> None:
-        """Wait until the cache has reached a resourceVersion; 504 when that takes too long, 500 for no number."""
+        """Wait until the cache has reached a resourceVersion; 504 when that takes too long.
+
+        No number is 500, and 400 where kube-apiserver has no cache.
+        """
         try:
             wanted = parse_version(version)
         except ValueError as error:
-            raise errors.generic(_bad_version(version, error)) from None
+            told = _bad_version(version, error)
+            refused = errors.bad_request(f"invalid resource version: {told}")
+            raise (refused if self.reads_newest else errors.generic(told)) from None
         if wanted:
             await self.reach(wanted)
 
