@@ -67,6 +67,15 @@ class ClientConnection(asyncio.Protocol):
 
     async def exchange(self, outbound: Outbound) -> Reply:
         """Send a request and wait for the head of its answer. Raises OutgoingError."""
+        head = self.ask(outbound)
+        try:
+            return await head
+        except BaseException:
+            await self.give_up(head)
+            raise
+
+    def ask(self, outbound: Outbound) -> Prompt[Reply]:
+        """Send a request. Who awaits the answer's head, and gets an exception instead, gives up. Raises OutgoingError."""
         sent = outbound.head()
         if self.closed:
             raise ConnectionEnded("EOF", untouched=True)
@@ -82,16 +91,14 @@ class ClientConnection(asyncio.Protocol):
         else:
             self.transport.write(sent)
             self._pump = self.loop.create_task(self._send_body(body, outbound))
-        try:
-            return await head
-        except BaseException:
-            if self._head is head or head.cancelled() or head.exception() is not None:
-                await self.abort()
-            else:
-                await head.result().abort()  # cancelled just when the answer came
-            raise
-        finally:
-            departures.under_way -= 1
+        return head
+
+    async def give_up(self, head: Prompt[Reply]) -> None:
+        """Nobody waits any more for the answer to what was asked."""
+        if self._head is head or head.cancelled() or head.exception() is not None:
+            await self.abort()
+        else:
+            await head.result().abort()  # cancelled just when the answer came
 
     async def abort(self) -> None:
         """Close at once."""
@@ -194,6 +201,8 @@ class ClientConnection(asyncio.Protocol):
         self.closed = True
         head, self._head = self._head, None
         reply, self._reply = self._reply, None
+        if head is not None:
+            self._departures.under_way -= 1
         if head is not None and not head.done():
             head.refuse(error)
         elif reply is not None:
@@ -228,8 +237,14 @@ class ClientConnection(asyncio.Protocol):
     def _begin(self, head: ReplyHead, rest: bytes) -> None:
         """A head is complete; ``rest`` came behind it. Whoever waits goes on when all that is here has been taken."""
         waiting, self._head = self._head, None
-        reply = self._reply = Reply(self, head, RequestBody(self, head.length))
-        self._take_first(reply, head, rest)
+        self._departures.under_way -= 1
+        is_whole = head.is_ordinary and len(rest) == head.length
+        if is_whole and self._pump is None and self._method != "HEAD" and not self.closed:
+            reply = Reply(self, head, None, rest)
+            self._release(self)
+        else:
+            reply = self._reply = Reply(self, head, RequestBody(self, head.length))
+            self._take_first(reply, head, rest)
         if waiting is not None:
             waiting.settle(reply)
 

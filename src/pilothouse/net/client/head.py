@@ -16,6 +16,7 @@ _STATUS: Final = re.compile(rb"HTTP/1\.([0-9]) ([0-9]{3})(?: ([\t\x20-\x7e\x80-\
 _HEADER: Final = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)").fullmatch
 _DIGITS: Final = re.compile(rb"[0-9]{1,18}").fullmatch
 _MAX_HEADERS: Final = 1000
+_WITHOUT_BODY: Final = frozenset({*range(200), 204, 304})
 _ORDINARY: Final = 4096  # longer heads and their lines are not worth remembering
 
 Headers = list[tuple[bytes, bytes]]
@@ -35,7 +36,8 @@ class ReplyHead:
     """
 
     __slots__ = (
-        "_first", "chunked", "close", "core", "findings", "further", "length", "minor", "reason", "status",
+        "_first", "chunked", "close", "core", "findings", "further", "is_ordinary", "length", "minor", "reason",
+        "status",
     )  # fmt: skip
 
     def __init__(self, minor: int, status: int, reason: bytes, lines: list[Line]) -> None:
@@ -49,6 +51,8 @@ class ReplyHead:
         self.length: int | None = None
         self.chunked = False
         self.close = minor == 0
+        self.is_ordinary = False
+        """Whether a body follows that is as long as is said here, and the connection goes on behind it."""
 
     @property
     def lines(self) -> list[Line]:
@@ -86,6 +90,7 @@ class ReplyHead:
         head.minor, head.status, head.reason = self.minor, self.status, self.reason
         head.core, head._first, head.findings, head.further = self.core, self._first, self.findings, lines
         head.length, head.chunked, head.close = self.length, self.chunked, self.close
+        head.is_ordinary = self.is_ordinary
         return head
 
 
@@ -194,6 +199,7 @@ def _read_framing(head: ReplyHead) -> None:
         head.close = head.close or b"content-length" in head
     elif b"content-length" in head:
         head.length = read_length(head)
+        head.is_ordinary = not head.close and head.status not in _WITHOUT_BODY
 
 
 def read_length(head: ReplyHead) -> int:

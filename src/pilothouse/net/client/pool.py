@@ -61,17 +61,32 @@ class HttpClient:
 
     async def send(self, target: Target, outbound: Outbound) -> Reply:
         """Send a request and return when the head of the answer is there. Raises OutgoingError."""
-        connection = self._find(target)
-        for attempt in range(1, _ATTEMPTS + 1):
+        connection = self._take(target)
+        if connection is None:
+            return await self._send(target, outbound, self._find_shared(target), _ATTEMPTS)
+        head = connection.ask(outbound)
+        try:
+            return await head
+        except BaseException as error:
+            await connection.give_up(head)
+            if not isinstance(error, ConnectionEnded) or not _may_repeat(error, outbound, is_new=False):
+                raise
+        return await self._send(target, outbound, self._find_shared(target), _ATTEMPTS - 1)
+
+    async def _send(
+        self, target: Target, outbound: Outbound, shared: Http2ClientConnection | None, attempts: int
+    ) -> Reply:
+        for left in reversed(range(attempts)):
+            connection: AnyConnection | None = shared
             is_new = connection is None
             if connection is None:
                 connection = await self._connect(target)
             try:
                 return await connection.exchange(outbound)
             except ConnectionEnded as error:
-                if attempt == _ATTEMPTS or not _may_repeat(error, outbound, is_new=is_new):
+                if not left or not _may_repeat(error, outbound, is_new=is_new):
                     raise
-            connection = self._find_shared(target)
+            shared = self._find_shared(target)
         raise AssertionError("the last attempt returns or raises")
 
     async def send_alone(self, target: Target, outbound: Outbound) -> Reply:

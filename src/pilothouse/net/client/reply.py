@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from pilothouse.net.client.head import ReplyHead
 from pilothouse.net.request_body import RequestBody, Trailers
@@ -26,16 +26,40 @@ class ReplySource(Protocol):
         """Give up the connection after a 101: it belongs to ``protocol``, and so do the bytes that came already."""
 
 
+class _NothingMore:
+    """Stands where a connection would, for a body that is all here."""
+
+    def continue_reading(self) -> None:
+        """Nobody waits for anything."""
+
+
+_NOTHING_MORE: Final = _NothingMore()
+
+
 class Reply:
-    """An answer whose body may still be arriving. Closed by whoever got it."""
+    """An answer whose body may still be arriving. Closed by whoever got it.
 
-    __slots__ = ("_source", "body", "head", "status")
+    ``whole`` is the body of one that came in a piece, as most short ones do: nobody has to read those.
+    """
 
-    def __init__(self, source: ReplySource, head: ReplyHead, body: RequestBody) -> None:
-        self._source = source
-        self.body = body
-        self.head = head
-        self.status = head.status
+    __slots__ = ("_body", "_source", "head", "status", "whole")
+
+    def __init__(
+        self, source: ReplySource, head: ReplyHead, body: RequestBody | None, whole: bytes | None = None
+    ) -> None:
+        """Either the body or the whole of it is given."""
+        self._source, self._body = source, body
+        self.head, self.status = head, head.status
+        self.whole = whole
+
+    @property
+    def body(self) -> RequestBody:
+        """The body as it is read."""
+        body = self._body
+        if body is None:
+            body = self._body = RequestBody(_NOTHING_MORE, self.head.length)
+            body.feed(self.whole or b"", True)
+        return body
 
     @property
     def is_complete(self) -> bool:

@@ -77,14 +77,16 @@ async def forward(client: HttpClient, request: Request, destination: Destination
 
 def whole_answer(reply: Reply) -> Response | None:
     """An answer that goes back as it is: all of it is here, and nothing in it leads anywhere. None for any other."""
-    head, body = reply.head, reply.body
-    if not body.complete or body.size != head.length:
+    head, whole = reply.head, reply.whole
+    if whole is None and (not reply.body.complete or reply.body.size != head.length):
         return None
     leads_somewhere = head.findings.get(whole_answer)
     if leads_somewhere is None:
         leads_somewhere = b"location" in head or head.get(b"content-type").startswith(_HTML)
         head.findings[whole_answer] = leads_somewhere
-    return None if leads_somewhere else Response(head.status, body.take(), b"", reply_headers(head))
+    if leads_somewhere:
+        return None
+    return Response(head.status, reply.body.take() if whole is None else whole, b"", reply_headers(head))
 
 
 async def bring_back(request: Request, destination: Destination, reply: Reply) -> Response:
