@@ -19,7 +19,7 @@ from typing import Any
 import crds
 import orjson
 import uvloop
-from request_path import Sink, ask
+from request_path import Sink
 
 from pilothouse.net.server import HttpServer
 from pilothouse.process.garbage import THRESHOLDS
@@ -27,6 +27,7 @@ from pilothouse.registry.store.store import Store
 from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.testing.in_process import InProcessServer
 
+_PIECE = 128 * 1024
 MAPS = "/api/v1/namespaces/{}/configmaps"
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 Object = dict[str, Any]
@@ -66,7 +67,7 @@ class Line:
     """A connection without a socket: requests go in one after the other, and their answers come out."""
 
     def __init__(self, http: HttpServer) -> None:
-        self._http, self._protocol = http, http.protocol()
+        self._protocol = http.protocol()
         self._protocol.connection_made(Sink(self._receive))
         self._answer, self._wanted = bytearray(), 0
         self._answered: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -87,9 +88,8 @@ class Line:
         self._answer.clear()
         self._wanted, self._answered = 0, asyncio.get_running_loop().create_future()
         request = f"{head}{typed}\r\n".encode() + data
-        room = len(self._http.read_buffer)
-        for start in range(0, len(request), room):
-            ask(self._http, self._protocol, request[start : start + room])
+        for start in range(0, len(request), _PIECE):
+            self._protocol.data_received(request[start : start + _PIECE])
         return await self._answered
 
     def close(self) -> None:

@@ -78,9 +78,7 @@ async def with_ours(turns: list[bytes]) -> None:
 
     async def feed(wire: bytes) -> None:
         for at in range(0, len(wire), 16384):
-            piece = wire[at : at + 16384]
-            server.read_buffer[: len(piece)] = piece
-            connection.buffer_updated(len(piece))
+            connection.data_received(wire[at : at + 16384])
 
     await feed(frames.PREFACE + frames.settings([]))
     for wire in turns:

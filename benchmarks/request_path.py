@@ -121,12 +121,6 @@ class Sink(asyncio.Transport):
         return 0
 
 
-def ask(server: HttpServer, protocol: Any, request: bytes) -> None:
-    """Let a request arrive."""
-    server.read_buffer[: len(request)] = request
-    protocol.buffer_updated(len(request))
-
-
 def check(answer: bytes) -> None:
     """Stop at a request that failed: what that costs is not asked here."""
     if answer[9:11] != b"20":
@@ -146,14 +140,14 @@ async def measure_reads(server: HttpServer, load: Load) -> float:
     protocol = server.protocol()
     protocol.connection_made(Sink(receive))
     request = load.bytes_of(0)
-    ask(server, protocol, request)
+    protocol.data_received(request)
     await answered.wait()
     check(answer)
     best = float("inf")
     for _ in range(BATCHES):
         started = time.thread_time()
         for _ in range(ROUNDS):
-            ask(server, protocol, request)
+            protocol.data_received(request)
         best = min(best, time.thread_time() - started)
         await asyncio.sleep(0)
     protocol.connection_lost(None)
@@ -184,7 +178,7 @@ class Writers:
 
     def _next(self, number: int) -> None:
         if self._requests:
-            ask(self._server, self._protocols[number], self._requests.pop())
+            self._protocols[number].data_received(self._requests.pop())
         else:
             self._open -= 1
             if not self._open:

@@ -26,7 +26,6 @@ from pilothouse.net.turns import BodyTurns, WriteTurns
 
 logger = logging.getLogger(__name__)
 
-_READ_SIZE = 256 * 1024
 
 ServedConnection = Http1Connection | Http2Connection
 
@@ -67,7 +66,6 @@ class HttpServer:
         self.http2 = http2 or Http2Options()
         self.loop = loop or asyncio.get_running_loop()
         self.now = self.loop.time()  # as of the last sweep: good enough for idle times
-        self.read_buffer = memoryview(bytearray(_READ_SIZE))
         self.turns = WriteTurns()
         self.body_turns = BodyTurns(self.loop)
         self.reading = turns_of(self.loop)
@@ -140,7 +138,8 @@ class HttpServer:
 
     def _handler_over(self, handler: Suspended[Any]) -> None:
         self.waiting.pop(handler, None)
-        self._check_empty()
+        if self._empty is not None:
+            self._check_empty()
 
     # Time
 

@@ -20,7 +20,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pilothouse.net.greetings import Greetings
 from pilothouse.net.reading_turns import turns_of
@@ -36,7 +36,7 @@ _FLUSH_SECONDS: Final = 30.0  # how long a closed connection may take to send wh
 _FAREWELL_SECONDS: Final = 2.0
 _PATIENCE_SECONDS: Final = 1.0  # after which a handshake no longer keeps others from beginning theirs
 _NOT_NOW: Final = (BlockingIOError, InterruptedError)
-_NOBODY: Final = asyncio.BufferedProtocol()
+_NOBODY: Final = asyncio.Protocol()
 
 
 class _Scratch(threading.local):
@@ -157,6 +157,7 @@ class TlsTransport(asyncio.Transport):
         "_closing",
         "_end",
         "_fd",
+        "_incoming",
         "_input_ended",
         "_loop",
         "_lost",
@@ -175,12 +176,12 @@ class TlsTransport(asyncio.Transport):
         "credit",
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, session: Session, protocol: asyncio.BufferedProtocol) -> None:
-        """Take over a session whose handshake is done, and tell the protocol."""
+    def __init__(self, loop: asyncio.AbstractEventLoop, session: Session, protocol: asyncio.Protocol) -> None:
+        """Take over a session whose handshake is done, and tell the protocol, which may be replaced by another."""
         super().__init__()
         self._loop = loop
         self._session = session
-        self._sock, self._outgoing = session.sock, session.outgoing
+        self._sock, self._incoming, self._outgoing = session.sock, session.incoming, session.outgoing
         self._tls: Any = session.tls._sslobj  # type: ignore[attr-defined]  # what `tls` calls, without its detours
         self._fd = session.sock.fileno()
         self._scratch = SCRATCH.view
@@ -223,6 +224,9 @@ class TlsTransport(asyncio.Transport):
     def get_protocol(self) -> asyncio.BaseProtocol:
         return self._protocol
 
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._protocol = cast(asyncio.Protocol, protocol)
+
     # Reading
 
     def is_reading(self) -> bool:
@@ -263,51 +267,44 @@ class TlsTransport(asyncio.Transport):
             self._vanish(error)
             return
         if count:
-            self._session.incoming.write(scratch[:count])
+            self._incoming.write(scratch[:count])
             self._decrypt()
         else:
             self._end_input()
 
     def _decrypt(self) -> None:
-        incoming = self._session.incoming
-        while self._reading and not self._closing and (incoming.pending or self._tls.pending() or self._end):
-            try:
-                has_more = self._deliver()
-            except ssl.SSLWantReadError:
-                break
-            except Exception as error:
-                if not isinstance(error, OSError):
-                    logger.exception("a connection failed over its input")
-                self._vanish(error)
-                return
-            if not has_more:
-                self._end_input()
-                return
+        """Hand over what is here. The scratch has room for a record, so that TLS itself keeps nothing back."""
+        incoming, scratch = self._incoming, self._scratch
+        try:
+            while self._reading and not self._closing and (incoming.pending or self._end):
+                count = self._face_end() if self._end else self._tls.read(_READ, scratch)
+                if count and incoming.pending:
+                    count = self._decrypt_further(count)
+                if not count:
+                    self._end_input()
+                    return
+                self._protocol.data_received(scratch[:count].tobytes())
+        except ssl.SSLWantReadError:
+            pass
+        except Exception as error:
+            if not isinstance(error, OSError):
+                logger.exception("a connection failed over its input")
+            self._vanish(error)
+            return
         if self._outgoing.pending and not self._closing:
             self._send(self._outgoing.read())  # what the protocol of TLS wants to say
 
-    def _deliver(self) -> bool:
-        """Hand input to the protocol; False at its end. Raises what TLS or the protocol raise."""
-        view = memoryview(self._protocol.get_buffer(_READ))
-        return self._fill(view, self._protocol.buffer_updated)
-
-    def _fill(self, view: memoryview, hand_over: Callable[[int], object]) -> bool:
-        """Decrypt the records that are here, as many as fit, and hand them over together.
+    def _decrypt_further(self, filled: int) -> int:
+        """Decrypt further records that are here, as many as fit, to hand them over together with the first.
 
         One after the other they would be encrypted and sent one by one where they are passed on, and a system call for
         each record costs as much as its encryption.
         """
-        if self._end:
-            return self._face_end()
-        read, incoming = self._tls.read, self._session.incoming
-        count: int = read(_READ, view)
-        if count and not incoming.pending:  # a short message, as most are
-            hand_over(count)
-            return True
-        filled, room = count, len(view) - _RECORD
+        read, incoming, scratch = self._tls.read, self._incoming, self._scratch
+        count, room = filled, len(scratch) - _RECORD
         while count and incoming.pending and filled <= room:
             try:
-                count = read(_READ, view[filled:])
+                count = read(_READ, scratch[filled:])
             except ssl.SSLWantReadError:
                 break
             except ssl.SSLError as error:
@@ -315,14 +312,12 @@ class TlsTransport(asyncio.Transport):
                 break
             filled += count
             self._end = not count  # not told before the protocol has had, and wants no pause after, what came before
-        if filled:
-            hand_over(filled)
-        return filled > 0
+        return filled
 
-    def _face_end(self) -> bool:
+    def _face_end(self) -> int:
         if isinstance(self._end, ssl.SSLError):
             raise self._end
-        return False
+        return 0
 
     def _end_input(self) -> None:
         self._input_ended = True

@@ -75,7 +75,7 @@ class ClientConnection(asyncio.Protocol):
             raise
 
     def ask(self, outbound: Outbound) -> Prompt[Reply]:
-        """Send a request. Who awaits the answer's head, and gets an exception instead, gives up. Raises OutgoingError."""
+        """Send a request. Who waits for the head of the answer in vain calls ``give_up``. Raises OutgoingError."""
         sent = outbound.head()
         if self.closed:
             raise ConnectionEnded("EOF", untouched=True)

@@ -26,8 +26,9 @@ from pilothouse.net.dialing.failures import (
 )
 from pilothouse.net.dialing.guard import Guard
 from pilothouse.net.dialing.identity import Contexts, Tls
-from pilothouse.net.dialing.tls_connection import ClientTlsTransport, shake_hands
+from pilothouse.net.dialing.tls_connection import shake_hands
 from pilothouse.net.eager import ensure_task
+from pilothouse.net.tls_transport import TlsTransport
 
 NOT_ALLOWED: Final = "address not allowed"
 _DIAL_SECONDS: Final = 30.0
@@ -169,7 +170,7 @@ async def _establish(
     except (OSError, ValueError, EOFError) as error:  # ssl.SSLError is an OSError; ValueError: a name that is none
         raise handshake_failure(error, name) from None
     protocol = make_protocol(session.tls.selected_alpn_protocol())
-    return ClientTlsTransport(loop, session, protocol), protocol
+    return TlsTransport(loop, session, protocol), protocol
 
 
 def _is_address(host: str) -> bool:

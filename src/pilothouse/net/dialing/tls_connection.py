@@ -1,4 +1,4 @@
-"""TLS connections that we begin: the same short way between socket and protocol as for those that come in."""
+"""The beginning of a TLS connection that we make; what follows is the same as for those that come in."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import asyncio
 import socket
 import ssl
 from contextlib import suppress
-from typing import Any, Final, cast
+from typing import Final
 
-from pilothouse.net.tls_transport import Session, TlsTransport
+from pilothouse.net.tls_transport import Session
 
 _READ: Final = 64 * 1024
 
@@ -42,21 +42,3 @@ def _is_done(session: Session) -> bool:
             session.answer()  # the alert
         raise
     return True
-
-
-class ClientTlsTransport(TlsTransport):
-    """An established connection to another server, whose protocol gets bytes and may be replaced by another."""
-
-    __slots__ = ()
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, session: Session, protocol: asyncio.Protocol) -> None:
-        super().__init__(loop, session, cast(Any, protocol))
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self._protocol = cast(Any, protocol)
-
-    def _deliver(self) -> bool:
-        return self._fill(self._scratch, self._hand_over)
-
-    def _hand_over(self, count: int) -> None:
-        cast(asyncio.Protocol, self._protocol).data_received(self._scratch[:count].tobytes())

@@ -1,6 +1,6 @@
 """One HTTP/1.x connection: bytes in, exchanges one after the other, answers out in order.
 
-    buffer_updated -> _input -> head -> body decoder -> Exchange -> answer -> next request in _input
+    data_received -> _input -> head -> body decoder -> Exchange -> answer -> next request in _input
 
 One request at a time: bytes of later (pipelined) requests wait in `_input`, and beyond `_INPUT_HIGH` the socket is
 not read.  Nor is a further request looked at while the client does not read the answers it has: whatever is sent, a
@@ -38,7 +38,7 @@ _DISCARD_LIMIT = 256 * 1024  # how much of an unread body is skipped to keep the
 _REQUESTS_A_TURN = 4
 
 
-class Http1Connection(asyncio.BufferedProtocol):
+class Http1Connection(asyncio.Protocol):
     """The server's side of one connection."""
 
     __slots__ = (
@@ -95,17 +95,11 @@ class Http1Connection(asyncio.BufferedProtocol):
         self.connection = Connection(self.transport, self.server.turns)
         self.server.admit(self)
 
-    def get_buffer(self, sizehint: int) -> memoryview:
-        # Filled and emptied within one callback, so all connections share it. (A plain Protocol over TLS costs an
-        # allocation of 256 KiB per read.)
-        return self.server.read_buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
+    def data_received(self, data: bytes) -> None:
         if self._closing:
             if self._upgraded is not None:
-                self._upgraded.data_received(self.server.read_buffer[:nbytes].tobytes())
+                self._upgraded.data_received(data)
             return
-        data = self.server.read_buffer[:nbytes].tobytes()
         if self._decoder is not None:
             self._receive_body(data)
         else:

@@ -1,6 +1,6 @@
 """One HTTP/2 connection: frames in, an exchange on every stream, frames out.
 
-    buffer_updated -> FrameReader -> HEADERS        -> HeaderBlocks -> HeadDecoder -> Stream with an Exchange
+    data_received -> FrameReader -> HEADERS        -> HeaderBlocks -> HeadDecoder -> Stream with an Exchange
                                   -> DATA           -> Stream.receive
                                   -> WINDOW_UPDATE  -> Output, Stream
                                   -> the others     -> answered here
@@ -49,7 +49,7 @@ _NO_SNIFFING: Final = ((b"X-Content-Type-Options", b"nosniff"),)
 _TOO_LARGE: Final = b"<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>"
 
 
-class Http2Connection(asyncio.BufferedProtocol):
+class Http2Connection(asyncio.Protocol):
     """The server's side of one connection."""
 
     __slots__ = (
@@ -116,13 +116,10 @@ class Http2Connection(asyncio.BufferedProtocol):
         more = frames.window_update(0, _RECEIVE_WINDOW - frames.DEFAULT_WINDOW)
         self.transport.write(frames.settings(values) + more)
 
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self.server.read_buffer  # filled and emptied within one callback
-
-    def buffer_updated(self, nbytes: int) -> None:
+    def data_received(self, data: bytes) -> None:
         if self._closing:
             return
-        self._input.feed(self.server.read_buffer[:nbytes].tobytes())
+        self._input.feed(data)
         if (self._turn_due or self._output.paused) and self._input.pending > _INPUT_HIGH:
             self._pause_reading()
         self._process()

@@ -202,8 +202,7 @@ async def _feed(pieces: list[bytes]) -> Captured:
     protocol.connection_made(transport)
     for piece in pieces:
         if piece and not transport.closed:
-            server.read_buffer[: len(piece)] = piece
-            protocol.buffer_updated(len(piece))
+            protocol.data_received(piece)
         for _ in range(4):
             await asyncio.sleep(0)
     protocol.connection_lost(None)
