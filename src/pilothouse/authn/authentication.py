@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pilothouse.authn import union
-from pilothouse.authn.authenticator import Authenticated, Authenticator
+from pilothouse.authn.authenticator import Authenticated, Authenticator, Union
 from pilothouse.authn.metrics import AuthenticationMetrics
 from pilothouse.authn.outgoing import OutgoingCalls
 from pilothouse.authn.service_account import ObjectGetter
@@ -30,12 +30,16 @@ logger = logging.getLogger(__name__)
 class Replaceable:
     """An authenticator that can be exchanged while requests are served."""
 
-    def __init__(self, current: Authenticator) -> None:
+    def __init__(self, current: Union) -> None:
         self.current = current
 
     async def authenticate(self, request: Request) -> Authenticated | None:
         """As the present one."""
         return await self.current.authenticate(request)
+
+    def recall(self, request: Request) -> Authenticated | None:
+        """The same."""
+        return self.current.recall(request)
 
 
 class Authentication:

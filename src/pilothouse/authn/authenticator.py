@@ -62,6 +62,10 @@ class TokenAuthenticator(Protocol):
         ...
 
 
+Recall = Callable[[Request], Authenticated | None]
+"""Who asks, as far as that is known already and still holds. Asks nobody, and refuses nobody."""
+
+
 class Union:
     """Tries authenticators in order, then anonymous, and cleans the request."""
 
@@ -70,7 +74,8 @@ class Union:
         authenticators: Sequence[Authenticator],
         anonymous: Authenticator | None = None,
         *,
-        recall: Callable[[Request], Authenticated | None] | None = None,
+        recall: Recall | None = None,
+        recall_named: Recall | None = None,
         proxy_headers: Iterable[str] = (),
         proxy_extra_prefixes: Iterable[str] = (),
     ) -> None:
@@ -78,21 +83,40 @@ class Union:
         self._anonymous = anonymous
         # Knows a connection's token already. Asked first where there is no certificate: then nothing comes before it.
         self._recall = recall
+        # Knows whom a front proxy names already. Where there is a certificate, nothing comes before that.
+        self._recall_named = recall_named
         self._headers = frozenset(_lower(_STANDARD_PROXY_HEADERS, proxy_headers))
         self._prefixes = _lower(_STANDARD_EXTRA_PREFIXES, proxy_extra_prefixes)
 
     async def authenticate(self, request: Request) -> Authenticated | None:
         """The first identity found; raises InvalidCredentials when there are only refusals."""
-        found = None
-        if self._recall is not None and request.connection.peer_certificate is None:
-            found = self._recall(request)
-        found = await self._ask_all(request) if found is None else add_authenticated_group(found)
+        found = self.recall(request)
+        if found is not None:
+            return found
+        found = await self._ask_all(request)
         if found is None and self._anonymous is not None:
             found = await self._anonymous.authenticate(request)
-        if found is not None:
-            if has_extra_space(request.headers.pop(b"authorization", b"")):
-                found = replace(found, warnings=(*found.warnings, EXTRA_SPACE_WARNING))
-            self._clear_proxy_headers(request)
+        return None if found is None else self._clean(request, found)
+
+    def recall(self, request: Request) -> Authenticated | None:
+        """The same without a coroutine, where an earlier request of the connection has shown it; None elsewhere."""
+        recall = self._recall if request.connection.peer_certificate is None else self._recall_named
+        found = None if recall is None else recall(request)
+        return None if found is None else self._clean(request, add_authenticated_group(found))
+
+    def _clean(self, request: Request, found: Authenticated) -> Authenticated:
+        """Take credentials off the request, and whatever a front proxy might have said."""
+        headers, findings = request.headers, request.block.findings
+        authorization = headers.pop(b"authorization", None)
+        if authorization is not None and b"  " in authorization and has_extra_space(authorization):
+            found = replace(found, warnings=(*found.warnings, EXTRA_SPACE_WARNING))
+        names: tuple[bytes, ...] | None = findings.get(self)
+        if names is None:
+            named, prefixes = self._headers, self._prefixes
+            names = tuple(name for name in request.block.values if name in named or name.startswith(prefixes))
+            findings[self] = names
+        for name in names:
+            headers.pop(name, None)
         return found
 
     async def _ask_all(self, request: Request) -> Authenticated | None:
@@ -108,16 +132,6 @@ class Union:
         if refusals:
             raise _join(refusals)
         return None
-
-    def _clear_proxy_headers(self, request: Request) -> None:
-        findings = request.block.findings
-        found = findings.get(self)
-        if found is None:
-            named, prefixes = self._headers, self._prefixes
-            names = request.block.values
-            found = findings[self] = tuple(name for name in names if name in named or name.startswith(prefixes))
-        for name in found:
-            request.headers.pop(name, None)
 
 
 def _lower(standard: tuple[bytes, ...], more: Iterable[str]) -> tuple[bytes, ...]:

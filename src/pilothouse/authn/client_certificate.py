@@ -60,6 +60,14 @@ class VerifiedCertificates:
         certificate: x509.Certificate | None = known[2]
         return certificate
 
+    def recall(self, connection: Connection) -> x509.Certificate | None:
+        """The client's certificate, where it was found good on this connection and still is; None elsewhere."""
+        known = connection.state.get(self)
+        if known is None or known[0] != self.authorities.generation or known[1] < self._clock():
+            return None
+        certificate: x509.Certificate | None = known[2]
+        return certificate
+
     def _outcome(self, der: bytes, connection: Connection, now: float) -> _Outcome:
         others = tuple(connection.peer_chain[1:])
         key = (self.authorities.generation, der, others)

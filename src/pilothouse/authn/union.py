@@ -106,8 +106,10 @@ def build(
     files: list[WatchedFile[Any]] = []
     authenticators: list[Authenticator] = []
     proxy = settings.front_proxy
+    named: RequestHeader | None = None
     if proxy is not None:
-        authenticators.append(_front_proxy(proxy, audiences, files))
+        named = _front_proxy(proxy, audiences, files)
+        authenticators.append(named)
     if settings.client_ca_file:
         authenticators.append(
             ClientCertificate(_certificates(settings.client_ca_file, files, metrics.observe_expiration))
@@ -131,6 +133,7 @@ def build(
         authenticators,
         anonymous,
         recall=None if bearer is None else bearer.recall,
+        recall_named=None if named is None else named.recall,
         proxy_headers=headers,
         proxy_extra_prefixes=prefixes,
     )

@@ -32,7 +32,7 @@ def with_authentication(
     metrics: AuthenticationMetrics | None = None,
 ) -> Handler:
     """Set ``request.user``, or answer 401."""
-    authenticate = authenticator.authenticate
+    authenticate, recall = authenticator.authenticate, getattr(authenticator, "recall", None)
     metrics = metrics or AuthenticationMetrics()
     results, succeeded = metrics.results, metrics.results["success"].observe
     note_user, clock = metrics.note_user, time.perf_counter
@@ -42,6 +42,8 @@ def with_authentication(
             request.received = time.time()
         started = clock()
         found = own_identity(request)
+        if found is None and recall is not None:
+            found = recall(request)
         if found is None:
             try:
                 stepped = step(authenticate(request))
