@@ -32,6 +32,10 @@ class Replaceable:
         """As the present chain."""
         return await self.current.authorize(attributes)
 
+    def decide(self, attributes: Attributes) -> tuple[Decision, str]:
+        """The same without a coroutine. Raises ``NotKnownYet``."""
+        return self.current.decide(attributes)
+
     def rules_for(self, user: User, namespace: str) -> Rules:
         """As the present chain."""
         return self.current.rules_for(user, namespace)

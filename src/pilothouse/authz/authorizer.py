@@ -126,6 +126,21 @@ class Union:
             raise AuthorizationFailed(aggregate(failures))
         return Decision.NO_OPINION, "\n".join(reasons)
 
+    def decide(self, attributes: Attributes) -> tuple[Decision, str]:
+        """The same without a coroutine. Raises ``NotKnownYet`` where somebody would have to wait, and failures."""
+        reasons: list[str] = []
+        for name, decide, _, opinions in self._asked:
+            if decide is None:
+                raise NotKnownYet
+            decision, reason = decide(attributes)
+            if decision is not Decision.NO_OPINION:
+                if opinions is not None:
+                    opinions[0 if decision is Decision.ALLOW else 1].value += 1
+                return decision, reason
+            if reason:
+                reasons.append(f"{name}: {reason}")
+        return Decision.NO_OPINION, "\n".join(reasons)
+
     def rules_for(self, user: User, namespace: str) -> Rules:
         """The rules of all authorizers that can list them."""
         found = [a.rules_for(user, namespace) for _, a in self._authorizers if isinstance(a, RuleResolver)]

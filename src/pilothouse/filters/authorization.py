@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from typing import Any, Final, cast
 
 from pilothouse.authz.attributes import Attributes
-from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision, forbidden
+from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision, NotKnownYet, forbidden
 from pilothouse.authz.metrics import AuthorizationMetrics
 from pilothouse.endpoints.request import APIRequest, Refusal
 from pilothouse.filters.refusals import refusal, undecided
@@ -28,7 +28,7 @@ def with_authorization(
     metrics: AuthorizationMetrics | None = None,
 ) -> Handler:
     """Ask the authorizer, then go on or refuse."""
-    authorize = authorizer.authorize
+    authorize, decide = authorizer.authorize, getattr(authorizer, "decide", None)
     results, clock = (metrics or AuthorizationMetrics()).results, time.perf_counter
     allowed = results["allowed"].observe
 
@@ -44,6 +44,13 @@ def with_authorization(
     def handle(request: APIRequest) -> Serving:
         attributes = kept_attributes(request)
         started = clock()
+        if decide is not None:
+            try:
+                decided: tuple[Decision, str] = decide(attributes)
+            except (NotKnownYet, AuthorizationFailed):
+                pass
+            else:
+                return go_on(request, attributes, started, *decided)
         try:
             stepped = step(authorize(attributes))
         except AuthorizationFailed as failure:
