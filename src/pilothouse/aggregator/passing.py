@@ -61,28 +61,28 @@ class _Prepared:
         self.fixed = fixed
         self._asked: _Asked | None = None
 
-    def holds_for(self, request: APIRequest, target: Target) -> bool:
-        """Whether the same would be made for this request."""
-        return (
-            self.user is request.user
-            and self.target is target
-            and self.connection is request.connection
-            and self.headers == request.headers
-        )
+    def outbound(self, request: APIRequest, target: Target) -> Outbound | None:
+        """The request as it goes out: what was encoded for the last one, if it asked for the same, and its own id.
 
-    def outbound(self, request: APIRequest) -> Outbound:
-        """The request as it goes out: what was encoded for the last one, if it asked for the same, and its own id."""
+        None where not the same headers would be made for this request.
+        """
+        if (
+            self.user is not request.user
+            or self.target is not target
+            or self.connection is not request.connection
+            or self.headers != request.headers
+        ):
+            return None
         asked = self._asked
         if asked is None or asked.line is not request.line:
             asked = self._ask(request)
             if len(asked.sent) <= _SHORT:
                 self._asked = asked
-        headers = _of_this_request(request)
-        encoded = b""
-        if len(headers) == 1 and not request.has_body and _is_plain_id(request, headers[0][1]):
-            encoded = b"%b%b\r\n\r\n" % (asked.beginning, headers[0][1])
-        headers.insert(0, asked.uri)
-        return Outbound(request.method, asked.sent, headers, fixed=self.fixed, encoded=encoded)
+        headers = [asked.uri, *_of_this_request(request)]
+        audit_id, encoded = headers[1][1], b""
+        if len(headers) == 2 and not request.has_body and _is_plain_id(request, audit_id):
+            encoded = b"%b%b\r\n\r\n" % (asked.beginning, audit_id)
+        return Outbound(request.method, asked.sent, headers, b"", None, None, self.fixed, encoded)
 
     def _ask(self, request: APIRequest) -> _Asked:
         path = sent = _path(request)
@@ -152,9 +152,12 @@ class RequestPassing:
     def _outbound(self, request: APIRequest, target: Target) -> Outbound:
         findings = request.block.findings
         prepared: _Prepared | None = findings.get(self)
-        if prepared is None or not prepared.holds_for(request, target):
+        outbound = None if prepared is None else prepared.outbound(request, target)
+        if outbound is None:
             prepared = findings[self] = self._prepare(request, target)
-        return prepared.outbound(request)
+            outbound = prepared.outbound(request, target)
+            assert outbound is not None
+        return outbound
 
     def _prepare(self, request: APIRequest, target: Target) -> _Prepared:
         authority = target.authority.encode()

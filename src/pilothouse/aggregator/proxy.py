@@ -70,6 +70,8 @@ class AggregationProxy:
         known = self._known.get(remote.name)
         if known is None or known.remote is not remote or not self._resolver.is_current(known.located):
             return self._find_and_pass(request, remote)
+        if request.info.is_resource:
+            return self._passing.pass_on(request, known.target)
         return self._pass(request, known.target)
 
     async def _find_and_pass(self, request: APIRequest, remote: RemoteApi) -> Response:

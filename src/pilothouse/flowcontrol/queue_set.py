@@ -430,6 +430,9 @@ class QueueSet:
             self._settle(queue)
         if work.final_seconds > 0:
             self._later(work.final_seconds, lambda: self._free_later(ticket))
+        elif queue is None:
+            self.seats -= work.seats
+            series.seats -= work.seats
         else:
             self._free(ticket)
         if self.waiting:

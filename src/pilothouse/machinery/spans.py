@@ -241,8 +241,8 @@ def step(name: str, fields: Fields = _NONE) -> None:
 
 def propagation_headers() -> dict[str, str]:
     """The headers that tell a peer which trace its work belongs to; none where nobody collects traces."""
-    found = current()
-    return {} if found is None or found.exported is None else found.exported.headers()
+    found = _CURRENT.get()
+    return {} if found is None or found._ended or found.exported is None else found.exported.headers()
 
 
 def resolved(fields: LazyFields) -> Fields:
