@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from pilothouse.authn.authenticator import InvalidCredentials
+from pilothouse.authn.authenticator import InvalidCredentials, Union
 from pilothouse.authn.certificate_chain import InvalidCertificate, parse_authorities, verify_chain
 from pilothouse.authn.client_certificate import ClientCertificate, VerifiedCertificates
 from pilothouse.authn.request_header import RequestHeader, unescape_key
@@ -203,6 +203,36 @@ async def test_front_proxy_names_the_same_user_again(authority, certificates, ma
     assert [user.groups for user in users] == [("a", "b"), (), ("a",), ("a",)]
     assert [user.uid for user in users] == ["", "a", "", ""]
     assert [len(user.extra.get("a", ("",))[0]) for user in users] == [0, 0, 1, 10_000]
+
+
+async def test_front_proxy_is_recalled_while_nothing_changes(authority, new_authority, certificates, make_request):
+    trusted, reader = proxy(certificates), HeadReader(4096)
+    union = Union([trusted], recall_named=trusted.recall)
+    known = make_request(certificate=authority.issue("aggregator")).connection
+
+    def request(name, connection=known):
+        reader.feed(f"GET / HTTP/1.1\r\nHost: a\r\nX-Remote-User: {name}\r\nX-Remote-Group: a\r\n\r\n".encode())
+        return Request(connection, *reader.next_head(), True, None)
+
+    assert union.recall(request("alice")) is None
+    alice = await union.authenticate(request("alice"))
+    again = request("alice")
+    assert union.recall(again) is alice
+    assert set(again.headers) == {b"host"}
+    others = [make_request().connection, make_request(certificate=authority.issue("eve")).connection]
+    assert [union.recall(request("alice", each)) for each in others] == [None, None]
+    assert union.recall(request("bob")) is None
+    assert (await union.authenticate(request("bob"))).user.name == "bob"
+    await union.authenticate(request("alice"))
+    certificates.clock[0] += DAY.total_seconds() + 1
+    assert union.recall(request("alice")) is None
+    certificates.clock[0] = NOW.timestamp()
+    assert (await union.authenticate(request("alice"))).user == alice.user
+    certificates.path.write_bytes(new_authority("other").pem)
+    assert certificates.authorities.poll()
+    assert union.recall(request("alice")) is None
+    with pytest.raises(InvalidCredentials, match="unknown authority"):
+        await union.authenticate(request("alice"))
 
 
 async def test_front_proxy_must_be_known(authority, new_authority, certificates, make_request):

@@ -2,7 +2,7 @@ import pytest
 
 from pilothouse.authz.always import AlwaysAllow, AlwaysDeny, PrivilegedGroups
 from pilothouse.authz.attributes import Attributes
-from pilothouse.authz.authorizer import AuthorizationFailed, Decision, Union, forbidden
+from pilothouse.authz.authorizer import AuthorizationFailed, Decision, NotKnownYet, Union, forbidden
 from pilothouse.machinery.user import User
 
 ALICE = User("alice")
@@ -15,6 +15,15 @@ class Fixed:
         self.answer = answer
 
     async def authorize(self, attributes):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+class Prompt(Fixed):
+    """The same, and never waits."""
+
+    def decide(self, attributes):
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -50,6 +59,31 @@ async def test_failures_count_when_nobody_allows(chain, text):
     union = Union([(str(number), Fixed(item)) for number, item in enumerate(chain)])
     with pytest.raises(AuthorizationFailed, match=text):
         await union.authorize(Attributes(ALICE, "get"))
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        [],
+        [(NO, ""), (NO, "b"), (NO, "c")],
+        [(NO, "a"), (ALLOW, "b"), (DENY, "c")],
+        [(NO, "a"), (DENY, "c"), (ALLOW, "b")],
+    ],
+)
+async def test_who_need_not_wait_decides_the_same_at_once(chain):
+    union = Union([(str(number), Prompt(item)) for number, item in enumerate(chain)])
+    asked = Attributes(ALICE, "get")
+    assert union.decide(asked) == await union.authorize(asked)
+
+
+def test_who_waits_or_fails_decides_nothing_at_once():
+    asked = Attributes(ALICE, "get")
+    waiting = Union([("0", Prompt((NO, ""))), ("1", Fixed((ALLOW, "b")))])
+    failing = Union([("0", Prompt(AuthorizationFailed("x"))), ("1", Prompt((ALLOW, "b")))])
+    with pytest.raises(NotKnownYet):
+        waiting.decide(asked)
+    with pytest.raises(AuthorizationFailed):
+        failing.decide(asked)
 
 
 def test_union_needs_different_names():

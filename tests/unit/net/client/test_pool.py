@@ -51,6 +51,41 @@ async def test_a_dead_kept_connection_is_replaced(client: HttpClient, listen: Ca
     assert heads == [b"GET /%2F?a=%20b HTTP/1.1\r\nHost: x\r\n\r\n"] * 3
 
 
+async def test_what_ends_where_its_head_says_leaves_the_connection_to_the_next(
+    client: HttpClient, listen: Callable[..., Awaitable[Target]]
+) -> None:
+    answers = {
+        b"whole": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        b"empty": b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        b"none": b"HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n",
+        b"head": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n",
+        b"last": b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
+    }
+    made = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal made
+        made += 1
+        while head := await reader.read(1000):
+            writer.write(answers[head.split(b" ")[1]])
+        writer.close()
+
+    target = await listen(serve)
+    for name, body, connections in (
+        (b"whole", b"ok", 1),
+        (b"empty", b"", 1),
+        (b"none", b"", 1),
+        (b"head", b"", 1),
+        (b"last", b"ok", 1),
+        (b"whole", b"ok", 2),
+    ):
+        reply = await client.send(target, Outbound("HEAD" if name == b"head" else "GET", name, HOST))
+        assert reply.is_complete and await reply.read(10) == body
+        assert b"".join([piece async for piece in reply.pieces()]) == body
+        await reply.close()
+        assert made == connections
+
+
 async def test_a_connection_is_one_exchanges_until_its_answer_is_taken(
     client: HttpClient, listen: Callable[..., Awaitable[Target]]
 ) -> None:
