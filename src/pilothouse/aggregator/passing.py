@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote as escape
 
@@ -78,10 +78,12 @@ class _Prepared:
             asked = self._ask(request)
             if len(asked.sent) <= _SHORT:
                 self._asked = asked
-        headers = [asked.uri, *_of_this_request(request)]
-        audit_id, encoded = headers[1][1], b""
-        if len(headers) == 2 and not request.has_body and _is_plain_id(request, audit_id):
-            encoded = b"%b%b\r\n\r\n" % (asked.beginning, audit_id)
+        traced, audit_id, encoded = propagation_headers(), request.audit_id.encode("latin-1"), b""
+        if not traced and not request.has_body and (b"audit-id" not in request.headers or _PLAIN_ID(audit_id)):
+            encoded = b"%b%b\r\n\r\n" % (asked.beginning, audit_id)  # an id of our own, or one that looks like it
+        headers = [asked.uri, (_AUDIT_ID, audit_id)]
+        if traced:
+            headers += _encode(traced)
         return Outbound(request.method, asked.sent, headers, b"", None, None, self.fixed, encoded)
 
     def _ask(self, request: APIRequest) -> _Asked:
@@ -175,17 +177,12 @@ def _path(request: APIRequest) -> bytes:
     return raw.encode("latin-1") if "%" not in raw else escape(request.path, _SAFE).encode("latin-1")
 
 
-def _is_plain_id(request: APIRequest, audit_id: bytes) -> bool:
-    """Whether an id may stand in a line as it is: one of our own, or one of the client that looks like these."""
-    return b"audit-id" not in request.headers or _PLAIN_ID(audit_id) is not None
-
-
 def _of_this_request(request: APIRequest) -> Headers:
-    headers = [(_AUDIT_ID, request.audit_id.encode("latin-1"))]
-    traced = propagation_headers()
-    if traced:
-        headers += [(name.encode(), value.encode("latin-1")) for name, value in traced.items()]
-    return headers
+    return [(_AUDIT_ID, request.audit_id.encode("latin-1")), *_encode(propagation_headers())]
+
+
+def _encode(headers: Mapping[str, str]) -> Headers:
+    return [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
 
 
 def identity_headers(user: User, *, tells_uid: bool = True) -> Headers:

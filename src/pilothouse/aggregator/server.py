@@ -113,18 +113,15 @@ class Aggregator(GenericAPIServer):
         return super().answering(request) if remote is None else remote.name
 
     def _remote_of(self, request: APIRequest) -> RemoteApi | None:
-        gv = _group_version_of(request)
+        info = request.info
+        gv = info.group_version if info.is_resource else _group_version_of(request.path)
         remote = self._remotes.get(gv)
         is_served = remote is not None and (gv in self._documented or not request.path.startswith(_DOCUMENTS))
         return remote if is_served else None
 
 
-def _group_version_of(request: APIRequest) -> GroupVersion:
-    info = request.info
-    if info.is_resource:
-        return info.group_version
-    path = request.path.removeprefix(_DOCUMENTS)
-    parts = path.split("/", 4)[1:] or [""]
+def _group_version_of(path: str) -> GroupVersion:
+    parts = path.removeprefix(_DOCUMENTS).split("/", 4)[1:] or [""]
     if parts[0] == "apis" and len(parts) >= 3:
         return GroupVersion(parts[1], parts[2])
     return GroupVersion("", parts[1]) if parts[0] == "api" and len(parts) >= 2 else GroupVersion("", "")

@@ -92,6 +92,7 @@ class Request:
         "connection",
         "deadline",
         "disconnected",
+        "has_body",
         "headers",
         "host",
         "http_minor",
@@ -131,6 +132,8 @@ class Request:
         self.disconnected = False
         self._repeated = headers.repeated
         self._body = body
+        self.has_body = body is not None
+        """Whether a body came with the request, or is still coming."""
         self._on_disconnect: list[Callable[[], object]] | None = None
 
     def header_values(self, name: bytes) -> list[bytes]:
@@ -145,11 +148,6 @@ class Request:
         if not self._repeated:
             return list(self.headers.items())
         return [(name, value) for name in self.headers for value in self.header_values(name)]
-
-    @property
-    def has_body(self) -> bool:
-        """Whether a body came with the request, or is still coming."""
-        return self._body is not None
 
     @property
     def asks_for_websocket(self) -> bool:

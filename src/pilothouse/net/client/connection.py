@@ -76,7 +76,7 @@ class ClientConnection(asyncio.Protocol):
 
     def ask(self, outbound: Outbound) -> Prompt[Reply]:
         """Send a request. Who waits for the head of the answer in vain calls ``give_up``. Raises OutgoingError."""
-        sent = outbound.head()
+        sent = outbound.encoded or outbound.head()
         if self.closed:
             raise ConnectionEnded("EOF", untouched=True)
         self._method = outbound.method

@@ -14,6 +14,7 @@ from typing import Any, Final
 MAX_HEAD: Final = 1 << 20
 _STATUS: Final = re.compile(rb"HTTP/1\.([0-9]) ([0-9]{3})(?: ([\t\x20-\x7e\x80-\xff]*))?").fullmatch
 _HEADER: Final = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)").fullmatch
+_PLAIN_VALUE: Final = re.compile(rb"[\x21-\x7e]+").fullmatch
 _DIGITS: Final = re.compile(rb"[0-9]{1,18}").fullmatch
 _MAX_HEADERS: Final = 1000
 _WITHOUT_BODY: Final = frozenset({*range(200), 204, 304})
@@ -119,10 +120,10 @@ class HeadReader:
     and behind the id is held against the last head, and only the id is read.
     """
 
-    __slots__ = ("_before", "_behind", "_date", "_head", "_name")
+    __slots__ = ("_before", "_behind", "_date", "_head", "_key", "_name")
 
     def __init__(self) -> None:
-        self._before = self._behind = self._name = b""
+        self._before = self._behind = self._name = self._key = b""
         self._date: list[Line] = []
         self._head: ReplyHead | None = None
 
@@ -132,8 +133,9 @@ class HeadReader:
         if head is not None and data.startswith(self._before):
             start = len(self._before)
             end = data.find(b"\r\n", start)
-            if end >= 0 and data[end:] == self._behind:
-                return head.joined_by([*self._date, _read_line(self._name + data[start:end])])
+            value = data[start:end]
+            if end >= 0 and data[end:] == self._behind and _PLAIN_VALUE(value):
+                return head.joined_by([*self._date, (self._key, (self._name, value))])
         return self._read_whole(data)
 
     def _read_whole(self, data: bytes) -> ReplyHead:
@@ -142,7 +144,8 @@ class HeadReader:
         at = data.find(name) + len(name)
         end = data.find(b"\r\n", at)
         if name and end >= 0 and head.further:
-            self._before, self._behind, self._name = data[:at], data[end:], name[2:]
+            self._before, self._behind = data[:at], data[end:]
+            self._name, self._key = name[2:-2], name[2:-2].lower()
             self._date, self._head = [line for line in head.further if line[0] == b"date"], head
         return head
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import Final
 from weakref import WeakSet
 
@@ -192,19 +193,12 @@ class HttpClient:
         generation = self._generation
         connection = await self._dial(target)
         if isinstance(connection, ClientConnection):
-            if generation == self._generation:
-                self._keep(target, connection)
-            else:
-                connection.transport.close()
+            self._keep(target, generation, connection)
 
     async def _dial(self, target: Target, *, alone: bool = False) -> AnyConnection:
         generation = self._generation
 
-        def keep(connection: ClientConnection) -> None:
-            if generation == self._generation:
-                self._keep(target, connection)
-            else:
-                connection.transport.close()
+        keep = partial(self._keep, target, generation)
 
         def make(agreed: str | None) -> AnyConnection:
             if agreed == _HTTP2:
@@ -241,11 +235,12 @@ class HttpClient:
             if not shared:
                 del self._shared[target]
 
-    def _keep(self, target: Target, connection: ClientConnection) -> None:
+    def _keep(self, target: Target, generation: int, connection: ClientConnection) -> None:
+        """Keep a connection that was made in a generation, for as long as that lasts."""
         connections = self._idle.get(target)
         if connections is None:
             connections = self._idle[target] = []
-        if self._closed or len(connections) >= _IDLE_PER_TARGET:
+        if generation != self._generation or self._closed or len(connections) >= _IDLE_PER_TARGET:
             connection.transport.close()
             return
         connection.idle_since = connection.loop.time()

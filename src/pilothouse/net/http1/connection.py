@@ -323,12 +323,13 @@ class Http1Connection(asyncio.Protocol):
         prefix, may_have_body = response_head.prefix(request.http_minor, response.status, response.content_type)
         if may_have_body:
             extra = response_head.extra_lines(response.headers)
+            goes_on = self._keep_alive and self._decoder is None and request.http_minor and not self.server.draining
             head = b"%b%b%bContent-Length: %d\r\n%b" % (
                 prefix,
                 extra,
                 response_head.DATE.current(),
                 len(body),
-                self._last_lines(request),
+                b"\r\n" if goes_on else self._last_lines(request),
             )
             if request.method == "HEAD":
                 body = b""
@@ -412,7 +413,7 @@ class Http1Connection(asyncio.Protocol):
             return None
         if self._reading_paused:
             self._resume_reading()
-        return None if self._processing else self._process()
+        return None if self._processing or not self._input.data else self._process()
 
     # Ends
 
