@@ -24,9 +24,9 @@ from collections.abc import Callable
 
 REQUEST = b"GET /api/v1/namespaces/default HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 LENGTH = re.compile(rb"\r\nContent-Length: (\d+)\r\n", re.IGNORECASE)
-HURRIED_VISITS = 400
+HURRIED_VISITS = 150
 HURRIED_PAUSE_SECONDS = 0.002
-PAUSE_SECONDS = 0.01
+PAUSE_SECONDS = 0.02
 ADDITIONS = 2_000
 ADDING_SECONDS = 6e-5
 """What so many additions take of a processor that nobody shares, on the machines where the bounds were found."""

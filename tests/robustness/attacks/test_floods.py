@@ -39,7 +39,7 @@ def config_map(name: str, **more: Any) -> dict[str, Any]:
 def connected(victim: Any, context: ssl.SSLContext | None = None) -> Iterator[ssl.SSLSocket]:
     with (
         socket.create_connection(("127.0.0.1", victim.port), timeout=60) as plain,
-        (context or victim.tls()).wrap_socket(plain, server_hostname="127.0.0.1") as each,
+        (context or victim.contexts[False]).wrap_socket(plain, server_hostname="127.0.0.1") as each,
     ):
         yield each
 
@@ -147,7 +147,7 @@ def test_certificates(victim: Any, what: str, groups: int, names: int, known: bo
 
 
 def on_one_connection(victim: Any, count: int, method: str, path: str, body: Any, kind: str) -> set[int]:
-    connection = HTTPSConnection("127.0.0.1", victim.port, timeout=60, context=victim.tls())
+    connection = HTTPSConnection("127.0.0.1", victim.port, timeout=60, context=victim.contexts[False])
     found = set()
     for _ in range(count):
         with suppress(HTTPException):

@@ -18,7 +18,7 @@ def send(victim: Any, requests: bytes, count: int) -> None:
     """Send requests on one connection, anonymously, and read so many answers."""
     with (
         socket.create_connection(("127.0.0.1", victim.port), timeout=120) as plain,
-        victim.tls(anonymous=True).wrap_socket(plain, server_hostname="127.0.0.1") as connection,
+        victim.contexts[True].wrap_socket(plain, server_hostname="127.0.0.1") as connection,
     ):
         connection.sendall(requests)
         seen, rest = 0, b""

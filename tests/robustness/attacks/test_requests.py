@@ -19,8 +19,7 @@ LONG = 900_000
 
 def ask(victim: Any, path: str, headers: list[tuple[str, str]], *, anonymous: bool = False, method: str = "GET") -> int:
     """The status; 0 if the server hung up."""
-    context = victim.tls(anonymous=anonymous)
-    connection = HTTPSConnection("127.0.0.1", victim.port, timeout=60, context=context)
+    connection = HTTPSConnection("127.0.0.1", victim.port, timeout=60, context=victim.contexts[anonymous])
     try:
         connection.putrequest(method, path, skip_accept_encoding=True)
         for name, value in headers:
@@ -151,7 +150,7 @@ def test_odd_tokens(victim: Any, what: str, given: str) -> None:
 def test_many_tokens(victim: Any) -> None:
     """Each token is another one, and none is known: what is remembered of them is bounded."""
     with victim.attacked("2,000 invented tokens", allowance=24 << 20):
-        connection = HTTPSConnection("127.0.0.1", victim.port, timeout=60, context=victim.tls(anonymous=True))
+        connection = HTTPSConnection("127.0.0.1", victim.port, timeout=60, context=victim.contexts[True])
         for number in range(2_000):
             given = token({"alg": "RS256", "kid": f"k{number}"}, {"sub": "x" * 2_000})
             connection.request("GET", MAPS, headers={"Authorization": f"Bearer {given}"})
@@ -174,7 +173,7 @@ def test_bodies_in_many_chunks(victim: Any, said: bytes) -> None:
     head = f"POST {MAPS} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     with victim.attacked(f"a body in chunks of {len(said)} bytes for one"):
         plain = socket.create_connection(("127.0.0.1", victim.port), timeout=60)
-        with victim.tls().wrap_socket(plain, server_hostname="127.0.0.1") as connection, suppress(OSError):
+        with victim.contexts[False].wrap_socket(plain, server_hostname="127.0.0.1") as connection, suppress(OSError):
             connection.sendall(head.encode())
             for _ in range(100):
                 connection.sendall(said * 1_000)
@@ -189,7 +188,7 @@ def test_bodies_that_never_end(victim: Any) -> None:
         open_ones = []
         for _ in range(200):
             plain = socket.create_connection(("127.0.0.1", victim.port), timeout=60)
-            connection = victim.tls().wrap_socket(plain, server_hostname="127.0.0.1")
+            connection = victim.contexts[False].wrap_socket(plain, server_hostname="127.0.0.1")
             connection.sendall(head.encode() + b"{")
             open_ones.append(connection)
         for connection in open_ones:
@@ -205,7 +204,7 @@ def test_compressed_bodies(victim: Any) -> None:
 
     bomb = gzip.compress(b"{") + gzip.compress(b" " * 1_000_000) * 200 + gzip.compress(b"}")
     with victim.attacked("a body that unpacks to 200 MB"):
-        connection = HTTPSConnection("127.0.0.1", victim.port, timeout=60, context=victim.tls())
+        connection = HTTPSConnection("127.0.0.1", victim.port, timeout=60, context=victim.contexts[False])
         headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
         connection.request("POST", MAPS, bomb, headers)
         assert connection.getresponse().status == 400
