@@ -74,42 +74,42 @@ def test_many_finalizers(victim: Any) -> None:
 
 
 def test_many_bad_finalizers(victim: Any) -> None:
-    with victim.attacked("100,000 bad finalizers"):
-        answer = victim.call("POST", MAPS, config_map(finalizers=["-"] * 100_000))
+    with victim.attacked("50,000 bad finalizers"):
+        answer = victim.call("POST", MAPS, config_map(finalizers=["-"] * 50_000))
     assert answer.status == 422
 
 
 def test_many_owners(victim: Any) -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "a"}
-    owners = [{**owner, "uid": str(n)} for n in range(40_000)]
-    with victim.attacked("40,000 owners", allowance=64 << 20):
+    owners = [{**owner, "uid": str(n)} for n in range(20_000)]
+    with victim.attacked("20,000 owners", allowance=32 << 20):
         victim.call("POST", MAPS, config_map(ownerReferences=owners))
 
 
 def test_many_bad_labels(victim: Any) -> None:
-    with victim.attacked("100,000 bad labels"):
-        answer = victim.call("POST", MAPS, config_map(labels={f"-{n}": "-" for n in range(100_000)}))
+    with victim.attacked("50,000 bad labels"):
+        answer = victim.call("POST", MAPS, config_map(labels={f"-{n}": "-" for n in range(50_000)}))
     assert answer.status == 422
 
 
 def test_pod_with_many_containers(victim: Any) -> None:
-    containers = [{"name": f"c{n}", "image": "i", "ports": [{"containerPort": 1}]} for n in range(20_000)]
+    containers = [{"name": f"c{n}", "image": "i", "ports": [{"containerPort": 1}]} for n in range(10_000)]
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "attack"}, "spec": {"containers": containers}}
-    with victim.attacked("pod with 20,000 containers"):
+    with victim.attacked("pod with 10,000 containers"):
         victim.call("POST", "/api/v1/namespaces/default/pods", pod)
 
 
 def test_large_object_in_every_form(victim: Any) -> None:
     big = config_map(name="big")
-    big["data"] = {f"k{n}": "v" * 20 for n in range(25_000)}
+    big["data"] = {f"k{n}": "v" * 20 for n in range(12_500)}
     assert victim.call("POST", MAPS, big).status == 201
     forms = ["application/yaml", "application/vnd.kubernetes.protobuf", "application/json;as=Table;g=meta.k8s.io;v=v1"]
-    with victim.attacked("an object of 1 MB, in all forms"):
+    with victim.attacked("an object of 500 KB, in all forms", allowance=32 << 20):
         for accept in forms:
             assert victim.call("GET", f"{MAPS}/big", accept=accept).status == 200
         assert victim.call("GET", f"{MAPS}/big?pretty=1").status == 200
     merge = "application/merge-patch+json"
-    with victim.attacked("an object of 1 MB, patched"):
+    with victim.attacked("an object of 500 KB, patched", allowance=32 << 20):
         assert victim.call("PATCH", f"{MAPS}/big", {"data": {"k1": "x"}}, merge).status == 200
         strategic = "application/strategic-merge-patch+json"
         assert victim.call("PATCH", f"{MAPS}/big", {"data": {"k2": "x"}}, strategic).status == 200
@@ -125,7 +125,7 @@ def test_eight_large_objects_at_once(victim: Any) -> None:
     bodies = []
     for number in range(8):
         body = config_map(name=f"one-of-eight-{number}")
-        body["data"] = {f"k{n}": "v" * 20 for n in range(28_000)}
+        body["data"] = {f"k{n}": "v" * 20 for n in range(14_000)}
         bodies.append(orjson.dumps(body))
 
     def write(method: str) -> list[int]:
@@ -141,9 +141,9 @@ def test_eight_large_objects_at_once(victim: Any) -> None:
             thread.join()
         return found
 
-    with victim.attacked("eight objects of 1 MB created at once", allowance=100 << 20):
+    with victim.attacked("eight objects of 500 KB created at once", allowance=50 << 20):
         assert write("POST") == [201] * 8
-    with victim.attacked("eight objects of 1 MB updated at once", allowance=100 << 20):
+    with victim.attacked("eight objects of 500 KB updated at once", allowance=50 << 20):
         assert write("PUT") == [200] * 8
     for number in range(8):
         assert victim.call("DELETE", f"{MAPS}/one-of-eight-{number}").status == 200

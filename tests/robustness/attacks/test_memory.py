@@ -30,16 +30,16 @@ def many_keys() -> bytes:
 
 def many_rules() -> bytes:
     rule = {"ports": [{"port": 80, "protocol": "TCP"}], "from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}
-    spec = {"podSelector": {}, "ingress": [rule] * 28_000, "policyTypes": ["Ingress"]}
+    spec = {"podSelector": {}, "ingress": [rule] * 14_000, "policyTypes": ["Ingress"]}
     return of("networking.k8s.io/v1", "NetworkPolicy", spec=spec)
 
 
 def many_containers() -> bytes:
-    return of("v1", "Pod", spec={"containers": [{"name": f"c{number}"} for number in range(60_000)]})
+    return of("v1", "Pod", spec={"containers": [{"name": f"c{number}"} for number in range(30_000)]})
 
 
 def many_finalizers() -> bytes:
-    names = [f"a.example/f{number}" for number in range(100_000)]
+    names = [f"a.example/f{number}" for number in range(50_000)]
     return of("v1", "ConfigMap", metadata={"name": "attack", "finalizers": names})
 
 
@@ -53,7 +53,7 @@ def maps_in_maps() -> bytes:
 
 def chains_of_maps() -> bytes:
     chain = b'{"a":' * 60 + b"{}" + b"}" * 60
-    spec = b",".join(b'"k%d":%b' % (number, chain) for number in range(2_500))
+    spec = b",".join(b'"k%d":%b' % (number, chain) for number in range(1_250))
     return of("memory.example/v1", "Widget", spec={})[:-3] + b"{" + spec + b"}}"
 
 
@@ -115,6 +115,6 @@ def test_refused_writes_leave_nothing_behind(warm: Any) -> None:
     """Each of them once left its object in memory until cycles were looked for: 15 MB for 1.1 MB."""
     body = many_keys()
     assert warm.call("POST", MAPS, body).status == 201
-    with warm.attacked("a config map that exists created 15 times", allowance=70 << 20):
-        for _ in range(15):
+    with warm.attacked("a config map that exists created 5 times", allowance=45 << 20):
+        for _ in range(5):
             assert warm.call("POST", MAPS, body).status == 409

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 MAPS = "/api/v1/namespaces/selected/configmaps"
-OBJECTS = 2_000
+OBJECTS = 1_000
 
 
 @pytest.fixture(scope="module", autouse=True)
