@@ -24,6 +24,7 @@ from typing import Any
 import orjson
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from pilothouse.apis import resources, types
 from pilothouse.testing.definitions import establish
@@ -38,6 +39,8 @@ HELD_AT_MOST = 0.5
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("pilothouse", deadline=None, max_examples=50)
 settings.load_profile("pilothouse")
+# For constants to try, hypothesis would parse all our modules, in every process: that takes longer than its tests do.
+providers._get_local_constants = lambda: providers._local_constants
 
 
 @pytest.hookimpl(wrapper=True)
