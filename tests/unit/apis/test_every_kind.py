@@ -90,6 +90,7 @@ LEFT_TO_THE_SERVER = {"namespace", "managedFields", "uid", "resourceVersion", "s
 STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 SUPPORTED = re.compile(r"supported values: (.+)$")
 ROUNDS = 30
+CHANCES = [0.0, 0.1, 0.25, 0.5]
 LABELS = {"app": "a"}
 EVICTED = {"spec.target.pod": {"name": "a", "uid": "5f0c8d9e-6a2b-4c1d-9e8f-7a6b5c4d3e2f"}}
 WORKLOAD = {"spec.selector.matchLabels": LABELS, "spec.template.metadata.labels": LABELS}
@@ -367,10 +368,17 @@ def name_of(resource: Resource) -> str:
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=name_of)
-@settings(max_examples=40, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
-@given(seed=st.integers(0, 2**32), chance=st.sampled_from([0.0, 0.1, 0.25, 0.5]))
+@settings(max_examples=20, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+@given(seed=st.integers(0, 2**32), chance=st.sampled_from(CHANCES))
 def test_an_object_is_refused_by_field_or_stored_as_is(resource: Resource, seed: int, chance: float) -> None:
     go_through(resource, seed, chance)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("resource", RESOURCES, ids=name_of)
+def test_many_objects_are_refused_by_field_or_stored_as_is(resource: Resource) -> None:
+    for seed in range(400):
+        go_through(resource, seed, CHANCES[seed % len(CHANCES)])
 
 
 @pytest.mark.parametrize("resource", [r for r in RESOURCES if r.name != PROVES_ITS_KEY], ids=name_of)
@@ -400,7 +408,7 @@ class ConvertedKind(Kind):
 
 @pytest.mark.parametrize("resource", CONVERTED, ids=lambda resource: f"{resource.name}.{resource.group_version}")
 @settings(max_examples=60, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
-@given(seed=st.integers(0, 2**32), chance=st.sampled_from([0.0, 0.1, 0.25, 0.5]))
+@given(seed=st.integers(0, 2**32), chance=st.sampled_from(CHANCES))
 def test_an_object_of_another_version_is_kept_and_shown_again(resource: Resource, seed: int, chance: float) -> None:
     kind = ConvertedKind(resource)
     maker = Maker(random.Random(seed), chance)

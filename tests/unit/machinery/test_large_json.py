@@ -113,13 +113,13 @@ def long_values(value: Any) -> list[Any]:
         value,
         [value] * 500,
         many,
-        {"a": {"b": [value, many]}, "c": [[many] * 2] * 300},
+        {"a": {"b": [value, many]}, "c": [[many] * 2, *[[value]] * 300]},
         [[{"a": value}] * 9] * 201,
     ]
 
 
 @given(VALUES)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_long_values_are_written_as_in_one_call(value: Any) -> None:
     for each in long_values(value):
         assert large_json.dumps(each) == orjson.dumps(each)

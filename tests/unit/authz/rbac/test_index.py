@@ -1,7 +1,7 @@
 """The index against a naive evaluation of the same objects, and the reasons it gives."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilothouse.authz.attributes import Attributes
@@ -249,7 +249,6 @@ def questions(draw):
     )
 
 
-@settings(max_examples=100)
 @given(st.lists(st.tuples(changes(), st.lists(questions(), max_size=4)), max_size=15))
 def test_index_equals_naive_evaluation(history):
     index, objects = Index(), {}

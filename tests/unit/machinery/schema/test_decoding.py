@@ -192,7 +192,7 @@ KINDS = ["core.v1.Pod", "core.v1.Service", "apps.v1.Deployment", "networking.v1.
 
 
 @pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_any_value_is_decoded_or_refused(name: str, data: st.DataObject) -> None:
     kind = types.struct(name)

@@ -63,5 +63,5 @@ def test_any_text(text: str) -> None:
 
 @pytest.mark.parametrize("piece", ["<a ", '<a x="', "<!--", "<script>", "</a", "<a x='y' ", "<"])
 def test_hostile_documents_end(piece: str) -> None:
-    """Each would take hours in quadratic time."""
-    assert REWRITER.markup(piece * 300_000)
+    """Each would take many minutes in quadratic time."""
+    assert REWRITER.markup(piece * 100_000)
