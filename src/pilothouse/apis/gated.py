@@ -78,6 +78,7 @@ def _rules(enabled: frozenset[str]) -> dict[str, list[Rule]]:
     return rules
 
 
+@lru_cache(maxsize=1024)
 def find_gated(type_name: str, enabled: frozenset[str]) -> Places | None:
     """What to look at in objects of a type; None where everything in them is on."""
     rules = _rules(enabled)

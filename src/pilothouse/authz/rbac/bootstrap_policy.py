@@ -135,7 +135,7 @@ def _merge_metadata(existing: Object, wanted: Object) -> Object:
 
 def _add_rules(merged: Object, wanted: Object) -> None:
     existing: list[Rule] = merged.get("rules") or []
-    missing = rules_covered(existing, wanted.get("rules") or [])
+    missing = rules_covered(existing, (rule for rule in wanted.get("rules") or [] if rule not in existing))
     if missing:
         merged["rules"] = existing + missing
 
