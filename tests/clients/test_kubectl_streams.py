@@ -156,7 +156,7 @@ async def shown(terminal: int, text: bytes) -> None:
 
 
 async def test_exec_of_much_both_ways(kubectl: Kubectl) -> None:
-    await send_and_compare(kubectl, 24 << 20)
+    await send_and_compare(kubectl, 8 << 20)
 
 
 @pytest.mark.soak

@@ -68,8 +68,9 @@ async def refused_tokens(server: InProcessServer) -> None:
 
 async def dropped_watches(server: InProcessServer) -> None:
     """Connections that are torn down in the middle of a watch."""
+    context = server.ssl_context()
     for _ in range(ROUNDS):
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=server.ssl_context())
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=context)
         writer.write(f"GET {WATCH} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         await reader.readuntil(b"\r\n\r\n")
         writer.transport.abort()

@@ -102,10 +102,10 @@ class Aggregated:
 
     def __init__(self, server: InProcessServer, backend: Backend) -> None:
         self.server, self.backend = server, backend
+        self._context = server.ssl_context()
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        context = self.server.ssl_context()
-        return await asyncio.open_connection("127.0.0.1", self.server.port, ssl=context)
+        return await asyncio.open_connection("127.0.0.1", self.server.port, ssl=self._context)
 
     async def ask(self, head: bytes, *, until: bytes = b"") -> bytes:
         """What comes back to a raw request, up to some bytes or the end."""
