@@ -125,7 +125,7 @@ def test_eight_large_objects_at_once(victim: Any) -> None:
     bodies = []
     for number in range(8):
         body = config_map(name=f"one-of-eight-{number}")
-        body["data"] = {f"k{n}": "v" * 20 for n in range(14_000)}
+        body["data"] = {f"k{n}": "v" * 20 for n in range(20_000)}
         bodies.append(orjson.dumps(body))
 
     def write(method: str) -> list[int]:
@@ -141,9 +141,9 @@ def test_eight_large_objects_at_once(victim: Any) -> None:
             thread.join()
         return found
 
-    with victim.attacked("eight objects of 500 KB created at once", allowance=50 << 20):
+    with victim.attacked("eight objects of 700 KB created at once", allowance=70 << 20):
         assert write("POST") == [201] * 8
-    with victim.attacked("eight objects of 500 KB updated at once", allowance=50 << 20):
+    with victim.attacked("eight objects of 700 KB updated at once", allowance=70 << 20):
         assert write("PUT") == [200] * 8
     for number in range(8):
         assert victim.call("DELETE", f"{MAPS}/one-of-eight-{number}").status == 200

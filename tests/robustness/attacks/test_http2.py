@@ -196,7 +196,7 @@ def test_windows_byte_by_byte(victim: Any) -> None:
 def test_answers_that_nobody_reads(victim: Any) -> None:
     """Windows are open, but the socket is not read: further requests wait."""
     wide = [(frames.INITIAL_WINDOW_SIZE, frames.MAX_WINDOW)]
-    with victim.attacked("HTTP/2 requests without reading"):
+    with victim.attacked("HTTP/2 requests without reading", allowance=24 * MEGABYTE):
         for _ in range(2):
             with attacker(victim, wide) as client:
                 client.send(frames.window_update(0, 1 << 30))

@@ -78,18 +78,18 @@ OBJECTS: list[tuple[str, str, dict[str, Any]]] = [
         of("networking.k8s.io/v1", "Ingress", spec={"rules": [{"host": f"h{n}.example"} for n in range(10_000)]}),
     ),
     (
-        "a role with 15,000 rules",
+        "a role with 30,000 rules",
         ROLES,
-        of(f"{RBAC}/v1", "ClusterRole", rules=[{"apiGroups": [""], "resources": ["x"], "verbs": ["get"]}] * 15_000),
+        of(f"{RBAC}/v1", "ClusterRole", rules=[{"apiGroups": [""], "resources": ["x"], "verbs": ["get"]}] * 30_000),
     ),
     (
-        "a binding of 15,000 subjects",
+        "a binding of 30,000 subjects",
         BINDINGS,
         of(
             f"{RBAC}/v1",
             "ClusterRoleBinding",
             roleRef={"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"},
-            subjects=[{**SUBJECT, "name": f"u{n}"} for n in range(15_000)],
+            subjects=[{**SUBJECT, "name": f"u{n}"} for n in range(30_000)],
         ),
     ),
     (
@@ -325,11 +325,11 @@ def test_tables_with_objects(victim: Any, crowded: str) -> None:
 
 @pytest.fixture(scope="module")
 def large_secrets(victim: Any) -> str:
-    """The path of a list of eight objects of half a megabyte each."""
+    """The path of a list of eight objects of a megabyte each."""
     victim.server.namespace("large")
     path = "/api/v1/namespaces/large/secrets"
     for number in range(8):
-        data = {f"k{key}": "v" * 20 for key in range(10_000)}
+        data = {f"k{key}": "v" * 20 for key in range(20_000)}
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"s{number}"}, "stringData": data}
         assert victim.call("POST", path, body).status == 201
     return path
@@ -345,7 +345,7 @@ def large_secrets(victim: Any) -> str:
     ],
 )
 def test_lists_of_large_objects(victim: Any, large_secrets: str, accept: str) -> None:
-    with victim.attacked(f"8 objects of 500 KB as {accept[12:40]}", allowance=80 << 20):
+    with victim.attacked(f"8 objects of 1 MB as {accept[12:40]}", allowance=160 << 20):
         assert victim.call("GET", large_secrets, accept=accept).status == 200
 
 
@@ -362,7 +362,7 @@ def test_initial_events_for_many(victim: Any, crowded: str) -> None:
 def test_watches_of_a_large_object(victim: Any) -> None:
     """Each event has to be made for each form that somebody watches in."""
     path, merge = "/api/v1/namespaces/default/configmaps", "application/merge-patch+json"
-    data = {f"k{number}": "v" * 20 for number in range(12_000)}
+    data = {f"k{number}": "v" * 20 for number in range(24_000)}
     watched = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "watched"}, "data": data}
     assert victim.call("POST", path, watched).status == 201
     forms = ["as=Table;v=v1;g=meta.k8s.io", "as=PartialObjectMetadata;v=v1;g=meta.k8s.io"]
@@ -373,7 +373,7 @@ def test_watches_of_a_large_object(victim: Any) -> None:
         asked = f"{path}?watch=1&includeObject=Object&fieldSelector=metadata.name%3Dwatched&timeoutSeconds=4"
         found.append(len(victim.call("GET", asked, accept=accept).body))
 
-    with victim.attacked("watches of an object of 400 KB in other forms", allowance=50 << 20):
+    with victim.attacked("watches of an object of 800 KB in other forms", allowance=100 << 20):
         threads = [threading.Thread(target=watch, args=(accept,)) for accept in accepts]
         for thread in threads:
             thread.start()

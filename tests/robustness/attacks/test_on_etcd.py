@@ -30,7 +30,7 @@ def on_etcd(etcd: EtcdCluster, launch_victim: Callable[..., Victim]) -> Victim:
 
 
 def config_map(name: str) -> dict[str, Any]:
-    data = {f"k{number}": "v" * 20 for number in range(14_000)}
+    data = {f"k{number}": "v" * 20 for number in range(28_000)}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
@@ -45,7 +45,7 @@ def test_a_large_network_policy(on_etcd: Any) -> None:
 def test_a_large_object_is_patched_and_deleted(on_etcd: Any) -> None:
     held = config_map("held")
     held["metadata"]["finalizers"] = ["a.example/b"]
-    with on_etcd.attacked("on etcd: an object of 500 KB, patched and deleted", allowance=50 << 20):
+    with on_etcd.attacked("on etcd: an object of 1 MB, patched and deleted", allowance=100 << 20):
         assert on_etcd.call("POST", MAPS, held).status == 201
         merge = "application/merge-patch+json"
         assert on_etcd.call("PATCH", f"{MAPS}/held", {"data": {"k1": "x"}}, merge).status == 200
@@ -60,7 +60,7 @@ def test_eight_large_objects_at_once(on_etcd: Any) -> None:
     def create(body: bytes) -> None:
         found.append(on_etcd.call("POST", MAPS, body).status)
 
-    with on_etcd.attacked("on etcd: eight objects of 500 KB created at once", allowance=50 << 20):
+    with on_etcd.attacked("on etcd: eight objects of 1 MB created at once", allowance=100 << 20):
         threads = [threading.Thread(target=create, args=(body,)) for body in bodies]
         for thread in threads:
             thread.start()
