@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Final
 
 from pilothouse.admission.plugin import Plugin
@@ -11,8 +9,10 @@ from pilothouse.admission.refusals import forbidden
 from pilothouse.apis.certificates.pem import blocks
 from pilothouse.apis.certificates.x509 import check_request, read_request
 from pilothouse.endpoints.admission import CREATE, Attributes
+from pilothouse.machinery import base64_text
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.user import SYSTEM_MASTERS
+from pilothouse.machinery.workers import weighed
 
 _SIGNER: Final = "kubernetes.io/kube-apiserver-client"
 
@@ -30,7 +30,8 @@ class CertificateSubjectRestriction(Plugin):
         if spec.get("signerName") != _SIGNER:
             return
         try:
-            organizations = subject_values(spec.get("request", ""), "O")
+            request = spec.get("request", "")
+            organizations = await weighed(len(request), subject_values, request, "O")
         except ValueError as error:
             raise forbidden(attributes, f"failed to parse CSR: {error}") from None
         if SYSTEM_MASTERS in organizations:
@@ -42,8 +43,8 @@ def subject_values(encoded: str, attribute: str) -> list[str]:
     from cryptography.x509.oid import NameOID
 
     try:
-        pem = base64.b64decode(encoded)
-    except (binascii.Error, ValueError):
+        pem = base64_text.decode(encoded)
+    except ValueError:
         pem = b""
     first = next(blocks(pem), None)
     request = read_request(first.content) if first is not None and first.label == "CERTIFICATE REQUEST" else None

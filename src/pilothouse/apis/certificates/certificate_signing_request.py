@@ -8,7 +8,6 @@ update      changes metadata only
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
@@ -20,7 +19,7 @@ from pilothouse.apis.status import clear_status
 from pilothouse.apis.strategy import Column, Context, Strategy, keep
 from pilothouse.apis.strategy_rules import MetadataRules
 from pilothouse.apis.validation import repeats
-from pilothouse.machinery import times
+from pilothouse.machinery import base64_text, times
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from pilothouse.machinery.objects import Object
 
@@ -78,7 +77,7 @@ def validate_request(
 
 
 def _bytes(text: str) -> bytes:
-    return base64.b64decode(text)
+    return base64_text.decode(text)
 
 
 def _conditions(obj: Object | None) -> list[Object]:

@@ -1,15 +1,21 @@
-"""PEM blocks as Go's decoder finds them: text around blocks is skipped, and so are blocks that are damaged."""
+"""PEM blocks as Go's decoder finds them: text around blocks is skipped, and so are blocks that are damaged.
+
+A block is looked for from its end: the first line that ends one, and the last line before it that begins one. So every
+line is looked at a bounded number of times, however many blocks begin and never end.
+"""
 
 from __future__ import annotations
 
-import base64
 import binascii
-import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-_BEGIN = re.compile(rb"(?:^|\n)-----BEGIN ([^\n]*?)-----[ \t\r]*(?:\n|$)")
-_HEADER = re.compile(rb"[^\n]*:[^\n]*(?:\n|$)")
+from pilothouse.machinery import base64_text
+
+_BEGIN: Final = b"-----BEGIN "
+_END: Final = b"\n-----END "
+_DASHES: Final = b"-----"
+_BLANKS: Final = b" \t"
 
 
 class Block(NamedTuple):
@@ -23,26 +29,66 @@ class Block(NamedTuple):
 def blocks(data: bytes) -> Iterator[Block]:
     """All blocks, in order."""
     at = 0
-    while begin := _BEGIN.search(data, at):
-        block, at = _read(data, begin)
-        if block is not None:
-            yield block
+    while (found := _next(data, at)) is not None:
+        block, at = found
+        yield block
 
 
-def _read(data: bytes, begin: re.Match[bytes]) -> tuple[Block | None, int]:
-    start = begin.end()
-    headers = 0
-    while header := _HEADER.match(data, start):
-        headers += 1
-        start = header.end()
-    label = begin.group(1)
-    end = re.compile(rb"(?:^|\n)-----END " + re.escape(label) + rb"-----[ \t\r]*(?:\n|$)").search(
-        data, max(start - 1, 0)
-    )
-    if end is None:
-        return None, begin.end()
-    text = data[start : end.start()].translate(None, b"\r\n \t")
+class _EndOfBlocks(Exception):
+    """Headers run on beyond the end of their block: Go gives up on all that follows."""
+
+
+def _next(data: bytes, at: int) -> tuple[Block, int] | None:
+    """The first sound block from a place on, and where the line begins that follows it."""
+    while (end := data.find(_END, at)) >= 0:
+        begin = data.rfind(_BEGIN, at, end)
+        if begin >= 0 and (begin == at or data[begin - 1] == 0x0A):
+            try:
+                found = _read(data, begin + len(_BEGIN), end)
+            except _EndOfBlocks:
+                return None
+            if found is not None:
+                return found
+        at = end + len(_END)
+    return None
+
+
+def _read(data: bytes, start: int, end: int) -> tuple[Block, int] | None:
+    """The block whose label begins at ``start`` and whose last line follows the line feed at ``end``, if it is one."""
+    line, at = _line(data, start)
+    if not line.endswith(_DASHES):
+        return None
+    label, (headers, at) = line.removesuffix(_DASHES), _skip_headers(data, at)
+    trailer = end + len(_END)
+    if headers and at > end:
+        if at > trailer:
+            raise _EndOfBlocks
+        return None
+    last, after = _line(data, trailer)
+    if last != label + _DASHES:
+        return None
     try:
-        return Block(label.decode("utf-8", "replace"), headers, base64.b64decode(text, validate=True)), end.end() - 1
+        content = base64_text.decode(data[at:end].translate(None, b"\r\n \t")) if at < end else b""
     except binascii.Error:
-        return None, begin.end()
+        return None
+    return Block(label.decode("utf-8", "replace"), headers, content), after
+
+
+def _skip_headers(data: bytes, at: int) -> tuple[int, int]:
+    """How many lines with a colon there are, and where the first one without begins."""
+    headers = 0
+    while True:
+        if at >= len(data):
+            raise _EndOfBlocks
+        line, after = _line(data, at)
+        if b":" not in line:
+            return headers, at
+        headers, at = headers + 1, after
+
+
+def _line(data: bytes, at: int) -> tuple[bytes, int]:
+    """A line without its end and the blanks before that, and where the next one begins."""
+    end = data.find(b"\n", at)
+    if end < 0:
+        return data[at:].rstrip(_BLANKS), len(data)
+    return data[at:end].removesuffix(b"\r").rstrip(_BLANKS), end + 1

@@ -4,7 +4,6 @@ is refused.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
@@ -18,6 +17,7 @@ from pilothouse.apis.certificates.pem import blocks
 from pilothouse.apis.certificates.x509 import read_request
 from pilothouse.apis.legacy.older import Older
 from pilothouse.apis.strategy import Strategy
+from pilothouse.machinery import base64_text
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.user import NODES_GROUP
 
@@ -52,7 +52,7 @@ def default_request(obj: Object) -> None:
     if spec.get("usages") is None:
         spec["usages"] = list(_USAGES)
     if spec.get("signerName") is None:
-        spec["signerName"] = signer_of(base64.b64decode(spec.get("request") or ""), spec["usages"])
+        spec["signerName"] = signer_of(base64_text.decode(spec.get("request") or ""), spec["usages"])
     for condition in (obj.get("status") or {}).get("conditions") or ():
         if not condition.get("status"):
             condition["status"] = "True"

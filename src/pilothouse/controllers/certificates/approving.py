@@ -10,6 +10,7 @@ from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.controllers.runtime.indexer import Key, copy_of, key_of
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
 
 _ACCOUNT: Final = "certificate-controller"
 _SELF: Final = ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview.")
@@ -49,8 +50,9 @@ class Approver:
             return
         if request["spec"].get("signerName") != KUBELET_CLIENT:
             return
-        requested = read(request)
-        if not is_kubelet_client(requested):
+        weight = len(request["spec"]["request"])
+        requested = await weighed(weight, read, request)
+        if not await weighed(weight, is_kubelet_client, requested):
             return
         ways = [_NODE]
         if request["spec"].get("username") == requested.common_name:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 from typing import Final
 
@@ -12,7 +11,7 @@ from pilothouse.controllers.certificates.conditions import conditions_of, has, i
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.batches import attempt_all
 from pilothouse.controllers.runtime.controller import Periodic
-from pilothouse.machinery import errors
+from pilothouse.machinery import base64_text, errors
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.times import Instant, parse_time
 
@@ -55,6 +54,6 @@ def is_over(request: Object, now: Instant) -> bool:
 
 
 def _has_expired(request: Object, now: Instant) -> bool:
-    block = next(blocks(base64.b64decode(request["status"]["certificate"])), None)
+    block = next(blocks(base64_text.decode(request["status"]["certificate"])), None)
     certificate = None if block is None else read_certificate(block.content)
     return certificate is not None and certificate.not_valid_after_utc.timestamp() < now.seconds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +11,7 @@ from cryptography.x509.oid import NameOID
 
 from pilothouse.apis.certificates.pem import blocks
 from pilothouse.apis.certificates.x509 import read_request
+from pilothouse.machinery import base64_text
 from pilothouse.machinery.objects import Object
 
 CLIENT: Final = "kubernetes.io/kube-apiserver-client"
@@ -61,7 +61,7 @@ class Requested:
 
 def read(request: Object) -> Requested:
     """What a CertificateSigningRequest asks for. Raises BadRequest."""
-    block = next(blocks(base64.b64decode(request["spec"]["request"])), None)
+    block = next(blocks(base64_text.decode(request["spec"]["request"])), None)
     pkcs10 = None if block is None or block.label != "CERTIFICATE REQUEST" else read_request(block.content)
     if pkcs10 is None:
         raise BadRequest("PEM block type must be CERTIFICATE REQUEST")

@@ -14,6 +14,7 @@ from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.controllers.runtime.indexer import Key, copy_of, key_of
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.times import format_time
+from pilothouse.machinery.workers import weighed
 
 _ACCOUNT: Final = "certificate-controller"
 
@@ -50,9 +51,10 @@ class Signer:
         signer = request["spec"].get("signerName")
         if signer not in SIGNERS:
             return
-        requested = read(request)
+        weight = len(request["spec"]["request"])
+        requested = await weighed(weight, read, request)
         try:
-            check(requested, signer)
+            await weighed(weight, check, requested, signer)
         except BadRequest as error:
             await self._fail(request, str(error))
             return

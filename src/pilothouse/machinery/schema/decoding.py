@@ -13,13 +13,13 @@ good any more for what was not known of it.
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 from collections.abc import Callable
 from operator import is_
 from typing import Any, Final
 
 from pilothouse.machinery import quantity, times
+from pilothouse.machinery.base64_text import is_canonical
 from pilothouse.machinery.go_json import format_number, json_type, with_whole_numbers
 from pilothouse.machinery.schema.emptied import Emptied, note_empty
 from pilothouse.machinery.schema.types import Decoder, Field, Inline, ListOf, MapOf, Scalar, Special, Struct, Type
@@ -323,12 +323,7 @@ def _decode_bytes(value: Any, go: str) -> str:
         return _decode_octets(value)
     if value.__class__ is not str:
         return str(_refuse(value, go))
-    try:
-        if base64.b64encode(binascii.a2b_base64(value.encode(), strict_mode=True)).decode() == value:
-            return str(value)
-    except (binascii.Error, ValueError):
-        pass
-    return canonical_base64(value)
+    return str(value) if is_canonical(value) else canonical_base64(value)
 
 
 def _decode_octets(items: list[Any]) -> str:

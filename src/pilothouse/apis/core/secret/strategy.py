@@ -12,7 +12,7 @@ from pilothouse.apis.core.checks import check_unchanged, refusals
 from pilothouse.apis.core.config_map import FROZEN, SIZE_LIMIT, decoded_size
 from pilothouse.apis.strategy import Column, Context, Doc, Strategy
 from pilothouse.apis.strategy_rules import MetadataRules
-from pilothouse.machinery import names
+from pilothouse.machinery import base64_text, large_json, names
 from pilothouse.machinery.field_errors import FieldError, Named, Path, forbidden, invalid, required, too_long
 from pilothouse.machinery.go_json import explain, json_type
 from pilothouse.machinery.objects import Object
@@ -109,7 +109,7 @@ def _check_docker(data: dict[str, Any], key: str) -> list[FieldError]:
         return [required(_DATA.key(key), "")]
     text = _bytes(data[key])
     try:
-        value = orjson.loads(text)
+        value = large_json.loads(text)
     except orjson.JSONDecodeError:
         why = explain(text)
     else:
@@ -120,4 +120,4 @@ def _check_docker(data: dict[str, Any], key: str) -> list[FieldError]:
 
 
 def _bytes(value: str | None) -> bytes:
-    return base64.b64decode(value or "")
+    return base64_text.decode(value or "")

@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-import base64
-import re
-from typing import Final
-
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import load_der_private_key
 
-_BLOCK: Final = re.compile(rb"-----BEGIN ([^\n-]+)-----[^\n]*\n(.*?)-----END \1-----", re.DOTALL)
-_NOT_BASE64: Final = re.compile(rb"[^A-Za-z0-9+/=]")
-_HEADER: Final = re.compile(rb"^[^\n:]+:[^\n]*\n", re.MULTILINE)
+from pilothouse.apis.certificates.pem import blocks
 
 
 def explain_key_pair(certificate: bytes, key: bytes) -> str:
     """Why the two do not make a key pair; nothing when they do."""
-    found = _blocks(certificate)
-    chain = [data for name, data in found if name == "CERTIFICATE"]
+    found = list(blocks(certificate))
+    chain = [block.content for block in found if block.label == "CERTIFICATE"]
     if not chain:
-        return _no_certificate([name for name, _ in found])
-    found = _blocks(key)
-    private = next((data for name, data in found if name.endswith("PRIVATE KEY")), None)
+        return _no_certificate([block.label for block in found])
+    found = list(blocks(key))
+    private = next((block.content for block in found if block.label.endswith("PRIVATE KEY")), None)
     if private is None:
-        return _no_key([name for name, _ in found])
+        return _no_key([block.label for block in found])
     return _mismatch(chain[0], private)
-
-
-def _blocks(text: bytes) -> list[tuple[str, bytes]]:
-    found = []
-    for match in _BLOCK.finditer(text):
-        body = _NOT_BASE64.sub(b"", _HEADER.sub(b"", match[2]))
-        try:
-            found.append((match[1].decode("utf-8", "replace"), base64.b64decode(body, validate=True)))
-        except ValueError:
-            continue
-    return found
 
 
 def _no_certificate(skipped: list[str]) -> str:
