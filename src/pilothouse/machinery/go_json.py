@@ -33,9 +33,12 @@ _CHARACTERS: Final = re.compile(_STRING.removeprefix('"').removesuffix('"'))
 _NUMERALS: Final = re.compile(r"[0-9]*+")
 _HEXADECIMAL: Final = re.compile(rb"[0-9a-fA-F]*+")
 _PIECE: Final = 32 * 1024
-_STRAY: Final = re.compile("[\udc80-\udcff]")
+_STRAYS: Final = re.compile("[\udc80-\udcff]++")
 _HIGH, _LOW = r"u[dD][89abAB][0-9a-fA-F]{2}", r"u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPED: Final = re.compile(rf"\\(?:{_HIGH}\\{_LOW}|({_HIGH}|{_LOW})|.)")
+_PAIR: Final = re.compile(rf"\\{_HIGH}\\{_LOW}")
+_WHOLE_ESCAPES: Final = re.compile(r"(?:[^\\]++|\\u[0-9a-fA-F]{4}|\\[^u])*+", re.DOTALL)
+_ESCAPE: Final = len(r"\ud83d")
 _SPACED_COLON: Final = re.compile(rb'"[ \t\r\n]++:')
 _BLANK_COLON: Final = re.compile(rb"[ \t\r\n]:")
 _MANY_BLANKS: Final = 4096
@@ -76,10 +79,9 @@ def mend(data: bytes) -> bytes:
     """
     text = _decode(data)
     _Scanner(text).scan()
-    if _STRAY.search(text) is not None:
-        pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
-        text = "".join(_STRAY.sub("\ufffd", piece) for piece in pieces)
-    return (_ESCAPED.sub(_whole_escape, text) if "\\" in text else text).encode()
+    return b"".join(
+        _ESCAPED.sub(_whole_escape, _STRAYS.sub(_replaced, piece)).encode() for piece in _between_escapes(text)
+    )
 
 
 def _decode(data: bytes) -> str:
@@ -87,6 +89,22 @@ def _decode(data: bytes) -> str:
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
     pieces = [decoder.decode(data[at : at + _PIECE]) for at in range(0, len(data), _PIECE)]
     return "".join((*pieces, decoder.decode(b"", final=True)))
+
+
+def _between_escapes(text: str) -> Iterator[str]:
+    """Pieces of a sound text, none of which ends within an escape or a pair of them."""
+    at = 0
+    while at < len(text):
+        end = _WHOLE_ESCAPES.match(text, at, at + _PIECE).end()  # type: ignore[union-attr]
+        if _PAIR.match(text, end - _ESCAPE):
+            end += _ESCAPE
+        yield text[at:end]
+        at = end
+
+
+def _replaced(found: re.Match[str]) -> str:
+    """Each byte that is no part of a character becomes a character of its own."""
+    return "\ufffd" * len(found[0])
 
 
 def _whole_escape(found: re.Match[str]) -> str:

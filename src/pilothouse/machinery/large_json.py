@@ -9,7 +9,10 @@ strings and brackets and nothing else of JSON; whether each piece is sound, the 
           1,2,…                pieces of its first list, each read as a list of its own and appended
                    "b":{}      the rest, read as an object of its own
 
-Writing goes the other way: what has many items is written some at a time, and containers of few are entered.
+A string that is longer than a piece is cut between characters, and each part of it is read as a string of its own.
+
+Writing goes the other way: what has many items is written some at a time, and containers of few are entered; long
+strings are written in parts.
 """
 
 from __future__ import annotations
@@ -52,6 +55,11 @@ _patterns: list[re.Pattern[bytes]] = []
 _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
 _WORD: Final = re.compile(rb"[-+.0-9A-Za-z]*+")
 _CHARACTERS: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_WHOLE_CHARACTERS: Final = re.compile(rb'(?:[^"\\]++|\\u[0-9a-fA-F]{4}|\\[^u])*+', re.DOTALL)
+_PAIR: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_ESCAPE: Final = len(b"\\ud83d")
+_PART: Final = 32 * 1024
+"""Up to how many bytes or characters a string is read or written in one call."""
 _CLOSING: Final = {0x5B: 0x5D, 0x7B: 0x7D}
 
 
@@ -97,6 +105,9 @@ class _Writer:
     def write(self, value: Any, depth: int = 0) -> None:
         """Add the pieces of a value that stands so deep in others."""
         kind = value.__class__
+        if kind is str and len(value) > _PART:
+            self._write_text(value)
+            return
         if (kind is not dict and kind is not list) or not value or not self._enters or depth == _DEEPEST_ENTERED:
             self.pieces.append(_written(value, depth))
             return
@@ -114,10 +125,21 @@ class _Writer:
     def _write_items(self, value: Any, depth: int) -> None:
         for item in value:
             if value.__class__ is dict:
-                self.pieces.append(_written({item: None}, depth)[1 : -len(b"null}")])
+                self._write_key(item, depth)
                 item = value[item]
             self.write(item, depth + 1)
             self.pieces.append(b",")
+
+    def _write_key(self, key: Any, depth: int) -> None:
+        if key.__class__ is str and len(key) > _PART:
+            self._write_text(key)
+            self.pieces.append(b":")
+        else:
+            self.pieces.append(_written({key: None}, depth)[1 : -len(b"null}")])
+
+    def _write_text(self, text: str) -> None:
+        parts = (text[at : at + _PART] for at in range(0, len(text), _PART))
+        self.pieces += (b'"', *(orjson.dumps(part)[1:-1] for part in parts), b'"')
 
     def _write_parts(self, value: Any, depth: int) -> None:
         """Items as they come, some at a time; a long one among them is written whole."""
@@ -237,9 +259,35 @@ class _Reader:
             self._at += 1
             self._skip(_CHARACTERS)
             self._at += 1  # the quote, or the end of what the parser then refuses
+            if self._at - begin > _PART:
+                return self._string(begin + 1, self._at - 1)
         else:
             self._skip(_WORD)
         return self._parse(self._data[begin : self._at])
+
+    def _string(self, at: int, end: int) -> str:
+        """A long string, the characters of which are in this range."""
+        if end >= len(self._data):
+            raise _Unsound
+        parts: list[str] = []
+        while at < end:
+            if ABANDONED:
+                checkpoint()
+            cut = self._cut(at, end)
+            parts.append(self._parse(b'"' + self._data[at:cut] + b'"'))
+            at = cut
+        return "".join(parts)
+
+    def _cut(self, at: int, end: int) -> int:
+        """Where a part of a string ends: neither within a character nor within one that is written as two escapes."""
+        cut = _WHOLE_CHARACTERS.match(self._data, at, min(at + _PART, end)).end()  # type: ignore[union-attr]
+        if _PAIR.match(self._data, cut - _ESCAPE):
+            cut += _ESCAPE
+        for _ in range(3):
+            cut -= self._data[cut] & 0xC0 == 0x80
+        if cut <= at or self._data[cut] & 0xC0 == 0x80:
+            raise _Unsound
+        return cut
 
     def _after_item(self, stack: list[tuple[int, Any]]) -> None:
         """Behind an item that was read alone: a comma and more, or the ends of containers."""

@@ -24,7 +24,6 @@ def config_map(**metadata: Any) -> dict[str, Any]:
         ("an unfinished list", lambda: b'{"data":[' + b"1," * 1_400_000),
         ("deep lists", lambda: b'{"data":' + b"[" * 2_900_000),
         ("a broken number at the end", lambda: b'{"a":[' + b"{}," * 900_000 + b"01]}"),
-        ("invalid text", lambda: b'{"a":"' + b"\xff" * 2_900_000 + b'"}'),
         ("many unknown fields", lambda: b"{" + b",".join(b'"f%d":0' % n for n in range(230_000)) + b"}"),
         ("one field many times", lambda: b"{" + b",".join(b'"data":{}' for n in range(290_000)) + b"}"),
     ],
@@ -37,6 +36,19 @@ def test_faulty_json(victim: Any, what: str, make: Callable[[], bytes]) -> None:
     with victim.attacked(f"{what}, {len(body) >> 10} KB", allowance=times * len(body)):
         answer = victim.call("POST", f"{MAPS}?fieldValidation=Strict", body)
     assert answer.status in (400, 422)
+
+
+@pytest.mark.parametrize(
+    ("what", "piece"),
+    [("bytes", b"\xff"), ("surrogates", b"\xed\xa0\x80"), ("characters and bytes", b"\xc3\xa9\xff")],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_invalid_text(victim: Any, what: str, piece: bytes) -> None:
+    """One string of megabytes, which Go takes with replacements: it is mended, read and written in pieces."""
+    body = b'{"a":"' + piece * (2_900_000 // len(piece)) + b'"}'
+    with victim.attacked(f"invalid text, {what}", allowance=20 * len(body), longest_wait=0.012):
+        answer = victim.call("POST", f"{MAPS}?fieldValidation=Strict", body)
+    assert answer.status == 400
 
 
 def test_protobuf_of_a_user_without_a_role(victim: Any) -> None:

@@ -178,6 +178,25 @@ def test_mending(text: bytes, value: str) -> None:
     assert orjson.loads(mend(text)) == value
 
 
+@pytest.mark.parametrize("before", range(13))
+@pytest.mark.parametrize(
+    ("sent", "meant"),
+    [
+        (b"\xff", "\ufffd"),
+        (b"\xc3 ", "\ufffd "),
+        (b"\xed\xa0\x80", "\ufffd" * 3),
+        (b"\\ud83d\\ude00", "😀"),
+        (b"\\ude00", "\ufffd"),
+        (b"\\ud83dx", "\ufffdx"),
+        (b"\\\\ud83d\\ude00", "\\ud83d\ufffd"),
+    ],
+)
+def test_mending_long_texts(before: int, sent: bytes, meant: str) -> None:
+    """Pieces end neither within an escape nor within a pair of them."""
+    text = b'["' + b"." * before + sent * 12_000 + b"\xff" + b'"]'
+    assert read_mended(text) == ["." * before + meant * 12_000 + "\ufffd"]
+
+
 def test_what_cannot_be_mended() -> None:
     with pytest.raises(JSONSyntaxError, match="unexpected end of JSON input"):
         mend(b'{"a":')

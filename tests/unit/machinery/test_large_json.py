@@ -36,6 +36,14 @@ def read(parse: Any, text: bytes) -> Any:
         return None
 
 
+def tried(work: Any, given: Any) -> Any:
+    """What comes of it, or nothing where it is refused."""
+    try:
+        return work(given)
+    except (ValueError, orjson.JSONEncodeError):
+        return None
+
+
 @given(VALUES)
 @settings(max_examples=20, deadline=None)
 def test_sound_texts(value: Any) -> None:
@@ -74,6 +82,29 @@ def test_damaged_texts(value: Any, place: int, damage: bytes) -> None:
 )
 def test_edges(text: bytes) -> None:
     assert read(large_json.loads, text) == read(orjson.loads, text)
+
+
+STRING_PIECES = [
+    b"x", "é".encode(), "€".encode(), "😀".encode(), b"\\ud83d\\ude00", b"\\u00e9", b"\\\\", b'\\"', b"\\\\ud83d",
+    b"\\ud83d", b"\\ude00", b"\\x", b"\\u12", b"\x80", b"\xff", b"\xed\xa0\x80", b"\x01",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("one", STRING_PIECES, ids=repr)
+@pytest.mark.parametrize("before", range(7))
+def test_long_strings(one: bytes, before: int) -> None:
+    """Wherever a piece ends: within a character, an escape, or a pair of them."""
+    string = b'"' + b"." * before + one * (200_000 // len(one)) + b'"'
+    for text in (b"[%b]" % string, b'{"a":%b}' % string, b"{%b:1}" % string):
+        assert read(large_json.loads, text) == read(orjson.loads, text)
+        assert tried(large_json.loads_with, text) == tried(json.loads, text)
+
+
+@pytest.mark.parametrize("one", ["x", "é", "€", "😀", '"', "\\", "\x01", "\ud800"])
+def test_long_strings_are_written_as_in_one_call(one: str) -> None:
+    text = "." + one * 70_000
+    for value in (text, [text], {"a": {text: text}}):
+        assert tried(large_json.dumps, value) == tried(orjson.dumps, value)
 
 
 def test_repeated_keys_keep_their_place() -> None:
