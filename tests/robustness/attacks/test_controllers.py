@@ -9,12 +9,17 @@ import pytest
 from tests.robustness.attacks.conftest import Victim
 
 CRON_JOBS = "/apis/batch/v1/namespaces/default/cronjobs"
+CORE = "/api/v1/namespaces/default"
+SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+MERGE = "application/merge-patch+json"
+PORTS = 90
+PODS = 150
 
 
 @pytest.fixture(scope="module")
 def managed(launch_victim: Callable[..., Victim]) -> Victim:
-    """A server with the controller of cron jobs."""
-    return launch_victim("--controllers=cronjob")
+    """A server with the controllers that are attacked."""
+    return launch_victim("--controllers=cronjob,endpoints-controller,endpointslice-controller")
 
 
 def worked_on(victim: Victim) -> int:
@@ -32,3 +37,38 @@ def test_a_schedule_of_many_times(managed: Victim) -> None:
         assert managed.call("POST", CRON_JOBS, cron_job).status == 201
         while not worked_on(managed):
             assert managed.server.process.poll() is None
+
+
+def test_a_service_that_names_many_ports(managed: Victim) -> None:
+    """Each of its ports is looked for among those of each pod, and all of that again whenever a pod changes."""
+    managed.server.namespace("default")
+    named = [{"name": f"p{number}", "containerPort": 1000 + number} for number in range(PORTS)]
+    spec = {"nodeName": "somewhere", "containers": [{"name": "c", "image": "i", "ports": named}]}
+    for number in range(PODS):
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p{number}", "labels": {"a": "b"}}}
+        assert managed.call("POST", f"{CORE}/pods", {**pod, "spec": spec}).status == 201
+        address = f"10.1.{number >> 8}.{number & 255}"
+        status = {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}
+        assert managed.call("PATCH", f"{CORE}/pods/p{number}/status", {"status": status}, MERGE).status == 200
+    ports = [{"name": f"p{number}", "port": number + 1, "targetPort": f"p{number}"} for number in range(PORTS)]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "named"}}
+    made = {**service, "spec": {"selector": {"a": "b"}, "ports": ports}}
+    with managed.attacked(f"a service of {PORTS} named ports for {PODS} pods"):
+        assert managed.call("POST", f"{CORE}/services", made).status == 201
+        await_endpoints(managed, PODS)
+        assert managed.call("DELETE", f"{CORE}/pods/p0?gracePeriodSeconds=0").status == 200
+        await_endpoints(managed, PODS - 1)
+
+
+def await_endpoints(victim: Victim, count: int) -> None:
+    """Wait until both controllers have told of so many."""
+    while True:
+        assert victim.server.process.poll() is None
+        told = victim.call("GET", f"{CORE}/endpoints/named")
+        subsets = told.json.get("subsets") or [] if told.status == 200 else []
+        slices = victim.call("GET", f"{SLICES}?labelSelector=kubernetes.io/service-name%3Dnamed").json["items"]
+        found = [sum(len(each.get("notReadyAddresses") or ()) for each in subsets)]
+        found.append(sum(len(each.get("endpoints") or ()) for each in slices))
+        if found == [count, count]:
+            assert [len(each["ports"]) for each in (*subsets, *slices)] == [PORTS] * (1 + len(slices))
+            return

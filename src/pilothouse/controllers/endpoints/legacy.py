@@ -7,13 +7,15 @@ from typing import Any, Final
 
 from pilothouse.controllers.endpoints.members import (
     HEADLESS,
+    Numbers,
+    TargetPorts,
     address_of,
     belongs,
     families_of,
-    find_port,
     is_headless,
     sets_hostname,
     target_of,
+    weight_of,
 )
 from pilothouse.controllers.endpoints.triggers import follow_services
 from pilothouse.controllers.manager.context import ControllerContext
@@ -24,6 +26,7 @@ from pilothouse.controllers.runtime.pod_control import is_namespace_terminating
 from pilothouse.controllers.runtime.pods import is_ready
 from pilothouse.machinery import errors, labels
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
 
 _NAME: Final = "endpoint-controller"
 _MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
@@ -66,8 +69,8 @@ class EndpointsController:
     async def _reconcile(self, key: Key) -> None:
         service = self._services.lister.get(*key)
         self._sizes.pop(key, None)
-        known = self._endpoints.lister.get(*key)
         if service is None:
+            known = self._endpoints.lister.get(*key)
             if known is not None and _MANAGED_BY in (known["metadata"].get("labels") or {}):
                 await self._delete(key)
             return
@@ -76,8 +79,8 @@ class EndpointsController:
             return
         pods = self._pods.lister.list(key[0], labels.from_labels(selector))
         self._sizes[key] = len(pods)
-        wanted = make_endpoints(service, pods)
-        await self._write(known, wanted)
+        wanted = await weighed(weight_of(service, pods), make_endpoints, service, pods)
+        await self._write(self._endpoints.lister.get(*key), wanted)
 
     async def _delete(self, key: Key) -> None:
         try:
@@ -127,7 +130,8 @@ def make_endpoints(service: Object, pods: Iterable[Object]) -> Object:
     metadata = service["metadata"]
     family = families_of(service)[0]
     everything = bool(service["spec"].get("publishNotReadyAddresses"))
-    found: dict[tuple[str, str], tuple[bool, dict[str, Any], set[Port]]] = {}
+    targets, common = TargetPorts(service), dict[Numbers, frozenset[Port]]()
+    found: dict[tuple[str, str], tuple[bool, dict[str, Any], frozenset[Port]]] = {}
     for pod in pods:
         address = address_of(pod, family) if belongs(pod, include_terminating=everything) else None
         if address is None:
@@ -137,7 +141,10 @@ def make_endpoints(service: Object, pods: Iterable[Object]) -> Object:
             shown["nodeName"] = pod["spec"]["nodeName"]
         if sets_hostname(pod, service):
             shown["hostname"] = pod["spec"]["hostname"]
-        ports = _ports(service, pod)
+        numbers = targets.of(pod)
+        if numbers not in common:
+            common[numbers] = _ports(targets.ports, numbers)
+        ports = common[numbers]
         if ports or (is_headless(service) and not service["spec"].get("ports")):
             ready = everything or is_ready(pod)
             found[(address, pod["metadata"]["uid"])] = (ready, shown, ports)
@@ -158,20 +165,19 @@ def make_endpoints(service: Object, pods: Iterable[Object]) -> Object:
     }
 
 
-def _ports(service: Object, pod: Object) -> set[Port]:
-    ports: set[Port] = set()
-    for port in service["spec"].get("ports") or ():
-        number = find_port(pod, port)
-        if number is not None:
-            ports.add((port.get("name") or "", number, port.get("protocol") or "TCP", port.get("appProtocol") or ""))
-    return ports
+def _ports(given: Iterable[Object], numbers: Numbers) -> frozenset[Port]:
+    return frozenset(
+        (port.get("name") or "", number, port.get("protocol") or "TCP", port.get("appProtocol") or "")
+        for port, number in zip(given, numbers, strict=True)
+        if number is not None
+    )
 
 
-def _subsets(members: Iterable[tuple[bool, dict[str, Any], set[Port]]]) -> list[dict[str, Any]]:
+def _subsets(members: Iterable[tuple[bool, dict[str, Any], frozenset[Port]]]) -> list[dict[str, Any]]:
     """Addresses with the same ports together, in a stable order."""
     grouped: dict[frozenset[Port], dict[str, list[dict[str, Any]]]] = {}
     for ready, address, ports in members:
-        group = grouped.setdefault(frozenset(ports), {})
+        group = grouped.setdefault(ports, {})
         group.setdefault("addresses" if ready else "notReadyAddresses", []).append(address)
     subsets = []
     for common, group in sorted(grouped.items(), key=lambda each: sorted(each[0])):

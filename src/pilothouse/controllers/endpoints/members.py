@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -12,6 +12,8 @@ from pilothouse.machinery.objects import Object
 HEADLESS: Final = "service.kubernetes.io/headless"
 IPV4: Final = "IPv4"
 IPV6: Final = "IPv6"
+_WEIGHT_OF_POD: Final = 100
+_WEIGHT_OF_PORT: Final = 4
 
 
 def belongs(pod: Object, *, include_terminating: bool) -> bool:
@@ -56,16 +58,34 @@ def sets_hostname(pod: Object, service: Object) -> bool:
     )
 
 
-def find_port(pod: Object, port: Object) -> int | None:
-    """The number behind a port of the service: given, or the container's port of that name."""
-    target = port.get("targetPort", port["port"])
-    if isinstance(target, int):
-        return target
-    protocol = port.get("protocol") or "TCP"
-    for declared in _declared_ports(pod):
-        if declared.get("name") == target and (declared.get("protocol") or "TCP") == protocol:
-            return int(declared["containerPort"])
-    return None
+Numbers = tuple[int | None, ...]
+
+
+class TargetPorts:
+    """The numbers behind the ports of a service: given, or those of a pod's ports with that name.
+
+    A pod's ports are gone through once, however many the service has, and not at all if it names none.
+    """
+
+    def __init__(self, service: Object) -> None:
+        self.ports: list[Object] = service["spec"].get("ports") or []
+        self._targets = [(port.get("targetPort", port["port"]), port.get("protocol") or "TCP") for port in self.ports]
+        self._has_names = any(not isinstance(target, int) for target, _ in self._targets)
+
+    def of(self, pod: Object) -> Numbers:
+        """A number for each port of the service; None for what the pod does not have."""
+        declared: dict[tuple[Any, str], int] = {}
+        for each in _declared_ports(pod) if self._has_names else ():
+            declared.setdefault((each.get("name"), each.get("protocol") or "TCP"), int(each["containerPort"]))
+        return tuple(
+            target if isinstance(target, int) else declared.get((target, protocol))
+            for target, protocol in self._targets
+        )
+
+
+def weight_of(service: Object, pods: Sized) -> int:
+    """How long it takes to find the endpoints of a service, in bytes of input that take as long."""
+    return len(pods) * (_WEIGHT_OF_POD + _WEIGHT_OF_PORT * len(service["spec"].get("ports") or ()))
 
 
 def _declared_ports(pod: Object) -> Iterable[dict[str, Any]]:

@@ -7,13 +7,15 @@ from typing import Any, Final
 
 from pilothouse.controllers.endpoints.members import (
     HEADLESS,
+    Numbers,
+    TargetPorts,
     address_of,
     belongs,
     families_of,
-    find_port,
     is_headless,
     sets_hostname,
     target_of,
+    weight_of,
 )
 from pilothouse.controllers.endpoints.packing import Endpoint, Plan, pack, ports_key
 from pilothouse.controllers.endpoints.triggers import follow_services
@@ -27,6 +29,7 @@ from pilothouse.controllers.runtime.pod_control import is_namespace_terminating
 from pilothouse.controllers.runtime.pods import is_ready
 from pilothouse.machinery import errors, labels
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
 
 _ACCOUNT: Final = "endpointslice-controller"
 MANAGER: Final = "endpointslice-controller.k8s.io"
@@ -97,14 +100,14 @@ class SliceController:
         selector: dict[str, str] = service["spec"].get("selector") or {}
         if not selector or service["spec"].get("type") == "ExternalName":
             return
+        pods = self._pods.lister.list(key[0], labels.from_labels(selector))
+        self._sizes[key] = len(pods)
+        wanted = await weighed(weight_of(service, pods), self._wanted, service, pods)
         known = [
             each
             for each in self._slices.lister.by_index(BY_SERVICE, f"{key[0]}/{key[1]}")
             if (each["metadata"].get("labels") or {}).get(MANAGED_BY) == MANAGER
         ]
-        pods = self._pods.lister.list(key[0], labels.from_labels(selector))
-        self._sizes[key] = len(pods)
-        wanted = self._wanted(service, pods)
         try:
             await write_plan(self._client, self._plan(service, wanted, known))
         except errors.StatusError as error:
@@ -118,14 +121,18 @@ class SliceController:
         """Endpoints by family and ports; each family has at least an empty slice."""
         found: dict[str, tuple[str, list[Object], list[Endpoint]]] = {}
         pods = [pod for pod in pods if belongs(pod, include_terminating=True)]
+        targets, shown = TargetPorts(service), dict[tuple[str, Numbers], tuple[str, list[Object]]]()
         for family in families_of(service):
             empty = True
             for pod in pods:
                 address = address_of(pod, family)
                 if address is None:
                     continue
-                ports = _ports(service, pod)
-                key = ports_key(family, ports)
+                numbers = targets.of(pod)
+                if (family, numbers) not in shown:
+                    ports = _ports(targets.ports, numbers)
+                    shown[family, numbers] = ports_key(family, ports), ports
+                key, ports = shown[family, numbers]
                 found.setdefault(key, (family, ports, []))[2].append(self._endpoint(service, pod, address))
                 empty = False
             if empty:
@@ -184,10 +191,9 @@ def _keep_placeholder(plan: Plan, key: str, make: Any) -> None:
     plan.create.append(make(key, []))
 
 
-def _ports(service: Object, pod: Object) -> list[Object]:
+def _ports(given: Iterable[Object], numbers: Numbers) -> list[Object]:
     ports: list[Object] = []
-    for port in service["spec"].get("ports") or ():
-        number = find_port(pod, port)
+    for port, number in zip(given, numbers, strict=True):
         if number is not None:
             shown = {"name": port.get("name") or "", "port": number, "protocol": port.get("protocol") or "TCP"}
             if port.get("appProtocol"):
