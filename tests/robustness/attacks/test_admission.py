@@ -39,22 +39,22 @@ def policy(name: str, *, conditions: list[str], validations: list[str], rule: di
     }
 
 
-def binding(name: str) -> dict[str, Any]:
+def binding(name: str, **more: Any) -> dict[str, Any]:
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicyBinding",
         "metadata": {"name": name},
-        "spec": {"policyName": name, "validationActions": ["Deny"]},
+        "spec": {"policyName": name, "validationActions": ["Deny"], **more},
     }
 
 
 @contextmanager
-def enforced(victim: Any, made: dict[str, Any], probe: Callable[[], bool]) -> Iterator[None]:
+def enforced(victim: Any, made: dict[str, Any], probe: Callable[[], bool], **bound: Any) -> Iterator[None]:
     """A policy that is bound and takes effect, until the block ends."""
     name = made["metadata"]["name"]
     paths = f"{ADMISSION}/validatingadmissionpolicies", f"{ADMISSION}/validatingadmissionpolicybindings"
     assert victim.call("POST", paths[0], made).status == 201
-    assert victim.call("POST", paths[1], binding(name)).status == 201
+    assert victim.call("POST", paths[1], binding(name, **bound)).status == 201
     deadline = time.monotonic() + 120
     while not probe():
         assert time.monotonic() < deadline, "the policy takes no effect"
@@ -78,6 +78,35 @@ def test_conditions_that_cost_as_much_as_they_may(victim: Any) -> None:
         for number in range(2):
             costly = {**body, "metadata": {"name": f"costly{number}"}, "data": {f"k{n}": "" for n in range(300)}}
             assert victim.call("POST", MAPS, costly).status in (201, 403, 422, 500)
+
+
+def test_policies_with_long_params(victim: Any) -> None:
+    """Params that change before each request: whoever is judged by them does not read them on the loop."""
+    victim.server.namespace("params")
+    where, names = "/api/v1/namespaces/params/configmaps", [f"long-{number}" for number in range(4)]
+    data = {f"k{number}": "v" * 20 for number in range(20_000)}
+    for name in names:
+        params = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"a": "b"}}}
+        assert victim.call("POST", where, {**params, "data": data}).status == 201
+    refuses, looks = "object.metadata.name != 'probe'", "size(params.data) > 10"
+    made = policy("parameterized", conditions=[], validations=[refuses, looks], rule=SECRETS)
+    made["spec"]["paramKind"] = {"apiVersion": "v1", "kind": "ConfigMap"}
+    selector = {"matchLabels": {"a": "b"}}
+    ref = {"selector": selector, "namespace": "params", "parameterNotFoundAction": "Deny"}
+    path, secret = "/api/v1/namespaces/default/secrets?dryRun=All", {"apiVersion": "v1", "kind": "Secret"}
+
+    def write(name: str) -> int:
+        return int(victim.call("POST", path, {**secret, "metadata": {"name": name}}).status)
+
+    with (
+        enforced(victim, made, lambda: write("probe") == 422, paramRef=ref),
+        victim.attacked("policies with four params of 20,000 entries", allowance=96 << 20, hold=0.01),
+    ):
+        for number in range(4):
+            changed = {"data": {"k1": str(number)}}
+            for name in names:
+                assert victim.call("PATCH", f"{where}/{name}", changed, "application/merge-patch+json").status == 200
+            assert write("judged") == 201
 
 
 def test_cve_2021_25735_changes_of_nodes_are_held_against_what_is_stored(victim: Any) -> None:

@@ -16,6 +16,8 @@ from pilothouse.machinery import labels
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind
 from pilothouse.machinery.labels import SelectorError
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
+from pilothouse.registry.store.store import Store
 from pilothouse.storage.cacher import Entry
 
 
@@ -51,7 +53,7 @@ class Source:
         return [each for each in found if selector.matches(each["metadata"].get("labels") or {})]
 
     async def _read(self, entries: list[Entry]) -> list[Object]:
-        return [_serve(self.row, self._objects.decoded(entry)) for entry in entries]
+        return [_serve(self.row, each) for each in await self._objects.store.read_shared(entries)]
 
 
 class CustomSource(Source):
@@ -61,7 +63,11 @@ class CustomSource(Source):
         store = self._objects.store
         if store.prepare is not None and entries:
             await store.prepare(entries)
-        return [store.decode(entry) for entry in entries]
+        return await weighed(sum(len(entry.data) for entry in entries), _decode_all, store, entries)
+
+
+def _decode_all(store: Store, entries: list[Entry]) -> list[Object]:
+    return [store.decode(entry) for entry in entries]
 
 
 class Params:

@@ -191,9 +191,10 @@ class Store:
         """The same, made aside if it is long."""
         return await weighed(len(entry.data), self.decode, entry)
 
-    async def read_shared(self, entry: Entry) -> Object:
-        """What ``shared`` gives, made aside if it is long."""
-        return await weighed(len(entry.data), self.shared, entry)
+    async def read_shared(self, entries: Sequence[Entry]) -> list[Object]:
+        """What ``shared`` gives of each, made aside if what nobody has decoded yet is long."""
+        unread = sum(len(entry.data) for entry in entries if entry.forms is None or _DECODED not in entry.forms)
+        return await weighed(unread, lambda: [self.shared(entry) for entry in entries])
 
     def shared(self, entry: Entry) -> Object:
         """The object of the entry, decoded once for all who only read it: nobody may change it."""
