@@ -34,6 +34,12 @@ class Attacker:
         fields = [(":method", "GET"), (":scheme", "https"), (":path", path), (":authority", "x")]
         return frames.headers(number, bytes(self._encoder.encode(fields)), flags)
 
+    def create(self, number: int, path: str, body: bytes) -> bytes:
+        fields = [(":method", "POST"), (":scheme", "https"), (":path", path), (":authority", "x")]
+        encoded = bytes(self._encoder.encode([*fields, ("content-type", "application/json")]))
+        head = frames.headers(number, encoded, 0)
+        return head + frames.header(len(body), frames.DATA, frames.END_STREAM, number) + body
+
     def send(self, data: bytes) -> bool:
         """Send what the server takes; False once it takes no more for a second, or has hung up."""
         self._connection.setblocking(False)
@@ -52,6 +58,21 @@ class Attacker:
         for _ in range(200):
             if not self.send(data):
                 return
+
+    def answers(self, count: int) -> int:
+        """Read until so many answers have ended; how many did before the server hung up."""
+        self._connection.settimeout(120)
+        data, ended = b"", 0
+        while ended < count and (piece := self._connection.recv(65536)):
+            data += piece
+            while len(data) >= 9:
+                high, low, kind, flags, _ = frames.HEADER.unpack_from(data)
+                length = high << 8 | low
+                if len(data) < 9 + length:
+                    break
+                ended += kind in (frames.DATA, frames.HEADERS) and bool(flags & frames.END_STREAM)
+                data = data[9 + length :]
+        return ended
 
     def code(self) -> int | None:
         """The code with which the server ended the connection; None if what is still sent made it a reset."""
@@ -109,6 +130,19 @@ def test_rapid_reset_on_many_connections(victim: Any) -> None:
                 client.ask(number, WATCH) + frames.rst_stream(number, frames.CANCEL) for number in range(1, 400, 2)
             )
             client.send(b"".join(pairs))
+
+
+def test_creates_on_many_connections(victim: Any) -> None:
+    """A hundred each, so that commits are long: whoever wrote hears of it in turns with others."""
+    path, count = "/api/v1/namespaces/default/configmaps", 100
+    with ExitStack() as stack:
+        clients = [stack.enter_context(attacker(victim, anonymous=False)) for _ in range(10)]
+        with victim.attacked("HTTP/2: 100 creates on each of 10 connections"):
+            for place, client in enumerate(clients):
+                names = [f"created-{place}-{number}" for number in range(count)]
+                bodies = [b'{"metadata":{"name":"%b"}}' % name.encode() for name in names]
+                assert client.send(b"".join(client.create(2 * at + 1, path, body) for at, body in enumerate(bodies)))
+            assert [client.answers(count) for client in clients] == [count] * len(clients)
 
 
 @pytest.mark.parametrize(

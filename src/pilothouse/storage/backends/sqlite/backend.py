@@ -29,6 +29,7 @@ from pilothouse.storage.backends.sqlite.readers import Readers
 from pilothouse.storage.backends.sqlite.reading import count_keys, read_history, read_key, read_page
 from pilothouse.storage.backends.sqlite.retention import Retention, RetentionClock
 from pilothouse.storage.backends.sqlite.schema import compacted_revision
+from pilothouse.storage.backends.sqlite.settling import Settling
 from pilothouse.storage.backends.sqlite.writer import Outcome, Task, Writer
 from pilothouse.storage.backends.sqlite.writing import MAX_BATCH, QueuedWrite
 from pilothouse.storage.backends.watching import watch_log
@@ -68,6 +69,7 @@ class SQLiteBackend:
         self._upkeep_seconds, self._poll_seconds, self._reader_count = upkeep_seconds, poll_seconds, readers
         self._retention = RetentionClock(retention)
         self._feeds: list[_LiveFeed] = []
+        self._settling = Settling()
         self._revision = 0
         self._writer: Writer | None = None
         self._readers: Readers | None = None
@@ -253,8 +255,4 @@ class SQLiteBackend:
                 except Exception:
                     # Those who wrote must get their answer whatever a follower makes of it.
                     logger.exception("a follower of %s failed at revision %d", self._path, outcome.revision)
-        for future, result in outcome.results:
-            if isinstance(result, int):
-                future.settle(result)
-            else:
-                future.refuse(result)
+        self._settling.add(outcome.results)
