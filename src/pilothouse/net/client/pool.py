@@ -65,7 +65,11 @@ class HttpClient:
         connection = self._take(target)
         if connection is None:
             return await self._send(target, outbound, self._find_shared(target), _ATTEMPTS)
-        head = connection.ask(outbound)
+        try:
+            head = connection.ask(outbound)
+        except BaseException:
+            connection.transport.close()  # nothing was sent, and nobody would give it back
+            raise
         try:
             return await head
         except BaseException as error:

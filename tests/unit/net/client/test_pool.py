@@ -277,3 +277,24 @@ async def test_after_a_renewal_no_connection_serves_again(
     await under_way.read(10)
     await client.send(target, Outbound("GET", b"/", [(b"Host", b"x")]))
     assert connections == 3
+
+
+async def test_a_request_that_cannot_be_sent_leaves_no_connection_open(
+    client: HttpClient, listen: Callable[..., Awaitable[Target]]
+) -> None:
+    """It has taken a kept one by then."""
+    closed = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.readline():
+            if await reader.readuntil(b"\r\n\r\n"):
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+        closed.set()
+
+    target = await listen(serve)
+    await (await client.send(target, Outbound("GET", b"/", HOST))).close()
+    with pytest.raises(OutgoingError):
+        await client.send(target, Outbound("GET", b"/", [*HOST, (b"a", b"b\r\nc: d")]))
+    async with asyncio.timeout(60):
+        await closed.wait()
