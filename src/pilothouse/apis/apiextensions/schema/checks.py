@@ -179,7 +179,9 @@ def _number_checks(schema: Schema) -> list[Check]:
     surely = _surely_within(schema)
 
     def check(value: Any) -> bool:
-        return (value.__class__ is int and value in surely) or not explain_number(schema, value, "").errors
+        if value.__class__ is int and value in surely:
+            return True
+        return not explain_number(schema, as_go_number(value), "").errors
 
     return [check]
 
