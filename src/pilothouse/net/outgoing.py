@@ -10,7 +10,8 @@ import asyncio
 import posixpath
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from pilothouse.net.client import HttpClient, Outbound, Reply
@@ -70,7 +71,7 @@ class OutgoingClient:
     async def open(self, url: str, *, tls: Tls = PLAIN, headers: Mapping[str, str] | None = None) -> Reply:
         """Ask for what may never end; whoever asked reads the answer and closes it. Raises OutgoingError."""
         await ensure_task()
-        return await self._send("GET", url, b"", tls, headers or {})
+        return await self._client.send(*await self._prepare("GET", url, b"", tls, headers or {}))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -86,11 +87,9 @@ class OutgoingClient:
         seconds: float,
         limit: int,
     ) -> Answer:
-        await ensure_task()
         what = f'{method.capitalize()} "{url}"'
         try:
-            async with asyncio.timeout(seconds):
-                return await self._exchange(method, url, body, tls, headers or {}, limit)
+            return await self._exchange(method, url, body, tls, headers or {}, seconds, limit)
         except TimeoutError:
             raise OutgoingError(f"{what}: context deadline exceeded", timed_out=True) from None
         except OutgoingError as error:
@@ -99,37 +98,63 @@ class OutgoingClient:
             raise OutgoingError(f"{what}: the answer is larger than {limit} bytes") from None
 
     async def _exchange(
-        self, method: str, url: str, body: bytes, tls: Tls, headers: Mapping[str, str], limit: int
+        self, method: str, url: str, body: bytes, tls: Tls, headers: Mapping[str, str], seconds: float, limit: int
     ) -> Answer:
-        reply = await self._send(method, url, body, tls, headers)
+        deadline = asyncio.get_running_loop().time() + seconds
+        target, outbound = await self._prepare(method, url, body, tls, headers)
+        reply = await self._client.send_kept(target, outbound, seconds)
+        if reply is not None and reply.whole is not None and len(reply.whole) <= limit:
+            return _answer(reply, reply.whole)
         try:
-            data = await reply.read(limit)
+            await ensure_task()
+            async with asyncio.timeout_at(deadline):
+                reply = reply or await self._client.send(target, outbound)
+                return _answer(reply, await reply.read(limit))
         finally:
-            await reply.close()
-        decoded = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reply.head.headers}
-        return Answer(reply.status, decoded, data)
+            if reply is not None:
+                await reply.close()
 
-    async def _send(self, method: str, url: str, body: bytes, tls: Tls, headers: Mapping[str, str]) -> Reply:
-        target, authority, path = await self._locate(url, tls)
-        given = {"Host": authority, "User-Agent": self._agent, **headers}
+    async def _prepare(
+        self, method: str, url: str, body: bytes, tls: Tls, headers: Mapping[str, str]
+    ) -> tuple[Target, Outbound]:
+        """Where to connect to, and what to say there."""
+        place = locate(url)
+        found = None if self._dial is None else await self._dial(place.host, place.port)
+        named = tls if tls.server_name or found is None else _named(tls, place.host)
+        target = Target(*(found or (place.host, place.port)), named if place.is_secure else None)
+        given = {"Host": place.authority, "User-Agent": self._agent, **headers}
         pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in given.items()]
-        return await self._client.send(target, Outbound(method, path, pairs, body))
+        return target, Outbound(method, place.path, pairs, body)
 
-    async def _locate(self, url: str, tls: Tls) -> tuple[Target, str, bytes]:
-        """Where to connect to, what to ask for there, and by which name."""
-        try:
-            parts = urlsplit(url)
-            host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-        except ValueError as error:
-            raise DialError(str(error)) from None
-        if parts.scheme not in ("http", "https"):
-            raise DialError(f'unsupported protocol scheme "{parts.scheme}"')
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        found = None if self._dial is None else await self._dial(host, port)
-        named = tls if tls.server_name or found is None else _named(tls, host)
-        where = found or (host, port)
-        target = Target(*where, named if parts.scheme == "https" else None)
-        return target, parts.netloc.rpartition("@")[2], path.encode("utf-8")
+
+def _answer(reply: Reply, body: bytes) -> Answer:
+    decoded = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reply.head.headers}
+    return Answer(reply.status, decoded, body)
+
+
+class Place(NamedTuple):
+    """What a URL says."""
+
+    host: str
+    port: int
+    authority: str
+    """Host and port as they are written, without a user."""
+    path: bytes
+    is_secure: bool
+
+
+@lru_cache(maxsize=1024)
+def locate(url: str) -> Place:
+    """Take a URL apart; the same few are asked for again and again. Raises DialError."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError as error:
+        raise DialError(str(error)) from None
+    if parts.scheme not in ("http", "https"):
+        raise DialError(f'unsupported protocol scheme "{parts.scheme}"')
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Place(host, port, parts.netloc.rpartition("@")[2], path.encode("utf-8"), parts.scheme == "https")
 
 
 def plain_path(path: str) -> str:

@@ -17,6 +17,7 @@ class PlainServer:
 
     def __init__(self) -> None:
         self.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+        self.keeps_open = self.hangs_up = False
         self.connections = 0
         self.requests: list[bytes] = []
         self.port = 0
@@ -28,8 +29,10 @@ class PlainServer:
                 lengths = [line[15:] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
                 await reader.readexactly(int(lengths[0]) if lengths else 0)
                 self.requests.append(head)
+                if self.hangs_up:
+                    break
                 writer.write(self.answer)
-                if b"Content-Length" not in self.answer:
+                if b"Content-Length" not in self.answer and not self.keeps_open:
                     break
         except asyncio.IncompleteReadError:
             pass
@@ -121,6 +124,48 @@ async def test_answers_that_are_too_large(server: PlainServer, client: OutgoingC
         await client.post(f"http://127.0.0.1:{server.port}/", b"", limit=99)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Le", id="part of a head"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi", id="part of a body"),
+    ],
+)
+async def test_a_kept_connection_is_waited_for_as_long_as_any(
+    server: PlainServer, client: OutgoingClient, answer: bytes
+) -> None:
+    url = f"http://127.0.0.1:{server.port}/"
+    await client.post(url, b"first")
+    whole, server.answer = server.answer, answer
+    server.keeps_open = True
+    with pytest.raises(OutgoingError, match="context deadline exceeded") as caught:
+        await client.post(url, b"second", seconds=0.05)
+    assert caught.value.timed_out
+    server.answer, server.keeps_open = whole, False
+    assert (await client.post(url, b"third")).body == b"hi"
+    assert server.connections == 2
+
+
+async def test_a_kept_connection_that_has_ended_is_replaced(server: PlainServer, client: OutgoingClient) -> None:
+    url = f"http://127.0.0.1:{server.port}/"
+    await client.post(url, b"first")
+    server.hangs_up = True
+    with pytest.raises(OutgoingError):
+        await client.post(url, b"what was sent may have been done")
+    server.hangs_up = False
+    assert (await client.post(url, b"another")).body == b"hi"
+
+
+async def test_a_whole_answer_on_a_kept_connection_can_be_too_large(
+    server: PlainServer, client: OutgoingClient
+) -> None:
+    url = f"http://127.0.0.1:{server.port}/"
+    await client.get(url)
+    with pytest.raises(OutgoingError, match="larger than 1 bytes"):
+        await client.get(url, limit=1)
+
+
 async def test_nobody_listens(client: OutgoingClient) -> None:
     with pytest.raises(OutgoingError) as caught:
         await client.post("http://127.0.0.1:1/", b"")
@@ -135,10 +180,12 @@ async def test_redirects_are_not_followed(server: PlainServer, client: OutgoingC
 async def test_it_works_outside_of_tasks(server: PlainServer, client: OutgoingClient) -> None:
     """As requests do, whose coroutines run without a Task until they first wait."""
     loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Answer] = loop.create_future()
-    call: Any = client.post(f"http://127.0.0.1:{server.port}/", b"")
-    loop.call_soon(lambda: start(call, loop, answer.set_result, answer.set_exception))
-    assert (await answer).status == 200
+    for _ in range(2):  # on a new connection, and on a kept one
+        answer: asyncio.Future[Answer] = loop.create_future()
+        call: Any = client.post(f"http://127.0.0.1:{server.port}/", b"")
+        loop.call_soon(start, call, loop, answer.set_result, answer.set_exception)
+        assert (await answer).status == 200
+    assert server.connections == 1
 
 
 @pytest.mark.parametrize(

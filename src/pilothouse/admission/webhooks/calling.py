@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -125,6 +126,7 @@ def _check_dry_run(hook: Hook, attributes: Attributes) -> None:
         raise dry_run_unsupported(hook.name)
 
 
+@lru_cache(maxsize=1024)
 def _address(client: Client) -> tuple[str, str, str]:
     """URL, ``host:port`` for credentials, and the name the certificate must have."""
     if client.service:

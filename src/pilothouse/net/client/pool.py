@@ -25,6 +25,7 @@ from pilothouse.net.client.outbound import Outbound
 from pilothouse.net.client.reply import Reply
 from pilothouse.net.dialing.dialer import Dialer, Target
 from pilothouse.net.dialing.failures import DialError, NoCommonProtocol
+from pilothouse.net.eager import Prompt
 
 IDLE_SECONDS: Final = 90.0
 _IDLE_PER_TARGET: Final = 64
@@ -65,11 +66,7 @@ class HttpClient:
         connection = self._take(target)
         if connection is None:
             return await self._send(target, outbound, self._find_shared(target), _ATTEMPTS)
-        try:
-            head = connection.ask(outbound)
-        except BaseException:
-            connection.transport.close()  # nothing was sent, and nobody would give it back
-            raise
+        head = _ask(connection, outbound)
         try:
             return await head
         except BaseException as error:
@@ -77,6 +74,26 @@ class HttpClient:
             if not isinstance(error, ConnectionEnded) or not _may_repeat(error, outbound, is_new=False):
                 raise
         return await self._send(target, outbound, self._find_shared(target), _ATTEMPTS - 1)
+
+    async def send_kept(self, target: Target, outbound: Outbound, seconds: float) -> Reply | None:
+        """The same on a kept connection, within so many seconds and without a Task; None where there is none.
+
+        Raises OutgoingError, and TimeoutError.
+        """
+        connection = self._take(target)
+        if connection is None:
+            return None
+        head = _ask(connection, outbound)
+        timer = connection.loop.call_later(seconds, head.refuse, TimeoutError())
+        try:
+            return await head
+        except BaseException as error:
+            await connection.give_up(head)
+            if isinstance(error, ConnectionEnded) and _may_repeat(error, outbound, is_new=False):
+                return None
+            raise
+        finally:
+            timer.cancel()
 
     async def _send(
         self, target: Target, outbound: Outbound, shared: Http2ClientConnection | None, attempts: int
@@ -279,6 +296,14 @@ def _for_one(target: Target) -> Target:
     if target.tls is None or target.tls.protocols == _ALONE:
         return target
     return replace(target, tls=replace(target.tls, protocols=_ALONE))
+
+
+def _ask(connection: ClientConnection, outbound: Outbound) -> Prompt[Reply]:
+    try:
+        return connection.ask(outbound)
+    except BaseException:
+        connection.transport.close()  # nothing was sent, and nobody would give it back
+        raise
 
 
 def _may_repeat(error: ConnectionEnded, outbound: Outbound, *, is_new: bool) -> bool:
