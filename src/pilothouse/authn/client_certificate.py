@@ -51,8 +51,8 @@ class VerifiedCertificates:
         if der is None:
             return None
         now = self._clock()
-        known = connection.state.get(self)
-        if known is None or known[0] != self.authorities.generation or known[1] < now:
+        known = self._known(connection, now)
+        if known is None:
             known = (self.authorities.generation, *self._outcome(der, connection, now))
             connection.state[self] = known
         if known[3] is not None:
@@ -62,11 +62,13 @@ class VerifiedCertificates:
 
     def recall(self, connection: Connection) -> x509.Certificate | None:
         """The client's certificate, where it was found good on this connection and still is; None elsewhere."""
+        known = self._known(connection, self._clock())
+        return None if known is None else known[2]
+
+    def _known(self, connection: Connection, now: float) -> Any:
+        """What was found on this connection, as long as that holds."""
         known = connection.state.get(self)
-        if known is None or known[0] != self.authorities.generation or known[1] < self._clock():
-            return None
-        certificate: x509.Certificate | None = known[2]
-        return certificate
+        return None if known is None or known[0] != self.authorities.generation or known[1] < now else known
 
     def _outcome(self, der: bytes, connection: Connection, now: float) -> _Outcome:
         others = tuple(connection.peer_chain[1:])

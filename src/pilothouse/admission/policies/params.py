@@ -17,7 +17,6 @@ from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind
 from pilothouse.machinery.labels import SelectorError
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.workers import weighed
-from pilothouse.registry.store.store import Store
 from pilothouse.storage.cacher import Entry
 
 
@@ -63,11 +62,8 @@ class CustomSource(Source):
         store = self._objects.store
         if store.prepare is not None and entries:
             await store.prepare(entries)
-        return await weighed(sum(len(entry.data) for entry in entries), _decode_all, store, entries)
-
-
-def _decode_all(store: Store, entries: list[Entry]) -> list[Object]:
-    return [store.decode(entry) for entry in entries]
+        weight = sum(len(entry.data) for entry in entries)
+        return await weighed(weight, lambda: [store.decode(entry) for entry in entries])
 
 
 class Params:
