@@ -1,10 +1,11 @@
-"""Measures what passing a request on costs: ``proxied.py [--kube-apiserver PATH --etcd PATH] [--rounds N]``.
+"""Measures what passing a request on costs: ``proxied.py [--etcd PATH --kube-apiserver PATH --sample-apiserver PATH]``.
 
-Two backends are asked directly and then as aggregated APIs through a fresh Pilothouse, and through a kube-apiserver
-where there is one, in turns: a server with no logic (``limit.py``), which shows what the proxy itself takes, and an API
-server (``examples/wardle``), which shows what a user pays for the detour. Beside rates it prints the processor time
-that the proxy and the backend take for one request, which depends less on who else is busy on the machine, and how
-many times that of a direct one both take together: for one client and for sixteen, each round and then the medians.
+Backends are asked directly and then as aggregated APIs through a fresh Pilothouse, and through a kube-apiserver
+where there is one, in turns: a server with no logic (``limit.py``), which shows what the proxy itself takes, an API
+server of ours (``examples/wardle``), and Kubernetes' sample-apiserver where there is one; these show what a user pays
+for the detour. Beside rates it prints the processor time that the proxy and the backend take for one request, which
+depends less on who else is busy on the machine, and how many times that of a direct one both take together: for one
+client and for sixteen, each round and then the medians. The servers written in Go need ``--etcd``.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from pilothouse.testing.aggregated_servers import (  # noqa: E402
 
 TOKEN = "benchtoken"
 THINGS = "/apis/bench.example.com/v1/things"
-FLUNDERS = "/apis/wardle.example.com/v1alpha1/namespaces/default/flunders"
+WARDLE = "wardle.example.com"
 
 
 class Server(NamedTuple):
@@ -69,8 +70,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--connections", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--kube-apiserver")
-    parser.add_argument("--etcd")
+    parser.add_argument("--kube-apiserver", help="another proxy")
+    parser.add_argument("--sample-apiserver", help="another backend")
+    parser.add_argument("--etcd", help="the store of the other proxy and backend")
     parser.add_argument("--profile", help="write a flame graph of ours to this file (needs py-spy)")
     options = parser.parse_args()
     if shutil.which("wrk") is None:
@@ -84,16 +86,17 @@ def main() -> int:
         if options.kube_apiserver:
             proxies.append(stack.enter_context(other_server(folder, options)))
         bare = stack.enter_context(bare_backend(folder))
-        real = stack.enter_context(real_backend(folder, proxies[0].url))
         for proxy in proxies:
-            register(proxy.url, bare, "bench.example.com", "v1", THINGS)
-            register(proxy.url, real, "wardle.example.com", "v1alpha1", FLUNDERS)
-        flunder = {"apiVersion": "wardle.example.com/v1alpha1", "kind": "Flunder", "metadata": {"name": "one"}}
-        if call(proxies[0].url + FLUNDERS, {**flunder, "spec": {"reference": "two"}}) != 201:
-            raise SystemExit("the API server takes no object")
+            register(proxy.url, bare, "things", "bench.example.com", "v1", THINGS)
+        backends = [(bare, THINGS)]
+        real = stack.enter_context(real_backend(folder, proxies[0].url))
+        backends.append((real, make_flunder(proxies, real, "ours", "v1alpha1")))
+        if options.sample_apiserver:
+            sample = stack.enter_context(sample_backend(folder, proxies[0].url, options))
+            backends.append((sample, make_flunder(proxies, sample, "sample", "v1beta1")))
         if options.profile:
             profile(stack, options.profile, proxies[0].pid, options.seconds)
-        for backend, path in ((bare, THINGS), (real, FLUNDERS + "/one")):
+        for backend, path in backends:
             for connections in options.connections:
                 print(f"{backend.name}, connections: {connections}")
                 compare(backend, path, proxies, connections, options)
@@ -181,12 +184,9 @@ def own_server(folder: Path) -> Iterator[Server]:
 @contextmanager
 def other_server(folder: Path, options: argparse.Namespace) -> Iterator[Server]:
     """kube-apiserver on an etcd of its own."""
-    port, client, peer = free_port(), free_port(), free_port()
-    store = f"http://127.0.0.1:{client}"
-    etcd = [options.etcd, f"--data-dir={folder}/etcd", f"--listen-client-urls={store}"]
-    etcd += [f"--advertise-client-urls={store}", f"--listen-peer-urls=http://127.0.0.1:{peer}", "--log-level=error"]
+    port = free_port()
     with ExitStack() as stack:
-        start(stack, etcd, folder / "etcd.log")
+        store = start_etcd(stack, options.etcd, folder / "kube-apiserver-etcd")
         words = [options.kube_apiserver, f"--etcd-servers={store}", *shared_flags(folder, port)]
         process = start(stack, words, folder / "kube-apiserver.log")
         await_ready(process, port, TOKEN, folder / "kube-apiserver.log")
@@ -216,6 +216,27 @@ def real_backend(folder: Path, main_server: str) -> Iterator[Server]:
         yield Server("an API server", f"https://127.0.0.1:{port}", process.pid)
 
 
+@contextmanager
+def sample_backend(folder: Path, main_server: str, options: argparse.Namespace) -> Iterator[Server]:
+    """Kubernetes' own example of an aggregated API server, on an etcd of its own."""
+    port = free_port()
+    kubeconfig = write_kubeconfig(folder / "main.kubeconfig", main_server, Pki(folder / "pki"), TOKEN)
+    with ExitStack() as stack:
+        store = start_etcd(stack, options.etcd, folder / "sample-etcd")
+        words = [options.sample_apiserver, f"--etcd-servers={store}", f"--cert-dir={folder}/sample-certs"]
+        process = start(stack, [*words, *aggregated_flags(port, kubeconfig)], folder / "sample-apiserver.log")
+        await_ready(process, port, TOKEN, folder / "sample-apiserver.log")
+        yield Server("sample-apiserver", f"https://127.0.0.1:{port}", process.pid)
+
+
+def start_etcd(stack: ExitStack, binary: str, folder: Path) -> str:
+    """An etcd that ends with the stack, and its address."""
+    store, peer = f"http://127.0.0.1:{free_port()}", f"http://127.0.0.1:{free_port()}"
+    words = [binary, f"--data-dir={folder}", f"--listen-client-urls={store}", f"--advertise-client-urls={store}"]
+    start(stack, [*words, f"--listen-peer-urls={peer}", "--log-level=error"], folder.with_suffix(".log"))
+    return store
+
+
 def start(stack: ExitStack, words: list[str], log: Path) -> subprocess.Popen[bytes]:
     """A process that ends with the stack."""
     with log.open("wb") as output:
@@ -239,13 +260,23 @@ def await_listening(port: int) -> None:
         time.sleep(0.1)
 
 
-def register(url: str, backend: Server, group: str, version: str, path: str) -> None:
+def make_flunder(proxies: list[Server], backend: Server, service: str, version: str) -> str:
+    """Put a server of flunders behind the proxies and give it an object, whose path is returned."""
+    path = f"/apis/{WARDLE}/{version}/namespaces/default/flunders"
+    for proxy in proxies:
+        register(proxy.url, backend, service, WARDLE, version, path)
+    flunder = {"apiVersion": f"{WARDLE}/{version}", "kind": "Flunder", "metadata": {"name": "one"}}
+    if call(proxies[0].url + path, {**flunder, "spec": {"reference": "two"}}) != 201:
+        raise SystemExit(f"{backend.name} takes no object")
+    return f"{path}/one"
+
+
+def register(url: str, backend: Server, service: str, group: str, version: str, path: str) -> None:
     """Put a backend behind a server and wait until it answers."""
     port = int(backend.url.rpartition(":")[2])
-    name = group.partition(".")[0]
-    while call(url + SERVICES, loopback_service(name, port)) == 404:
+    while call(url + SERVICES, loopback_service(service, port)) == 404:
         time.sleep(0.1)  # the namespace comes soon after the start
-    call(url + API_SERVICES, api_service(group, version, name, port))
+    call(url + API_SERVICES, api_service(group, version, service, port))
     for _ in range(600):
         if call(url + path) == 200:
             return
