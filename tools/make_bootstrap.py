@@ -14,7 +14,8 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+
+from pilothouse.machinery.objects import Object
 
 ROOT = Path(__file__).parent.parent
 STATIC = ROOT / "src/pilothouse/controlplane/bootstrap/static_objects.json"
@@ -22,8 +23,6 @@ RECORDED = ROOT / "tests/server/bootstrap_objects.json"
 STATIC_RESOURCES = ("prioritylevelconfigurations", "flowschemas", "priorityclasses")
 OF_ONE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
 NOT_WRITTEN = ("apiVersion", "kind", "metadata", "status")
-
-Object = dict[str, Any]
 
 
 def main() -> None:
