@@ -22,7 +22,6 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import crds
 import processor
@@ -30,7 +29,8 @@ import subjects
 import uvloop
 from kube_client import Api, Latencies
 
-Object = dict[str, Any]
+from pilothouse.machinery.objects import Object
+
 CORE = "/api/v1"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices"

@@ -30,7 +30,6 @@ from pilothouse.testing.in_process import InProcessServer
 _PIECE = 128 * 1024
 MAPS = "/api/v1/namespaces/{}/configmaps"
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
-Object = dict[str, Any]
 
 
 def value_of(name: str, namespace: str = "default", size: int = 2_600) -> bytes:

@@ -14,24 +14,23 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).parent.parent
-STATIC = ROOT / "src/pilothouse/controlplane/bootstrap/static_objects.json"
-RECORDED = ROOT / "tests/server/bootstrap_objects.json"
+from catalogue_file import SOURCE, write_objects
+from pilothouse.machinery.objects import Object
+
+STATIC = SOURCE / "controlplane" / "bootstrap" / "static_objects.json"
+RECORDED = SOURCE.parents[1] / "tests" / "server" / "bootstrap_objects.json"
 STATIC_RESOURCES = ("prioritylevelconfigurations", "flowschemas", "priorityclasses")
 OF_ONE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
 NOT_WRITTEN = ("apiVersion", "kind", "metadata", "status")
-
-Object = dict[str, Any]
 
 
 def main() -> None:
     """Read, reduce, write."""
     served: dict[str, list[Object]] = json.loads(Path(sys.argv[1]).read_text())
     in_order = {resource: sorted(served[resource], key=revision) for resource in STATIC_RESOURCES}
-    write(STATIC, {resource: [as_created(obj) for obj in objects] for resource, objects in in_order.items()})
-    write(RECORDED, {resource: [as_recorded(obj) for obj in objects] for resource, objects in served.items()})
+    write_objects(STATIC, {resource: [as_created(obj) for obj in objects] for resource, objects in in_order.items()})
+    write_objects(RECORDED, {resource: [as_recorded(obj) for obj in objects] for resource, objects in served.items()})
 
 
 def revision(obj: Object) -> int:
@@ -54,16 +53,6 @@ def as_recorded(obj: Object) -> Object:
     if "data" in recorded:
         recorded["data"] = {k: "" if "-ca-file" in k else v for k, v in recorded["data"].items()}
     return recorded
-
-
-def write(path: Path, content: dict[str, list[Object]]) -> None:
-    """One object a line."""
-    blocks = []
-    for resource, objects in content.items():
-        lines = ",\n".join(json.dumps(obj, separators=(",", ":")) for obj in objects)
-        blocks.append(f'"{resource}":[\n{lines}\n]')
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("{" + ",\n".join(blocks) + "}\n")
 
 
 if __name__ == "__main__":

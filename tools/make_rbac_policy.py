@@ -11,15 +11,17 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
-OUTPUT = Path(__file__).parent.parent / "src/pilothouse/authz/rbac/bootstrap_policy.json"
+from catalogue_file import SOURCE, write_objects
+from pilothouse.machinery.objects import Object
+
+OUTPUT = SOURCE / "authz" / "rbac" / "bootstrap_policy.json"
 RESOURCES = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
 METADATA = ("name", "namespace", "labels", "annotations")
 FIELDS = ("aggregationRule", "rules", "subjects", "roleRef")
 
 
-def strip(obj: dict[str, Any]) -> dict[str, Any]:
+def strip(obj: Object) -> Object:
     """The object without what the server adds to it."""
     metadata = {key: obj["metadata"][key] for key in METADATA if key in obj["metadata"]}
     return {
@@ -33,12 +35,12 @@ def strip(obj: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Read, strip, write."""
     served = json.loads(Path(sys.argv[1]).read_text())
-    blocks = []
-    for resource in RESOURCES:
-        objects = sorted(served[resource], key=lambda obj: int(obj["metadata"]["resourceVersion"]))
-        lines = ",\n".join(json.dumps(strip(obj), separators=(",", ":")) for obj in objects)
-        blocks.append(f'"{resource}":[\n{lines}\n]')
-    OUTPUT.write_text("{" + ",\n".join(blocks) + "}\n")
+    write_objects(OUTPUT, {resource: [strip(obj) for obj in in_order(served[resource])] for resource in RESOURCES})
+
+
+def in_order(objects: list[Object]) -> list[Object]:
+    """As they were created."""
+    return sorted(objects, key=lambda obj: int(obj["metadata"]["resourceVersion"]))
 
 
 if __name__ == "__main__":

@@ -50,6 +50,15 @@ def test_files_of_drawings_exist() -> None:
     assert [name for name in sorted(named) if not (SOURCE / name).is_file()] == []
 
 
+def test_modules_that_packages_list_exist() -> None:
+    """A package opens with a line for each of its modules; renaming one must not leave its former name there."""
+    listed = re.compile(r"^ *(\w+)(?:\.py)?  +\S", re.MULTILINE)
+    packages = {path: path.read_text().partition('"""')[2].partition('"""')[0] for path in SOURCE.rglob("__init__.py")}
+    named = [path.parent / name for path, text in packages.items() for name in listed.findall(text)]
+    assert len(named) > 20
+    assert [str(each) for each in named if not each.is_dir() and not each.with_suffix(".py").is_file()] == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_flags_exist(document: str) -> None:
     known = declared_flags().keys()

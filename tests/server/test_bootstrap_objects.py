@@ -9,18 +9,17 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pilothouse.controllers.cluster_roles import aggregate
 from pilothouse.machinery.gvk import parse_group_version
+from pilothouse.machinery.objects import Object
 from pilothouse.options import complete, parse, provision, validate
 from pilothouse.process.process import Process
 from pilothouse.registry.storage import find_resource
 from pilothouse.registry.store.store import Store
 
-Object = dict[str, Any]
 RECORDED: dict[str, list[Object]] = json.loads(Path(__file__).with_name("bootstrap_objects.json").read_text())
 RECORDED_PORT = 16443
 OF_ONE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields")

@@ -79,17 +79,17 @@ def install_version(
             pass  # only its subresources are served
         elif resource.is_stored:
             store = store_for(resource)
-            scopes[resource.name, ""] = make_scope(resource, None, store, store.strategy, served)
+            scopes[resource.name, ""] = make_scope(resource, None, store, store.strategy, admission, served)
         else:
-            scopes[resource.name, ""] = make_endpoint(resource, None, store_for, own_verbs or {}, makers)
+            scopes[resource.name, ""] = make_endpoint(resource, None, store_for, own_verbs or {}, makers, admission)
         for sub in resource.subresources:
             if store is not None and sub.name in store.strategy.subresources:
-                scope: Endpoint = make_scope(resource, sub, store, store.strategy.subresource(sub.name), served)
+                scope: Endpoint = make_scope(
+                    resource, sub, store, store.strategy.subresource(sub.name), admission, served
+                )
             else:
-                scope = make_endpoint(resource, sub, store_for, own_verbs or {}, makers)
+                scope = make_endpoint(resource, sub, store_for, own_verbs or {}, makers, admission)
             scopes[resource.name, sub.name] = scope
-        for scope in scopes.values():
-            scope.admission = admission
         return scopes
 
     unmade = {each.name: Unmade(partial(import_rules, each), partial(make, each)) for each in version.resources}
@@ -102,13 +102,14 @@ def make_endpoint(
     store_for: StoreFor,
     own_verbs: OwnVerbs,
     makers: Mapping[tuple[str, str, str], Maker],
+    admission: Admission | None,
 ) -> Endpoint:
     """The endpoint of what is not a stored object."""
     key = (resource.group, resource.name, "" if sub is None else sub.name)
     maker = makers.get(key)
     if maker is not None:
-        return maker(resource, sub, lambda group, name: store_for(_stored_row(group, name)))
-    return plain_endpoint(resource, sub, own_verbs.get(key, {}))
+        return maker(resource, sub, lambda group, name: store_for(_stored_row(group, name)), admission)
+    return plain_endpoint(resource, sub, own_verbs.get(key, {}), admission)
 
 
 def _stored_row(group: str, name: str) -> Resource:
@@ -135,7 +136,12 @@ _WITHOUT_TABLE: Final = frozenset(
 
 
 def make_scope(
-    resource: Resource, sub: Subresource | None, store: Store, strategy: Strategy, served: Served = None
+    resource: Resource,
+    sub: Subresource | None,
+    store: Store,
+    strategy: Strategy,
+    admission: Admission | None,
+    served: Served = None,
 ) -> ResourceScope:
     """The scope of a resource, or of a subresource that shows the same object."""
     struct = types.struct(resource.type_name)
@@ -156,6 +162,7 @@ def make_scope(
         transforms=METADATA_ALONE if (resource.group, resource.name, subresource) in _WITHOUT_TABLE else ALL_TRANSFORMS,
         columns=store.strategy.columns,
         deprecation=deprecation_of(resource),
+        admission=admission,
         make_field_manager=lambda: make_field_manager(resource, subresource, strategy, served),
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import orjson
 
@@ -50,7 +50,7 @@ class Endpoint:
     subresource: str
     kind: GroupVersionKind
     expected: Expected
-    verbs: Mapping[str, EndpointVerb]
+    verbs: Mapping[str, Callable[[Self, APIRequest], Awaitable[Response]]]
     formats: tuple[str, ...] = ALL_FORMATS
     transforms: frozenset[str] = ALL_TRANSFORMS
     """What an object is given as, beside itself."""
@@ -177,6 +177,7 @@ class ResourceScope(ShownScope):
         return obj
 
 
-EndpointVerb = Callable[[Any, APIRequest], Awaitable[Response]]
+EndpointVerb = Callable[[Endpoint, APIRequest], Awaitable[Response]]
 """Serves a request to an endpoint, of whichever class that is."""
 Verb = Callable[[ResourceScope, APIRequest], Awaitable[Response]]
+"""Serves a request to an endpoint with stored objects behind it."""

@@ -14,12 +14,12 @@ from pilothouse.authz.authorizer import Decision
 from pilothouse.endpoints.admission import CREATE, Attributes
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.gvk import GroupVersionKind, GroupVersionResource
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.user import User
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.storage.cacher import Entry
 
 NOW = "2026-01-02T03:04:05Z"
-Object = dict[str, Any]
 Put = Callable[..., Awaitable[Entry]]
 
 

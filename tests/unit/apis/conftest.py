@@ -16,12 +16,12 @@ from pilothouse.apis.strategies import strategy_for
 from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.gvk import parse_group_version
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import decode
 from pilothouse.machinery.times import now_instant
 from pilothouse.registry.rest.before_create import before_create
 from pilothouse.registry.rest.before_update import before_update
 
-Object = dict[str, Any]
 NOW = "2026-01-02T03:04:05Z"
 
 

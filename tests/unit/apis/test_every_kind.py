@@ -29,6 +29,7 @@ from pilothouse.apis.resources import Resource, hub_row, table
 from pilothouse.apis.strategies import strategy_for
 from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery.errors import StatusError
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import decode
 from pilothouse.machinery.schema.emptied import Emptied, forget
 from pilothouse.machinery.schema.null_lists import settle
@@ -37,7 +38,6 @@ from pilothouse.registry.rest.before_create import before_create
 from pilothouse.registry.rest.before_update import before_update
 from pilothouse.registry.store.codec import ObjectCodec
 
-Object = dict[str, Any]
 NOW = "2026-01-02T03:04:05Z"
 
 RESOURCES = [

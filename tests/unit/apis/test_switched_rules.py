@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-Object = dict[str, Any]
+from pilothouse.machinery.objects import Object
+
 CONTAINER: Object = {"name": "c", "image": "i"}
 
 

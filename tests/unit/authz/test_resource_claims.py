@@ -10,9 +10,9 @@ from pilothouse.authz.authorizer import Decision
 from pilothouse.authz.resource_claims import status_errors
 from pilothouse.endpoints.admission import UPDATE, Attributes
 from pilothouse.machinery.gvk import GroupVersionKind, GroupVersionResource
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.user import NODE_NAME, User
 
-Object = dict[str, Any]
 DEVICE = {"driver": "d.example.com", "pool": "p", "device": "x"}
 FIELDS = [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]
 ALLOCATED = {

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from pilothouse.machinery.objects import Object
 from pilothouse.testing.faults import Faults
 from pilothouse.testing.running_controllers import RunningControllers
 
-Object = dict[str, Any]
 Condition = Callable[[], Awaitable[bool]]
 Tell = Callable[[RunningControllers], Awaitable[Condition]]
 _IMPATIENT = {

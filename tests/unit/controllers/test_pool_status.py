@@ -6,10 +6,10 @@ import pytest
 
 from pilothouse.controllers.pool_status.controller import is_over
 from pilothouse.controllers.pool_status.pools import pool_statuses
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.times import Instant, parse_time
 from pilothouse.testing.running_controllers import RunningControllers
 
-Object = dict[str, Any]
 DRIVER = "gpu.example.com"
 
 

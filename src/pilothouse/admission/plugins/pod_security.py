@@ -12,7 +12,7 @@ from pilothouse.admission.environment import Environment
 from pilothouse.admission.objects import Objects
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.pod_security.configuration import read_configuration
-from pilothouse.admission.pod_security.evaluating import NEWEST, Evaluation, evaluate
+from pilothouse.admission.pod_security.evaluation import NEWEST, Evaluation, evaluate
 from pilothouse.admission.pod_security.metrics import AUDIT, ENFORCE, WARN
 from pilothouse.admission.pod_security.namespaces import check_labels, describe_pods
 from pilothouse.admission.pod_security.policies import (

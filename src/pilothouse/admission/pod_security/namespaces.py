@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from pilothouse.admission.pod_security.configuration import Configuration
-from pilothouse.admission.pod_security.evaluating import evaluate
+from pilothouse.admission.pod_security.evaluation import evaluate
 from pilothouse.admission.pod_security.policies import (
     PREFIX,
     PRIVILEGED,

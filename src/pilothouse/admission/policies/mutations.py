@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pilothouse.admission.expressions.evaluating import (
+from pilothouse.admission.expressions.evaluation import (
     BUDGET,
     Compiled,
     Compiler,

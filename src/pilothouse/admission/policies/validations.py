@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pilothouse.admission.expressions.evaluating import (
+from pilothouse.admission.expressions.evaluation import (
     BUDGET,
     Compiled,
     Compiler,

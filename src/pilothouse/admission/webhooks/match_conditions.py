@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pilothouse.admission.expressions.access_checks import AccessChecks
-from pilothouse.admission.expressions.evaluating import Compiler, Meeting
+from pilothouse.admission.expressions.evaluation import Compiler, Meeting
 from pilothouse.authz.authorizer import Authorizer
 from pilothouse.endpoints.admission import Attributes
 

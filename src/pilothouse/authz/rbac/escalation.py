@@ -7,8 +7,8 @@ touches what the garbage collector touches is let through.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision
@@ -18,6 +18,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.user import SYSTEM_MASTERS, User
 
 GROUP: Final = "rbac.authorization.k8s.io"
@@ -26,8 +27,6 @@ _FULL_AUTHORITY: Final[list[Rule]] = [
     {"nonResourceURLs": ["*"], "verbs": ["*"]},
 ]
 _AGGREGATION: Final = "must have cluster-admin privileges to use the aggregationRule"
-
-Object = Mapping[str, Any]
 
 
 async def check_role(
@@ -130,7 +129,7 @@ def only_collector_fields_change(new: Object, old: Object) -> bool:
     """Whether owner references, finalizers and bookkeeping are all that changes."""
     ignored = ("ownerReferences", "finalizers", "selfLink", "managedFields")
 
-    def kept(obj: Object) -> dict[str, Any]:
+    def kept(obj: Object) -> Object:
         metadata = {key: value for key, value in obj["metadata"].items() if key not in ignored and value}
         return {**{key: value for key, value in obj.items() if value}, "metadata": metadata}
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from pilothouse.apis.resources import Resource, Subresource
+from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.scope import Endpoint
 from pilothouse.endpoints.subresources.endpoints import Maker, StoreOf
 from pilothouse.endpoints.subresources.links import Links
@@ -58,7 +59,12 @@ def makers_with(links: Links) -> dict[tuple[str, str, str], Maker]:
 
 
 def _make(
-    place: str, more: Mapping[str, Any], resource: Resource, sub: Subresource | None, store_of: StoreOf
+    place: str,
+    more: Mapping[str, Any],
+    resource: Resource,
+    sub: Subresource | None,
+    store_of: StoreOf,
+    admission: Admission | None,
 ) -> Endpoint:
-    made: Endpoint = imported(f"{__name__}.{place}")(resource, sub, store_of, **more)
+    made: Endpoint = imported(f"{__name__}.{place}")(resource, sub, store_of, admission, **more)
     return made

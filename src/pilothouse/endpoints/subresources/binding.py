@@ -11,6 +11,7 @@ from pilothouse.apis.core.pod.validation import validate_binding
 from pilothouse.apis.core.pod_spec.annotations import drop_legacy_annotations
 from pilothouse.apis.resources import Resource, Subresource
 from pilothouse.apis.strategy import Strategy
+from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.subresources.endpoints import StoreOf, working_endpoint
@@ -28,9 +29,11 @@ _PODS: Final = GroupResource("", "pods")
 _BINDING: Final = GroupResource("", "pods/binding")
 
 
-def make_binding_endpoint(resource: Resource, sub: Subresource | None, store_of: StoreOf) -> ResourceScope:
+def make_binding_endpoint(
+    resource: Resource, sub: Subresource | None, store_of: StoreOf, admission: Admission | None
+) -> ResourceScope:
     """``pods/binding``, and the older ``bindings``."""
-    return working_endpoint(resource, sub, store_of("", "pods"), {"create": bind})
+    return working_endpoint(resource, sub, store_of("", "pods"), {"create": bind}, admission=admission)
 
 
 async def bind(scope: ResourceScope, request: APIRequest) -> Response:

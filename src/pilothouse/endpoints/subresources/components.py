@@ -14,6 +14,7 @@ import orjson
 from pilothouse.apis.columns import NAME
 from pilothouse.apis.resources import Resource, Subresource
 from pilothouse.apis.strategy import Column, Strategy
+from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.list_options import list_options
 from pilothouse.endpoints.negotiation import TABLE, Media, negotiate
 from pilothouse.endpoints.output.objects import entry_response, metadata_of
@@ -62,10 +63,14 @@ COLUMNS: Final = (
 )
 
 
-def make_components_endpoint(resource: Resource, sub: Subresource | None, store_of: StoreOf) -> Endpoint:
+def make_components_endpoint(
+    resource: Resource, sub: Subresource | None, store_of: StoreOf, admission: Admission | None
+) -> Endpoint:
     """``componentstatuses``. Any store can tell how storage is."""
     verbs = {"get": get_component, "list": list_components, "watch": refuse_watch}
-    return working_endpoint(resource, sub, store_of("", "namespaces"), verbs, strategy=Strategy(), columns=COLUMNS)
+    return working_endpoint(
+        resource, sub, store_of("", "namespaces"), verbs, strategy=Strategy(), columns=COLUMNS, admission=admission
+    )
 
 
 async def get_component(scope: ResourceScope, request: APIRequest) -> Response:

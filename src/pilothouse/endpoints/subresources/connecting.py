@@ -17,7 +17,7 @@ import orjson
 
 from pilothouse.apis.core.pod_spec.traversal import containers_of
 from pilothouse.apis.resources import Resource, Subresource
-from pilothouse.endpoints.admission import CONNECT
+from pilothouse.endpoints.admission import CONNECT, Admission
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
@@ -58,14 +58,18 @@ async def admit_connect(scope: ResourceScope, request: APIRequest, options: Obje
         await admission.validate(attributes)
 
 
-def make_connecting_endpoint(resource: Resource, sub: Subresource | None, store_of: StoreOf, links: Links) -> Endpoint:
+def make_connecting_endpoint(
+    resource: Resource, sub: Subresource | None, store_of: StoreOf, admission: Admission | None, links: Links
+) -> Endpoint:
     """``pods/exec``, ``pods/attach`` and ``pods/portforward``."""
     nodes = store_of("", "nodes")
 
     async def connect(scope: ResourceScope, request: APIRequest) -> Response:
         return await _connect(scope, request, nodes, links)
 
-    return working_endpoint(resource, sub, store_of("", "pods"), {"get": connect, "create": connect})
+    return working_endpoint(
+        resource, sub, store_of("", "pods"), {"get": connect, "create": connect}, admission=admission
+    )
 
 
 async def _connect(scope: ResourceScope, request: APIRequest, nodes: Store, links: Links) -> Response:

@@ -8,17 +8,20 @@ from pilothouse.apis import types
 from pilothouse.apis.deprecations import deprecation_of
 from pilothouse.apis.resources import Resource, Subresource, package_of
 from pilothouse.apis.strategy import Column, Strategy
+from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.input import Expected
 from pilothouse.endpoints.negotiation import ALL_TRANSFORMS, METADATA_ALONE
-from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope
+from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope, Verb
 from pilothouse.registry.store.store import Store
 
 StoreOf = Callable[[str, str], Store]
 """The store of a group's resource."""
-Maker = Callable[[Resource, Subresource | None, StoreOf], Endpoint]
+Maker = Callable[[Resource, Subresource | None, StoreOf, Admission | None], Endpoint]
 
 
-def plain_endpoint(resource: Resource, sub: Subresource | None, verbs: Mapping[str, EndpointVerb]) -> Endpoint:
+def plain_endpoint(
+    resource: Resource, sub: Subresource | None, verbs: Mapping[str, EndpointVerb], admission: Admission | None
+) -> Endpoint:
     """An endpoint without a store."""
     return Endpoint(
         resource=resource,
@@ -28,6 +31,7 @@ def plain_endpoint(resource: Resource, sub: Subresource | None, verbs: Mapping[s
         verbs=verbs,
         transforms=METADATA_ALONE,
         deprecation=deprecation_of(resource, sub),
+        admission=admission,
     )
 
 
@@ -35,8 +39,11 @@ def working_endpoint(
     resource: Resource,
     sub: Subresource | None,
     store: Store,
-    verbs: Mapping[str, EndpointVerb],
+    verbs: Mapping[str, Verb],
     *,
+    admission: Admission | None,
+    expected: Expected | None = None,
+    takes_path: bool = False,
     strategy: Strategy | None = None,
     columns: tuple[Column, ...] = (),
 ) -> ResourceScope:
@@ -48,10 +55,12 @@ def working_endpoint(
         resource=resource,
         subresource="" if sub is None else sub.name,
         kind=resource.gvk if sub is None else sub.kind,
-        expected=expected_kind(resource, sub),
+        expected=expected or expected_kind(resource, sub),
         verbs=verbs,
         transforms=ALL_TRANSFORMS if columns else METADATA_ALONE,
+        takes_path=takes_path,
         deprecation=deprecation_of(resource, sub),
+        admission=admission,
         store=store,
         strategy=strategy or store.strategy,
         columns=columns,

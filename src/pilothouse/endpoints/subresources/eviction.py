@@ -16,11 +16,12 @@ from typing import Final
 
 from pilothouse.apis.resources import Resource, Subresource
 from pilothouse.apis.strategy import Context
+from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import object_response
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
 from pilothouse.endpoints.subresources.budgets import Budgets, retry_later
-from pilothouse.endpoints.subresources.endpoints import StoreOf, working_endpoint
+from pilothouse.endpoints.subresources.endpoints import StoreOf, expected_kind, working_endpoint
 from pilothouse.endpoints.subresources.pod_conditions import has_true_condition, set_pod_condition
 from pilothouse.endpoints.subresources.submission import Submission, read_submission
 from pilothouse.endpoints.verbs.delete import options_from
@@ -53,16 +54,17 @@ _CONDITION: Final = {
 }
 
 
-def make_eviction_endpoint(resource: Resource, sub: Subresource | None, store_of: StoreOf) -> Endpoint:
+def make_eviction_endpoint(
+    resource: Resource, sub: Subresource | None, store_of: StoreOf, admission: Admission | None
+) -> Endpoint:
     """``pods/eviction``."""
     pods, budgets = store_of("", "pods"), Budgets(store_of("policy", "poddisruptionbudgets"))
 
     async def create(scope: ResourceScope, request: APIRequest) -> Response:
         return await evict(scope, request, budgets)
 
-    scope = working_endpoint(resource, sub, pods, {"create": create})
-    scope.expected = replace(scope.expected, also=_OLDER)
-    return scope
+    expected = replace(expected_kind(resource, sub), also=_OLDER)
+    return working_endpoint(resource, sub, pods, {"create": create}, admission=admission, expected=expected)
 
 
 async def evict(scope: ResourceScope, request: APIRequest, budgets: Budgets) -> Response:

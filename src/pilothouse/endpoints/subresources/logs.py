@@ -7,9 +7,10 @@ from urllib.parse import urlencode
 
 from pilothouse.apis.resources import Resource, Subresource
 from pilothouse.apis.validation import NEGATIVE
+from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope
+from pilothouse.endpoints.scope import Endpoint, ResourceScope
 from pilothouse.endpoints.subresources.connecting import choose_container, find_kubelet_of, find_pod
 from pilothouse.endpoints.subresources.endpoints import StoreOf, working_endpoint
 from pilothouse.endpoints.subresources.links import Links
@@ -31,15 +32,16 @@ _NOT_POSITIVE: Final = "must be greater than 0"
 _MOST_OF_AN_ERROR: Final = 50_000
 
 
-def make_log_endpoint(resource: Resource, sub: Subresource | None, store_of: StoreOf, links: Links) -> Endpoint:
+def make_log_endpoint(
+    resource: Resource, sub: Subresource | None, store_of: StoreOf, admission: Admission | None, links: Links
+) -> Endpoint:
     """``pods/log``."""
     nodes = store_of("", "nodes")
 
     async def get(scope: ResourceScope, request: APIRequest) -> Response:
         return await _log(scope, request, nodes, links)
 
-    verbs: dict[str, EndpointVerb] = {"get": get}
-    return working_endpoint(resource, sub, store_of("", "pods"), verbs)
+    return working_endpoint(resource, sub, store_of("", "pods"), {"get": get}, admission=admission)
 
 
 async def _log(scope: ResourceScope, request: APIRequest, nodes: Store, links: Links) -> Response:

@@ -16,6 +16,7 @@ from urllib.parse import unquote_to_bytes
 import orjson
 
 from pilothouse.apis.resources import Resource, Subresource
+from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
 from pilothouse.endpoints.subresources.connecting import admit_connect, refuse_dry_run
@@ -49,7 +50,9 @@ class Reference:
         self.scheme, self.name, self.port = scheme, name, port
 
 
-def make_proxy_endpoint(resource: Resource, sub: Subresource | None, store_of: StoreOf, links: Links) -> Endpoint:
+def make_proxy_endpoint(
+    resource: Resource, sub: Subresource | None, store_of: StoreOf, admission: Admission | None, links: Links
+) -> Endpoint:
     """The proxy of pods, services or nodes."""
     locator = _Locator(links, store_of)
     locate = {"pods": locator.find_pod, "nodes": locator.find_node, "services": locator.find_service}[resource.name]
@@ -57,9 +60,8 @@ def make_proxy_endpoint(resource: Resource, sub: Subresource | None, store_of: S
     async def proxy(scope: ResourceScope, request: APIRequest) -> Response:
         return await _proxy(scope, request, links, locate)
 
-    scope = working_endpoint(resource, sub, store_of("", resource.name), dict.fromkeys(_METHODS, proxy))
-    scope.takes_path = True
-    return scope
+    verbs = dict.fromkeys(_METHODS, proxy)
+    return working_endpoint(resource, sub, store_of("", resource.name), verbs, admission=admission, takes_path=True)
 
 
 async def _proxy(scope: ResourceScope, request: APIRequest, links: Links, locate: Locate) -> Response:

@@ -6,7 +6,7 @@ from pilothouse.apis.apps.deployment import ROLLBACK
 from pilothouse.apis.resources import Resource, Subresource
 from pilothouse.apis.strategy import Strategy
 from pilothouse.apis.validation import NEGATIVE
-from pilothouse.endpoints.admission import CREATE
+from pilothouse.endpoints.admission import CREATE, Admission
 from pilothouse.endpoints.input import read_object
 from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.request import APIRequest
@@ -21,9 +21,13 @@ from pilothouse.machinery.objects import Object
 from pilothouse.net.messages import Response
 
 
-def make_rollback_endpoint(resource: Resource, sub: Subresource | None, store_of: StoreOf) -> ResourceScope:
+def make_rollback_endpoint(
+    resource: Resource, sub: Subresource | None, store_of: StoreOf, admission: Admission | None
+) -> ResourceScope:
     """``deployments/rollback`` of the versions that had it."""
-    return working_endpoint(resource, sub, store_of(resource.group, resource.name), {"create": roll_back})
+    return working_endpoint(
+        resource, sub, store_of(resource.group, resource.name), {"create": roll_back}, admission=admission
+    )
 
 
 async def roll_back(scope: ResourceScope, request: APIRequest) -> Response:

@@ -12,6 +12,7 @@ from pilothouse.apis.deprecations import deprecation_of
 from pilothouse.apis.resources import Resource, Subresource
 from pilothouse.apis.strategy import Column, Doc
 from pilothouse.apis.validation import NEGATIVE
+from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.subresources.endpoints import StoreOf, expected_kind
 from pilothouse.endpoints.subresources.scale_store import ScaleStore, make_scale
@@ -105,7 +106,9 @@ APPS: Final = Shape(
 CORE: Final = Shape(_map_selector, {"v1": REPLICAS})
 
 
-def make_scale_scope(resource: Resource, sub: Subresource | None, store_of: StoreOf) -> ResourceScope:
+def make_scale_scope(
+    resource: Resource, sub: Subresource | None, store_of: StoreOf, admission: Admission | None
+) -> ResourceScope:
     """The scale endpoint of a built-in workload."""
     assert sub is not None
     kind, expected = sub.kind, expected_kind(resource, sub)
@@ -125,6 +128,7 @@ def make_scale_scope(resource: Resource, sub: Subresource | None, store_of: Stor
         store=store,
         strategy=store.strategy,
         columns=COLUMNS,
+        admission=admission,
         make_field_manager=lambda: FieldManager(expected.struct, kind, subresource=sub.name, convert=between),
     )
 

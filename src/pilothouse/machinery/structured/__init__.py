@@ -1,14 +1,14 @@
 """Structured merge: which fields an object has, what changed, who owns what, and merging by schema.
 
-    paths        one step of a path, as text: ``f:spec``, ``k:{"name":"web"}``, ``v:"x"``, ``i:0``
-    field_sets   sets of paths in the form of ``fieldsV1``, and their algebra
-    shapes       how a schema looks to merging: scalars, lists with keys, maps, atoms
-    validating   does a value fit its shape
-    describing   the set of fields that a value has
-    comparing    the sets of fields added, modified and removed between two values
-    merging      laying one value over another
-    removing     taking fields out of a value
-    ownership    updates and applies on behalf of managers
+    paths           one step of a path, as text: ``f:spec``, ``k:{"name":"web"}``, ``v:"x"``, ``i:0``
+    field_sets      sets of paths in the form of ``fieldsV1``, and their algebra
+    shapes          how a schema looks to merging: scalars, lists with keys, maps, atoms
+    validation      does a value fit its shape
+    descriptions    the set of fields that a value has
+    comparison      the sets of fields added, modified and removed between two values
+    merging         laying one value over another
+    removal         taking fields out of a value
+    ownership       updates and applies on behalf of managers
 
 Everything is pure: no function changes its arguments, and results may share parts with them.
 """

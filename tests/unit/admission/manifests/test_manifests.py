@@ -17,10 +17,10 @@ from pilothouse.admission.plugins.validating_admission_policy import ValidatingA
 from pilothouse.admission.plugins.validating_admission_webhook import ValidatingAdmissionWebhook
 from pilothouse.apis.gates import default_gates
 from pilothouse.machinery.gvk import GroupResource, GroupVersionKind
+from pilothouse.machinery.objects import Object
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.storage.cacher import Cacher
 
-Object = dict[str, Any]
 VERSION = "admissionregistration.k8s.io/v1"
 HOOKS = ("ValidatingWebhookConfiguration",)
 POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")

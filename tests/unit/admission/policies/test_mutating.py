@@ -14,13 +14,13 @@ from pilothouse.admission.plugins.mutating_admission_policy import MutatingAdmis
 from pilothouse.apis.gates import default_gates
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.machinery.objects import Object
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.storage.cacher import Cacher
 
 POLICIES = "admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
 BINDINGS = "admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings"
 RULE = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "scope": "*"}
-Object = dict[str, Any]
 LABEL = "Object{metadata: Object.metadata{labels: {'%s': %s}}}"
 
 

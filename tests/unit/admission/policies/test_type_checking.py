@@ -8,8 +8,8 @@ import pytest
 
 from pilothouse.admission.policies.type_checking import TypeChecker
 from pilothouse.admission.versions import ServedVersions
+from pilothouse.machinery.objects import Object
 
-Object = dict[str, Any]
 DEPLOYMENTS = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"]}
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
 

@@ -12,12 +12,12 @@ from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugins.validating_admission_policy import ValidatingAdmissionPolicy
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery.gvk import GroupResource, GroupVersionKind
+from pilothouse.machinery.objects import Object
 
 POLICIES = "admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 BINDINGS = "admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 RULE = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "scope": "*"}
 KIND = GroupVersionKind("", "v1", "ConfigMap")
-Object = dict[str, Any]
 
 
 class World:

@@ -65,7 +65,7 @@ def ask(storage: StorageFactory, make_request: Any) -> Any:
         group, version, plural = resource.split("/")
         row = find_resource(GroupVersionResource(group, version, plural).group_version, plural)
         store = storage.store_for(row)
-        scope = make_scope(row, None, store, store.strategy)
+        scope = make_scope(row, None, store, store.strategy, None)
         attributes = make_request(resource, obj, old, kind=scope.kind, **more)
         attributes.scope = scope
         assert isinstance(attributes, Attributes)

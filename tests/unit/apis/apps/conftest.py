@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from pilothouse.apis import types
 from pilothouse.apis.strategy import Strategy
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import decode
 
-Object = dict[str, Any]
 Make = Callable[..., Object]
 
 

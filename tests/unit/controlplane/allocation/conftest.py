@@ -15,8 +15,7 @@ from pilothouse.controlplane.allocation.metrics import AllocationMetrics
 from pilothouse.controlplane.allocation.node_ports import NodePorts
 from pilothouse.controlplane.allocation.ranges import PortRange
 from pilothouse.controlplane.allocation.services import ServiceAllocations
-
-Object = dict[str, Any]
+from pilothouse.machinery.objects import Object
 
 
 class Addresses:

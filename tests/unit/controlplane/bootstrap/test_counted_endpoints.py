@@ -1,15 +1,13 @@
-from typing import Any
-
 import pytest
 
 from pilothouse.controllers.own_objects import existing
 from pilothouse.controlplane.bootstrap.counted_endpoints import CountedEndpoints, with_address, without_address
 from pilothouse.controlplane.bootstrap.kubernetes_endpoints import SKIP_MIRROR, EndpointsObjects
+from pilothouse.machinery.objects import Object
 from pilothouse.registry.storage import StorageFactory
 
 PORTS = [{"name": "https", "port": 6443, "protocol": "TCP"}]
 OTHER_PORTS = [{"name": "https", "port": 1, "protocol": "TCP"}]
-Object = dict[str, Any]
 
 
 def endpoints(*addresses: str, ports: list[Object] = PORTS, labelled: bool = True) -> Object:

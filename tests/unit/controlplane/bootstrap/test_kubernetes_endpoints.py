@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 
 from pilothouse.controllers.own_objects import existing, remove, update
@@ -11,12 +9,12 @@ from pilothouse.controlplane.bootstrap.kubernetes_endpoints import (
     corrected,
     slice_of,
 )
+from pilothouse.machinery.objects import Object
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.storage.cacher import Cacher
 
 PORTS = [{"name": "https", "port": 6443, "protocol": "TCP"}]
 OTHER_PORTS = [{"name": "https", "port": 1, "protocol": "TCP"}]
-Object = dict[str, Any]
 
 
 def endpoints(*addresses: str, ports: list[Object] = PORTS, labelled: bool = True) -> Object:

@@ -14,12 +14,12 @@ from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request import APIRequest, Ask, Refusal
 from pilothouse.endpoints.request_info import resolve
 from pilothouse.machinery.gvk import GroupVersion, parse_group_version
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.user import User
 from pilothouse.net.messages import Response
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.storage.cacher import Cacher
 
-Object = dict[str, Any]
 VERSIONS = ("v1", "apps/v1", "policy/v1", "discovery.k8s.io/v1")
 
 

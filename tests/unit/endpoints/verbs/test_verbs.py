@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from pilothouse.machinery.objects import Object
 from pilothouse.testing.in_process import Answer, InProcessServer
 
-Object = dict[str, Any]
 MERGE = {"Content-Type": "application/merge-patch+json"}
 STRATEGIC = {"Content-Type": "application/strategic-merge-patch+json"}
 JSON_PATCH = {"Content-Type": "application/json-patch+json"}

@@ -10,6 +10,7 @@ import pytest
 from pilothouse.apis.strategy import Context
 from pilothouse.endpoints.verbs.delete import options_from, options_object
 from pilothouse.machinery.errors import StatusError
+from pilothouse.machinery.objects import Object
 from pilothouse.registry.rest.deletion import DeleteOptions
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.store import removal
@@ -18,7 +19,6 @@ from pilothouse.registry.store.store import Store
 from pilothouse.storage.cacher import Entry
 
 NOW = "2026-01-02T03:04:05Z"
-Object = dict[str, Any]
 
 
 def context() -> Context:

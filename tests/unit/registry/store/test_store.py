@@ -11,13 +11,13 @@ import pytest
 
 from pilothouse.apis.strategy import Context
 from pilothouse.machinery.errors import StatusError
+from pilothouse.machinery.objects import Object
 from pilothouse.registry.rest.deletion import DeleteOptions
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.store.removal import delete
 from pilothouse.registry.store.store import Store, same_object
 
 NOW = "2026-01-02T03:04:05Z"
-Object = dict[str, Any]
 
 
 def context(**more: Any) -> Context:

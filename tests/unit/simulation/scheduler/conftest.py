@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
+from pilothouse.machinery.objects import Object
 from pilothouse.simulation.scheduler.cluster_view import ClusterView, DeviceView
 from pilothouse.simulation.scheduler.devices.ledger import DeviceLedger
 from pilothouse.simulation.scheduler.pod_info import PodInfo
 from pilothouse.simulation.scheduler.snapshot import Snapshot
-
-Object = dict[str, Any]
 
 
 class Cluster:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pilothouse.machinery.objects import Object
 from pilothouse.simulation.scheduler.devices.claims import plan_for
 from pilothouse.simulation.scheduler.devices.results import allocation_of
 from pilothouse.simulation.scheduler.filters.verdict import FilterFailed
@@ -14,7 +15,6 @@ from pilothouse.simulation.scheduler.pod_info import PodInfo
 
 from .conftest import Cluster
 
-Object = dict[str, Any]
 DRIVER = "gpu.example.com"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pilothouse.machinery.objects import Object
 from pilothouse.simulation.scheduler.devices.claims import plan_for
 from pilothouse.simulation.scheduler.devices.extended import backing_class, requests_for
 from pilothouse.simulation.scheduler.placement import NoFit, Placement
@@ -13,7 +14,6 @@ from pilothouse.simulation.scheduler.pod_info import PodInfo
 
 from .conftest import Cluster
 
-Object = dict[str, Any]
 GPU = "example.com/gpu"
 
 

@@ -12,8 +12,8 @@ import orjson
 
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
+from pilothouse.admission.plugins.pod_security_policy.checks import judge
 from pilothouse.admission.plugins.pod_security_policy.filling import fill_in
-from pilothouse.admission.plugins.pod_security_policy.judging import judge
 from pilothouse.admission.refusals import forbidden
 from pilothouse.apis.legacy import older
 from pilothouse.authz.attributes import Attributes as Question

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.apis.core.checks import check_dual_stack
-from pilothouse.apis.core.pod.claim_statuses import validate_node_claims, validate_volume_health
+from pilothouse.apis.core.pod.gated_status import validate_node_claims, validate_volume_health
 from pilothouse.apis.core.pod.validation import validate_annotations_of_update
 from pilothouse.apis.core.pod_spec.options import PodValidationOptions
 from pilothouse.apis.core.resource_names import amount

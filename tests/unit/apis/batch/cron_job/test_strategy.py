@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pilothouse.apis import types
 from pilothouse.apis.batch.cron_job.strategy import CronJobStrategy
 from pilothouse.apis.strategy import Context
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import decode
 
-Object = dict[str, Any]
 STRATEGY = CronJobStrategy()
 CTX = Context()
 

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pilothouse.apis import types
 from pilothouse.apis.batch.job.strategy import JobStatusStrategy, JobStrategy
 from pilothouse.apis.strategy import Context
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import decode
 
-Object = dict[str, Any]
 STRATEGY = JobStrategy()
 CTX = Context()
 UID = "0f0f0f0f-0000-1111-2222-333333333333"

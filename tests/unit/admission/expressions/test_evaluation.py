@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.admission.expressions.evaluating import Compiler, ExpressionError, OutOfBudget, Run
+from pilothouse.admission.expressions.evaluation import Compiler, ExpressionError, OutOfBudget, Run
 from pilothouse.cel.types import BOOL
 
 

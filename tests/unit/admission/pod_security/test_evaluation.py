@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.admission.pod_security.evaluating import evaluate
+from pilothouse.admission.pod_security.evaluation import evaluate
 from pilothouse.admission.pod_security.policies import LATEST, LevelVersion
 
 GOOD = {

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from pilothouse.admission.plugins.pod_security_policy.checks import judge
 from pilothouse.admission.plugins.pod_security_policy.filling import fill_in
-from pilothouse.admission.plugins.pod_security_policy.judging import judge
 
 ANY = {"rule": "RunAsAny"}
 OPEN = {"seLinux": ANY, "runAsUser": ANY, "fsGroup": ANY, "supplementalGroups": ANY, "volumes": ["*"]}

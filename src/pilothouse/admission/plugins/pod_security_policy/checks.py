@@ -1,4 +1,4 @@
-"""Whether a pod fits a policy, in the words of the original."""
+"""Whether a pod fits a policy, in the words of the plug-in that kube-apiserver once had."""
 
 from __future__ import annotations
 
