@@ -1,12 +1,14 @@
 """One HTTP/2 connection of a gRPC client.
 
-A call that fits into the windows, and nearly every call does, is one write: its head and its message together. What
-does not fit waits with its call until the server has made room. The heads of answers come in a handful of forms, which
-are decoded once (`HeaderDecoder.version` says when a form means something else).
+A call that fits into the windows, and nearly every call does, is one piece: its head and its message together. What
+does not fit waits with its call until the server has made room. A piece is written at once where nobody waits for an
+answer; else it waits for the end of the turn and is written with all others of that turn, because the kernel's part of
+a write costs as much as the making of a call. The heads of answers come in a handful of forms, which are decoded once
+(`HeaderDecoder.version` says when a form means something else).
 
 Time-outs of calls need no timer each: there is one for the next that may be due, and it is set anew when it rings.
-Servers ask for a sign of life with nearly every call, to measure the way to them; the answer goes out with the next
-call, or alone when there is none soon.
+Servers that measure the way to them ask for a sign of life with the first bytes after each sign they got; the answer
+is kept back for some milliseconds, or every call would bring such a question, to be read and answered by itself.
 
 A connection that is told to go away takes no new calls and finishes those it has. One that is silent for long while
 somebody waits is asked for a sign of life, and given up without one.
@@ -35,7 +37,9 @@ _MAX_HEADERS: Final = 64 * 1024
 _KNOWN_HEADS: Final = 64
 _NOT_PLAIN: Final = frames.END_HEADERS | frames.PADDED | frames.WITH_PRIORITY
 _SIGN_SECONDS: Final = 0.01
-"""How long an answer to a ping waits for a call to go out with."""
+"""How long an answer to a ping is kept back."""
+_MOST_GATHERED: Final = 64 * 1024
+"""So many bytes are not kept back until the end of a turn."""
 _CLOCK_SECONDS: Final = 0.001
 """Timers of the loop are that exact."""
 _PING: Final = frames.header(8, frames.PING, 0, 0) + b"pilotage"
@@ -61,6 +65,11 @@ class GrpcConnection(asyncio.Protocol):
         self._looking: asyncio.TimerHandle | None = None
         self._signs = b""
         self._signing: asyncio.TimerHandle | None = None
+        self._gathered: list[bytes] | None = None
+        """What is written at the end of this turn; None while everything is written at once."""
+        self._gathered_size = 0
+        self._awaited = 0
+        """How many calls of one message wait for their answer."""
         self._transport: asyncio.Transport | None = None
         self._room: list[asyncio.Future[None]] = []
         self.is_leaving = False
@@ -79,15 +88,19 @@ class GrpcConnection(asyncio.Protocol):
         self._calls[call.number] = call
         if call.deadline < self._next_look:
             self._look_at(call.deadline)
-        start, self._signs = self._signs + frames.headers(call.number, head), b""
+        if self._awaited and self._gathered is None:
+            self._gathered = []
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._awaited += call.ends_by_itself
+        start = frames.headers(call.number, head)
         size = len(data)
         if size <= self._window and size <= call.window and size <= self._max_frame:
             call.window -= size
             self._window -= size
             end = frames.END_STREAM if call.ends_by_itself else 0
-            self._transport.write(b"".join((start, frames.header(size, frames.DATA, end, call.number), data)))
+            self._write(b"".join((start, frames.header(size, frames.DATA, end, call.number), data)))
         else:
-            self._transport.write(start)
+            self._write(start)
             self.send(call, data)
 
     def send(self, call: Call, data: bytes) -> None:
@@ -276,7 +289,8 @@ class GrpcConnection(asyncio.Protocol):
                 del self._blocked[call.number]
 
     def _forget(self, call: Call) -> None:
-        self._calls.pop(call.number, None)
+        if self._calls.pop(call.number, None) is not None:
+            self._awaited -= call.ends_by_itself
         self._blocked.pop(call.number, None)
         if self._room:
             room, self._room = self._room, []
@@ -287,6 +301,7 @@ class GrpcConnection(asyncio.Protocol):
 
     def _close_if_idle(self) -> None:
         if self.is_leaving and not self._calls and self._transport is not None:
+            self._flush()
             self._transport.close()
 
     def _end(self, error: RpcError) -> None:
@@ -305,8 +320,19 @@ class GrpcConnection(asyncio.Protocol):
             self.closed.set_result(None)
 
     def _write(self, data: bytes) -> None:
-        if self._transport is not None:
+        """Send bytes behind all that was sent before: at once, or with what is gathered in this turn."""
+        if self._gathered is not None:
+            self._gathered.append(data)
+            self._gathered_size += len(data)
+            if self._gathered_size > _MOST_GATHERED:
+                self._flush()
+        elif self._transport is not None:
             self._transport.write(data)
+
+    def _flush(self) -> None:
+        gathered, self._gathered, self._gathered_size = self._gathered, None, 0
+        if gathered and self._transport is not None:
+            self._transport.write(b"".join(gathered))
 
     def _answer_ping(self, payload: bytes) -> None:
         self._signs += frames.ping_ack(payload)

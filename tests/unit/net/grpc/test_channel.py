@@ -126,23 +126,56 @@ class Written:
     close = abort
 
 
-async def test_a_sign_of_life_goes_out_with_the_next_call_or_alone():
+async def test_a_sign_of_life_is_kept_back_and_then_goes_out_alone():
     transport, connection, call = Written(), GrpcConnection(), UnaryCall(asyncio.get_running_loop(), 60)
     connection.connection_made(transport)
-    for payload in (b"pingping", b"pongpong"):
-        transport.data.clear()
-        connection.data_received(frames.header(8, frames.PING, 0, 0) + payload)
-        assert transport.data == []
-        if payload == b"pingping":
-            connection.begin(call, b"\x83", b"data")
-        else:
-            transport.changed.clear()
-            await transport.changed.wait()
-        assert len(transport.data) == 1
-        assert transport.data[0].startswith(frames.ping_ack(payload))
+    transport.data.clear()
+    connection.data_received(frames.header(8, frames.PING, 0, 0) + b"pingping")
+    assert transport.data == []
+    connection.begin(call, b"\x83", b"data")
+    assert len(transport.data) == 1
+    assert frames.ping_ack(b"pingping") not in transport.data[0]
+    transport.changed.clear()
+    await transport.changed.wait()
+    assert transport.data[1:] == [frames.ping_ack(b"pingping")]
     connection.connection_lost(None)
     with pytest.raises(RpcError, match="reading from server"):
         await call.answer
+
+
+async def test_calls_of_one_turn_are_one_write_but_for_the_first():
+    transport, connection = Written(), GrpcConnection()
+    calls = [UnaryCall(asyncio.get_running_loop(), 60) for _ in range(4)]
+    connection.connection_made(transport)
+    transport.data.clear()
+    for number, call in enumerate(calls):
+        connection.begin(call, b"\x83", b"data%d" % number)
+    connection.cancel(calls[2], RpcError("CANCELLED", "enough"))
+    assert len(transport.data) == 1
+    await asyncio.sleep(0)
+    first, rest = transport.data
+    assert first.endswith(b"data0")
+    assert rest.index(b"data1") < rest.index(b"data2") < rest.index(b"data3")
+    assert rest.endswith(frames.rst_stream(calls[2].number, frames.CANCEL))
+    connection.connection_lost(None)
+    for call in calls:
+        assert call.answer.exception()
+
+
+async def test_much_is_not_gathered():
+    transport, connection = Written(), GrpcConnection()
+    calls = [UnaryCall(asyncio.get_running_loop(), 60) for _ in range(7)]
+    connection.connection_made(transport)
+    connection.data_received(frames.window_update(0, 1 << 20))
+    transport.data.clear()
+    for call in calls:
+        connection.begin(call, b"\x83", b"x" * 15_000)
+    assert len(transport.data) == 2
+    await asyncio.sleep(0)
+    assert sum(map(len, transport.data)) > 7 * 15_000
+    connection.connection_lost(None)
+    for call in calls:
+        assert call.answer.exception()
 
 
 async def test_streams_go_both_ways_at_the_readers_pace():

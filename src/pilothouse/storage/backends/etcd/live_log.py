@@ -5,7 +5,7 @@ That completeness is what everything here rests on:
 * How far the followers are is always known exactly; "is the cache up to date" needs no progress notifications, whose
   answers are not to be trusted before etcd 3.5.13.
 * A write of this process whose revision follows directly on what was delivered is itself the next event. It is
-  handed out when etcd acknowledges it, without waiting for the watch to bring it, and dropped when the watch does:
+  handed out when etcd acknowledges it, without waiting for the watch to bring it, and dropped unread when it does:
 
     delivered 41 ─ own write acknowledged at 42 ─► 42 delivered ─ watch brings 42 (dropped), 43 ─► 43 delivered
     delivered 41 ─ own write acknowledged at 43 ─► held ─ watch brings 42 ─► 42, 43 delivered
@@ -175,7 +175,7 @@ class LiveLog:
             self._watch = watch
             try:
                 while True:
-                    self._take((await watch.next()).changes)
+                    self._take((await watch.next(lambda: self.revision)).changes)
             finally:
                 self._watch = None
 

@@ -2,22 +2,44 @@
 
 Requests are functions that give bytes, answers are small records. What is not known is skipped, so that a newer etcd
 may say more. Whatever bytes come in, the only exception out is ``ProtobufError``.
+
+Two answers come with every write: that it was carried out, and the watch that brings it back. etcd writes fields in
+the order of their numbers and leaves out what is zero, so both are told by their first bytes (`_begin`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
 from pilothouse.machinery.protobuf import ProtobufError
-from pilothouse.machinery.protobuf.wire import BYTES, VARINT, encode_varint, read_length, read_varint, skip
+from pilothouse.machinery.protobuf.wire import (
+    BYTES,
+    VARINT,
+    encode_tag,
+    encode_varint,
+    read_length,
+    read_varint,
+    short_heads,
+    skip,
+)
 from pilothouse.storage.backends.contract import KeyValue
 
 EVERYTHING: Final = b"\0"
 """As a key and as the end of a range: all keys there are."""
 _SIGN: Final = 1 << 63
+_HEADER: Final = re.compile(
+    rb"\x0a[\x00-\x7f](?:\x08[\x80-\xff]{0,9}[\x00-\x7f])?(?:\x10[\x80-\xff]{0,9}[\x00-\x7f])?"
+    rb"\x18([\x80-\xff]{0,8}[\x00-\x7f])"
+).match
+"""A short header: cluster and member, which are not asked for, and the revision."""
+_SUCCEEDED: Final = b"\x10\x01"
+_EVENTS: Final = b"\x5a"
+_HEADS: Final = [short_heads(encode_tag(number, BYTES)) for number in range(4)]
+"""What has a length has one of these numbers."""
 Pieces = tuple[bytes, ...]
 """Of a message: what is long is put into the whole once, not at each level."""
 
@@ -63,14 +85,14 @@ def put_at_version_request(key: bytes, value: bytes, version: int) -> bytes:
 
 
 def _at_revision(key: bytes, revision: int) -> bytes:
-    return _number(2, 2) + _data(3, key) + _number(6, revision)
+    return b"\x10\x02" + _data(3, key) + _number(6, revision)
 
 
 def _put(key: bytes, value: bytes, lease: int = 0) -> Pieces:
     if not value:
         return (_message(2, _data(1, key) + _number(3, lease)),)
-    pieces = _data(1, key), _head(2, len(value)), value, _number(3, lease)
-    return _head(2, sum(map(len, pieces))), *pieces
+    start, end = _data(1, key) + _head(2, len(value)), _number(3, lease)
+    return _head(2, len(start) + len(value) + len(end)), start, value, end
 
 
 def _guarded(compare: bytes, success: Pieces, key: bytes) -> bytes:
@@ -118,7 +140,7 @@ def _message(number: int, value: bytes) -> bytes:
 
 
 def _head(number: int, length: int) -> bytes:
-    return encode_varint(number << 3 | BYTES) + encode_varint(length)
+    return _HEADS[number][length] if length < 128 else _HEADS[number][0][:1] + encode_varint(length)
 
 
 # Answers
@@ -203,6 +225,8 @@ def _read_range(data: bytes, start: int, end: int) -> RangeAnswer:
 @lru_cache(maxsize=8)
 def read_revision(data: bytes) -> int:
     """The newest revision, by an answer that tells nothing else: the same one until somebody writes, so remembered."""
+    if (begun := _begin(data)) is not None:
+        return begun[0]
     return next(
         (_header_revision(data, value, stop) for number, value, stop in _fields(data, 0, len(data)) if number == 1), 0
     )
@@ -210,6 +234,8 @@ def read_revision(data: bytes) -> int:
 
 def read_txn(data: bytes) -> TxnAnswer:
     """The answer to a guarded write."""
+    if (begun := _begin(data)) is not None and data.startswith(_SUCCEEDED, begun[1]):
+        return TxnAnswer(begun[0], True)
     answer = TxnAnswer(0, False)
     for number, value, stop in _fields(data, 0, len(data)):
         if number == 1:
@@ -222,6 +248,27 @@ def read_txn(data: bytes) -> TxnAnswer:
                 if found is not None and found.items:
                     answer.current, answer.version = found.items[0], found.versions[0]
     return answer
+
+
+def has_only_known(data: bytes, revision: int) -> bool:
+    """Whether a message of a watch stream has nothing but changes, and none after a revision.
+
+    etcd stamps such a message with a revision that none of its changes is after: that of the transaction they are from,
+    or the newest there was when the past was read. Events right behind the header mean that no flag is set.
+    """
+    begun = _begin(data)
+    return begun is not None and 0 < begun[0] <= revision and data.startswith(_EVENTS, begun[1])
+
+
+def _begin(data: bytes) -> tuple[int, int] | None:
+    """The revision in the header of an answer and where the header ends; None where it is not the usual one."""
+    header = _HEADER(data)
+    if header is None or header.end() > (end := 2 + data[1]):
+        return None
+    revision = 0
+    for byte in reversed(header[1]):
+        revision = revision << 7 | byte & 0x7F
+    return revision, end
 
 
 def read_watch(data: bytes) -> WatchAnswer:

@@ -6,7 +6,7 @@ if anything after N has been compacted. Begun at N + 1 it would pass silently ov
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from pilothouse.machinery.protobuf import ProtobufError
 from pilothouse.net.grpc import RpcError, StreamCall
@@ -18,6 +18,7 @@ from pilothouse.storage.backends.etcd.messages import (
     PROGRESS_REQUEST,
     WatchAnswer,
     WatchedChange,
+    has_only_known,
     range_request,
     read_watch,
     watch_request,
@@ -32,13 +33,19 @@ class WatchStream:
     def __init__(self, stream: StreamCall, after: int) -> None:
         self._stream, self._after = stream, after
 
-    async def next(self) -> WatchAnswer:
-        """The next answer, fragments put together, without what is known already. Raises Compacted, CallFailed."""
-        answer = await self._read()
+    async def next(self, known: Callable[[], int] = lambda: 0) -> WatchAnswer:
+        """The next answer, fragments put together, without what is known already. Raises Compacted, CallFailed.
+
+        Answers with nothing after the revision that is ``known`` when they are looked at are passed over unread.
+        """
+        data = await self._receive()
+        while has_only_known(data, known()):
+            data = await self._receive()
+        answer = self._read(data)
         held: list[WatchedChange] = []
         while answer.fragment:
             held += answer.changes
-            answer = await self._read()
+            answer = self._read(await self._receive())
         answer.changes = [change for change in (*held, *answer.changes) if change.revision > self._after]
         return answer
 
@@ -53,11 +60,13 @@ class WatchStream:
         """Let whoever waits for the next answer fail."""
         self._stream.cancel("UNAVAILABLE", reason)
 
-    async def _read(self) -> WatchAnswer:
+    async def _receive(self) -> bytes:
         try:
-            data = await self._stream.read()
+            return await self._stream.read()
         except RpcError as error:
             raise call_failed(error) from None
+
+    def _read(self, data: bytes) -> WatchAnswer:
         try:
             answer = read_watch(data)
         except ProtobufError as error:

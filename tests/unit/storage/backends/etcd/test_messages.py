@@ -56,6 +56,32 @@ def test_watches(item, previous, revision):
     assert (deleted.key, deleted.value, deleted.created) == (item.key, None, False)
 
 
+@given(items, st.integers(1, 2**63 - 1), st.integers(0, 1))
+def test_changes_that_are_known_are_told_by_the_header(item, revision, more):
+    header = encode({1: encode({1: 2**64 - 1, 2: 6, 3: revision, 4: 8})})
+    events = encode({11: encode({2: key_value(item)})})
+    assert messages.has_only_known(header + events, revision + more)
+    assert not messages.has_only_known(header + events, revision - 1)
+    for flag in (3, 4, 5, 7):
+        assert not messages.has_only_known(header + encode({flag: 1}) + events, revision)
+    assert not messages.has_only_known(header, revision)
+    assert not messages.has_only_known(encode({1: encode({1: 5})}) + events, revision)
+
+
+@given(st.binary(max_size=60), numbers)
+def test_whatever_comes_in_is_known_or_not(data, revision):
+    assert messages.has_only_known(data, revision) in (True, False)
+
+
+@given(numbers, st.integers(0, 2**64 - 1))
+def test_a_write_that_was_carried_out(revision, member):
+    header = encode({1: encode({1: member, 2: member, 3: revision, 4: 8})})
+    for answers in (b"", encode({3: encode({2: header})})):
+        assert messages.read_txn(header + encode({2: 1}) + answers) == messages.TxnAnswer(revision, True)
+    assert messages.read_txn(header) == messages.TxnAnswer(revision, False)
+    assert messages.read_revision(header) == revision
+
+
 def test_a_refused_watch():
     answer = messages.read_watch(encode({4: 1, 5: 17, 6: "why"}))
     assert (answer.canceled, answer.compacted, answer.reason, answer.fragment) == (True, 17, "why", False)
