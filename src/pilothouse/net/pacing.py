@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Final
+from typing import Final, Protocol
 
 _TICK: Final = 0.1  # how long bytes are saved up for: what goes out comes in pieces of at most so many seconds
 
@@ -59,6 +59,19 @@ def pace_of(rate: int) -> Pace | None:
     return Pace(rate, asyncio.get_running_loop().time) if rate > 0 else None
 
 
+class Source(Protocol):
+    """What is read from: a transport, or what stands before one."""
+
+    def is_closing(self) -> bool:
+        """Whether there is nothing more to come."""
+
+    def pause_reading(self) -> None:
+        """Hand over nothing more."""
+
+    def resume_reading(self) -> None:
+        """Go on."""
+
+
 class Flow:
     """One direction between two transports: what is read from ``source`` is handed to ``write``.
 
@@ -67,7 +80,7 @@ class Flow:
 
     __slots__ = ("_congested", "_held", "_pace", "_source", "_timer", "_write")
 
-    def __init__(self, source: asyncio.Transport, write: Callable[[bytes], object], pace: Pace | None) -> None:
+    def __init__(self, source: Source, write: Callable[[bytes], object], pace: Pace | None) -> None:
         self._source = source
         self._write = write
         self._pace = pace

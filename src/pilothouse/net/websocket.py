@@ -6,6 +6,9 @@ and dropped, so a message costs no memory however long it is; pings are answered
 
 Frames written wait in the transport alone: the writer drains before it makes more. While the client is slow, only its
 latest ping is remembered. A close frame is the last thing sent; a client that does not take it is cut off.
+
+Who cannot take more of what the client sends pauses the WebSocket, not its transport: there are frames here that came
+in one piece and wait for their turn, and whoever has read the last of them asks the transport for more.
 """
 
 import asyncio
@@ -124,7 +127,10 @@ class WebSocket(Upgraded):
     ) -> None:
         self._leftover = leftover
         self._unread = b""
-        """What came in the same piece as too many frames, while nothing more is read."""
+        """What came in the same piece as too many frames, or while reading was paused."""
+        self._turn_due = False
+        """Whether the next of it is read in a coming turn."""
+        self._paused = False
         self._serve = serve
         self._ended = ended
         self._parser = Connection(ConnectionType.SERVER)
@@ -163,6 +169,19 @@ class WebSocket(Upgraded):
         if self._task is not None:
             self._task.cancel()
 
+    def is_closing(self) -> bool:
+        return self.transport.is_closing()
+
+    def pause_reading(self) -> None:
+        """Nothing more of what the client sends is looked at."""
+        self._paused = True
+        self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """What is here is read first, then what comes."""
+        self._paused = False
+        self._read_later()
+
     # For the server
 
     def drain_server(self) -> None:
@@ -179,21 +198,27 @@ class WebSocket(Upgraded):
 
     def data_received(self, data: bytes) -> None:
         """Frames may be as short as six bytes: many of them are read in turns with others."""
-        if self._unread:
-            self._unread += data
-            return
-        self._read(data[:_PIECE])
-        if len(data) > _PIECE and not self._closing:
-            self._unread = data[_PIECE:]
+        self._unread += data
+        if not self._turn_due and not self._paused:
+            self._read_some()
+
+    def _read_some(self) -> None:
+        piece, self._unread = self._unread[:_PIECE], self._unread[_PIECE:]
+        self._read(piece)
+        if self._unread and not self._closing:
             self.transport.pause_reading()
+            self._read_later()
+
+    def _read_later(self) -> None:
+        if not self._turn_due:
+            self._turn_due = True
             asyncio.get_running_loop().call_soon(self._read_on)
 
     def _read_on(self) -> None:
-        unread, self._unread = self._unread, b""
-        if self._closing:
-            return
-        self.data_received(unread)
-        if not self._unread and not self._closing:
+        self._turn_due = False
+        if self._unread and not self._closing and not self._paused:
+            self._read_some()
+        if not self._unread and not self._paused and not self._closing:
             self.transport.resume_reading()
 
     def _read(self, data: bytes) -> None:

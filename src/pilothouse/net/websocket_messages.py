@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from wsproto.events import BytesMessage, TextMessage
 
@@ -18,6 +18,8 @@ from pilothouse.net.pacing import Flow, pace_of
 from pilothouse.net.websocket import WebSocket, frame_binary
 
 HIGH_WATER: Final = 256 * 1024
+_COST: Final = 128
+"""Bytes that a piece takes beside its data: one of a single byte comes in a frame of seven."""
 
 
 class Piece(NamedTuple):
@@ -38,7 +40,6 @@ class MessageSocket(WebSocket):
         self._size = 0
         self._waiter: asyncio.Future[None] | None = None
         self._begins = True
-        self._input_paused = False
 
     async def receive(self) -> Piece | None:
         """The next piece of a message; None once the client has gone."""
@@ -48,11 +49,9 @@ class MessageSocket(WebSocket):
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
         piece = self._pieces.popleft()
-        self._size -= len(piece.data)
-        if self._input_paused and self._size < HIGH_WATER:
-            self._input_paused = False
-            if not self.transport.is_closing():
-                self.transport.resume_reading()
+        self._size -= len(piece.data) + _COST
+        if self._paused and self._size < HIGH_WATER and not self.is_closing():
+            self.resume_reading()
         return piece
 
     async def send(self, *pieces: bytes) -> None:
@@ -65,13 +64,12 @@ class MessageSocket(WebSocket):
         data = message.data.encode() if isinstance(message, TextMessage) else bytes(message.data)
         if data:
             self._pieces.append(Piece(data, self._begins))
-            self._size += len(data)
+            self._size += len(data) + _COST
             self._begins = False
         if message.message_finished:
             self._begins = True
-        if self._size >= HIGH_WATER and not self._input_paused and not self.transport.is_closing():
-            self._input_paused = True
-            self.transport.pause_reading()
+        if self._size >= HIGH_WATER and not self._paused and not self.is_closing():
+            self.pause_reading()
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -99,7 +97,7 @@ class TunnelSocket(WebSocket):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         far = _FarEnd(self)
         self._far, early = self._reply.take_over(far)
-        self._outward = Flow(cast(asyncio.Transport, transport), self._send_far, pace_of(self._rate))
+        self._outward = Flow(self, self._send_far, pace_of(self._rate))
         self._inward = Flow(self._far, self._send_near, pace_of(self._rate))
         super().connection_made(transport)
         if early:

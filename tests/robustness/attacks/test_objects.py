@@ -68,6 +68,18 @@ OBJECTS: list[tuple[str, str, dict[str, Any]]] = [
         of("v1", "ResourceQuota", spec={"hard": {f"count/r{n}.example": "1" for n in range(20_000)}}),
     ),
     (
+        "a quota with 10,000 expressions over scopes",
+        in_default("", "resourcequotas"),
+        of(
+            "v1",
+            "ResourceQuota",
+            spec={
+                "hard": {"pods": "1", "services": "1", **{f"count/r{n}.example": "1" for n in range(2_000)}},
+                "scopeSelector": {"matchExpressions": [{"scopeName": "Terminating", "operator": "Exists"}] * 10_000},
+            },
+        ),
+    ),
+    (
         "a limit range with 10,000 limits",
         in_default("", "limitranges"),
         of("v1", "LimitRange", spec={"limits": [{"type": "Pod", "max": {"cpu": "1"}}] * 10_000}),

@@ -143,35 +143,34 @@ def _check_spec(spec: dict[str, Any]) -> list[FieldError]:
     return errs
 
 
-def _unfit_count(scope: str, spec: dict[str, Any]) -> int:
-    """How many of the limited resources the scope says nothing about."""
-    fitting = _SCOPED.get(scope)
-    if fitting is None:
-        return 0
-    return sum(is_quota_resource(name) and name not in fitting for name in spec.get("hard") or ())
+def _unfit_counts(spec: dict[str, Any]) -> dict[str, int]:
+    """How many of the limited resources each scope says nothing about; counted once, however often scopes are named."""
+    limited = [name for name in spec.get("hard") or () if is_quota_resource(name)]
+    return {scope: sum(name not in fitting for name in limited) for scope, fitting in _SCOPED.items()}
 
 
 def _check_scopes(spec: dict[str, Any], scopes: list[str]) -> list[FieldError]:
     path = _SPEC.child("scopes")
     errs: list[FieldError] = []
+    unfit = _unfit_counts(spec)
     for scope in scopes:
         if scope not in _SCOPES:
             errs.append(invalid(path, scopes, "unsupported scope"))
-        errs += [invalid(path, scopes, "unsupported scope applied to resource")] * _unfit_count(scope, spec)
+        errs += [invalid(path, scopes, "unsupported scope applied to resource")] * unfit.get(scope, 0)
     return errs + _check_conflicts(path, set(scopes), scopes)
 
 
 def _check_selector(spec: dict[str, Any], selector: dict[str, Any]) -> list[FieldError]:
     path = _SPEC.child("scopeSelector", "matchExpressions")
     errs: list[FieldError] = []
+    unfit, shown = _unfit_counts(spec), internal_form("core.v1.ScopeSelector", selector)
     scopes = set()
     for term in selector.get("matchExpressions") or ():
         scope, operator, values = term.get("scopeName", ""), term.get("operator", ""), term.get("values") or []
         scopes.add(scope)
         if scope not in _SCOPES:
             errs.append(invalid(path.child("scopeName"), Named(scope), "unsupported scope"))
-        shown = internal_form("core.v1.ScopeSelector", selector)
-        errs += [invalid(path, shown, "unsupported scope applied to resource")] * _unfit_count(scope, spec)
+        errs += [invalid(path, shown, "unsupported scope applied to resource")] * unfit.get(scope, 0)
         if scope in _BARE_SCOPES and operator != "Exists":
             errs.append(invalid(path.child("operator"), operator, _WHOLE_SCOPES))
         errs += _check_operator(path, operator, values)
