@@ -12,7 +12,7 @@ import pytest
 
 from pilothouse.storage.backends.contract import Compacted, Conflict, KeyExists, StorageError
 from pilothouse.storage.backends.etcd import EtcdBackend, EtcdSettings, Transport
-from pilothouse.testing.etcd_process import EtcdCluster, find_etcd
+from pilothouse.testing.etcd_process import SURVIVES_KILLS, EtcdCluster, find_etcd
 
 pytestmark = pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
 
@@ -123,7 +123,7 @@ ROUNDS = [1, pytest.param(9, marks=pytest.mark.soak)]
 
 @pytest.mark.parametrize("rounds", ROUNDS)
 async def test_a_member_is_killed_and_comes_back(rounds):
-    with EtcdCluster(3) as cluster:
+    with EtcdCluster(3, SURVIVES_KILLS) as cluster:
 
         async def fault(load):
             for member in itertools.islice(itertools.cycle(cluster.members), rounds):
@@ -201,7 +201,7 @@ async def eventually(ask):
 
 @pytest.mark.parametrize("seconds", [0, pytest.param(60, marks=pytest.mark.soak)])
 async def test_all_members_go_and_come_back(seconds):
-    with EtcdCluster(3) as cluster:
+    with EtcdCluster(3, SURVIVES_KILLS) as cluster:
 
         async def fault(load):
             for member in cluster.members:
@@ -217,7 +217,7 @@ async def test_all_members_go_and_come_back(seconds):
 
 
 async def test_history_that_is_compacted_while_the_watch_is_away_is_told():
-    with EtcdCluster() as cluster:
+    with EtcdCluster(options=SURVIVES_KILLS) as cluster:
         (member,) = cluster.members
         handle, other = (EtcdBackend(Transport(cluster.urls), SETTINGS) for _ in range(2))
         await handle.open()

@@ -14,7 +14,7 @@ from http.client import HTTPConnection, HTTPSConnection
 import pytest
 
 from pilothouse.storage.backends.etcd import EtcdBackend, Transport
-from pilothouse.testing.etcd_process import EtcdCluster, find_etcd
+from pilothouse.testing.etcd_process import SURVIVES_KILLS, EtcdCluster, find_etcd
 from pilothouse.testing.in_process import InProcessServer
 
 pytestmark = pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
@@ -273,7 +273,7 @@ def make_room(member, keys):
 
 
 def test_etcd_goes_and_comes_back():
-    with EtcdCluster() as etcd, on(etcd, "--etcd-readycheck-timeout=200ms") as server:
+    with EtcdCluster(options=SURVIVES_KILLS) as etcd, on(etcd, "--etcd-readycheck-timeout=200ms") as server:
         (member,) = etcd.members
         before = server.call("POST", CONFIG_MAPS, config_map("before")).json
         version = before["metadata"]["resourceVersion"]
@@ -304,7 +304,7 @@ def test_an_etcd_that_is_set_back_is_read_anew():
     with EtcdCluster() as etcd, on(etcd) as server:
         (member,) = etcd.members
         kept = made("kept")
-        member.kill()
+        member.stop()
         backup = member.back_up()
         member.start()
         member.wait_ready()

@@ -23,7 +23,7 @@ from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 
 from pilothouse.credentials.pki import Pki, ensure_pki
-from pilothouse.testing.etcd_process import EtcdCluster
+from pilothouse.testing.etcd_process import SURVIVES_KILLS, EtcdCluster
 from pilothouse.testing.model.clients import MAPS, NAMESPACE, Caller, Client, Lister, Watching, Writer
 from pilothouse.testing.model.history import DONE, History
 from pilothouse.testing.model.model import violations
@@ -109,7 +109,11 @@ def check(data: Path, plan: Plan) -> tuple[History, list[str]]:
     ensure_pki(data, dns_names=["localhost"], ip_addresses=["127.0.0.1"])
     tls = tls_of(data)
     with ExitStack() as stack:
-        etcd = stack.enter_context(EtcdCluster(plan.members, linked=plan.members > 1)) if plan.members else None
+        etcd = (
+            stack.enter_context(EtcdCluster(plan.members, SURVIVES_KILLS, linked=plan.members > 1))
+            if plan.members
+            else None
+        )
         servers = [_prepare(data, number, etcd, plan.workers) for number in range(plan.servers)]
         for server in servers:
             stack.callback(server.kill)
