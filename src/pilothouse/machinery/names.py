@@ -21,6 +21,8 @@ from pilothouse.machinery.field_errors import FieldError, Path
 MAX_LABEL: Final = 63
 MAX_SUBDOMAIN: Final = 253
 MAX_GENERATED_BASE: Final = 58
+TOKEN_VOLUME_PREFIX: Final = "kube-api-access-"
+"""What admission draws the name of the token's volume with."""
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _LABEL_UNDERSCORE: Final = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"

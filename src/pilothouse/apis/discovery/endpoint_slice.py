@@ -48,10 +48,8 @@ _DOC: Final = "discovery.v1.EndpointSlice"
 
 
 def _show_few(texts: list[str]) -> str:
-    if not texts:
-        return "<unset>"
     more = f" + {len(texts) - _SHOWN} more..." if len(texts) > _SHOWN else ""
-    return ",".join(texts[:_SHOWN]) + more
+    return ",".join(texts[:_SHOWN]) + more or "<unset>"
 
 
 def _ports_cell(obj: Object) -> str:

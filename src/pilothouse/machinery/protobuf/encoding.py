@@ -36,6 +36,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from pilothouse.machinery.protobuf import special
+from pilothouse.machinery.protobuf.known_messages import REPEATED, KnownMessages
 from pilothouse.machinery.protobuf.wire import (
     BYTES,
     FIXED64,
@@ -62,7 +63,10 @@ def message_encoder(struct: Struct) -> MessageEncoder:
     """The function that writes a struct, built once."""
     encoder: MessageEncoder | None = struct.derived.get("protobuf_encoder")
     if encoder is None:
-        encoder = struct.derived["protobuf_encoder"] = _Source(struct).compile()
+        encoder = _Source(struct).compile()
+        if struct.name in REPEATED:
+            encoder = KnownMessages(encoder)
+        struct.derived["protobuf_encoder"] = encoder
     return encoder
 
 

@@ -46,6 +46,8 @@ def test_defaults_generations_and_rows(kind: Any) -> None:
     assert "deprecatedTopology" not in stored["endpoints"][0]
     assert stored["metadata"]["generation"] == 1
     assert slices.row(stored)[1:4] == ["IPv4", "80", "192.0.2.1"]
+    unnamed = slices.create({"addressType": "IPv4", "ports": [{"protocol": "TCP"}]})
+    assert slices.row(unnamed)[1:4] == ["IPv4", "<unset>", "<unset>"]
     labelled = slices.update(stored, {"metadata": {"labels": {"a": "b"}}})
     assert labelled["metadata"]["generation"] == 2
     assert slices.update(labelled, {"metadata": {"annotations": {"a": "b"}}})["metadata"]["generation"] == 2

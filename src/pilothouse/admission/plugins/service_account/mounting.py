@@ -5,8 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any, Final
 
-from pilothouse.apis.core.pod.known_specs import TOKEN_VOLUME_PREFIX
-from pilothouse.machinery.names import generate_name
+from pilothouse.machinery.names import TOKEN_VOLUME_PREFIX, generate_name
 
 _PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _EXPIRATION_SECONDS: Final = 3607

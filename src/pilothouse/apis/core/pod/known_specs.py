@@ -12,13 +12,12 @@ from typing import Final
 
 import orjson
 
+from pilothouse.machinery.names import TOKEN_VOLUME_PREFIX
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import Emptied
 
 _MOST: Final = 256
 _LARGEST: Final = 16 * 1024
-TOKEN_VOLUME_PREFIX: Final = "kube-api-access-"
-"""What admission draws the name of the token's volume with."""
 # Whatever letters and digits stand at its end, a name of this form is as good as another. JSON has no zero bytes.
 _DRAWN_NAME: Final = re.compile(TOKEN_VOLUME_PREFIX + "[a-z0-9]{5}").fullmatch
 _BLANK: Final = b"\0"
