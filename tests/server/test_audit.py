@@ -50,12 +50,13 @@ def test_levels_stages_and_annotations(host, tmp_path):
     server.call("POST", "/api/v1/namespaces/default/secrets", secret, {"Audit-ID": "mine"})
     server.call("POST", MAPS, {"metadata": {"name": "m"}, "data": {"a": "b"}}, {"X-Forwarded-For": "192.0.2.7, x"})
     server.call("PATCH", f"{MAPS}/m", b'{"data":{"a":"c"}}', {"Content-Type": "application/merge-patch+json"})
+    server.call("PUT", f"{MAPS}/m", {"metadata": {"name": "another"}})
     server.call("DELETE", f"{MAPS}/m", {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
     server.call("GET", "/api/v1/namespaces/audit-meta/pods", headers={"Impersonate-User": "jane"})
     server.call("GET", "/api/v1/namespaces/audit-none/pods")
     events = [event for event in events_of(log) if event["user"].get("username") == "kubernetes-admin"]
     assert b"hunter2" not in log.read_bytes()
-    secret, created, patched, deleted, refused = events
+    secret, created, patched, misnamed, deleted, refused = events
     assert {event["stage"] for event in events} == {"ResponseComplete"}
     assert (secret["level"], secret["auditID"], secret["objectRef"]["name"]) == ("Metadata", "mine", "s")
     assert "requestObject" not in secret
@@ -65,7 +66,13 @@ def test_levels_stages_and_annotations(host, tmp_path):
     assert "managedFields" not in created["responseObject"]["metadata"]
     assert created["annotations"]["authorization.k8s.io/decision"] == "allow"
     assert patched["requestObject"] == {"data": {"a": "c"}}
-    assert deleted["requestObject"]["gracePeriodSeconds"] == 0
+    assert misnamed["responseStatus"]["code"] == 400
+    assert misnamed["requestObject"]["metadata"] == {"name": "another"}
+    assert deleted["requestObject"] == {
+        "kind": "DeleteOptions",
+        "apiVersion": "meta.k8s.io/__internal",
+        "gracePeriodSeconds": 0,
+    }
     assert deleted["responseStatus"]["status"] == "Success"
     assert refused["impersonatedUser"] == {"username": "jane", "groups": ["system:authenticated"]}
     assert (refused["responseStatus"]["code"], refused["responseStatus"]["reason"]) == (403, "Forbidden")

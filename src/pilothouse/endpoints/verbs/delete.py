@@ -27,6 +27,8 @@ from pilothouse.registry.store.removal import delete as remove
 from pilothouse.storage.cacher import Entry
 
 _OPTIONS_SCHEME: Final = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
+_AUDITED_VERSION: Final = "meta.k8s.io/__internal"
+"""What the audit log of kube-apiserver calls the version of options, whichever one was sent."""
 
 
 async def delete(scope: ResourceScope, request: APIRequest) -> Response:
@@ -188,7 +190,7 @@ async def _from_body(request: APIRequest, body: bytes) -> DeleteOptions:
         error.found = go_json.as_written(error.found, body if format == JSON else b"")
         raise errors.bad_request(str(error)) from None
     if request.audit is not None:
-        request.audit.note_object({"kind": "DeleteOptions", "apiVersion": value.get("apiVersion") or "v1", **obj})
+        request.audit.note_object({"kind": "DeleteOptions", **obj, "apiVersion": _AUDITED_VERSION})
     return options_from(obj)
 
 

@@ -23,13 +23,13 @@ async def update(scope: ResourceScope, request: APIRequest) -> Response:
     """Decode, default, check against the stored object and store; 200, or 201 when it was created."""
     media = negotiate(request, scope.formats, transforms=scope.transforms)
     obj, options = await read_object(request, scope.expected)
-    check_identity(scope, request, obj)
     step("About to convert to expected version")
     weight = request.weight
     obj = scope.defaulted(obj) if weight < LONG else await weighed(weight, scope.defaulted, obj)
     if request.audit is not None:
         request.audit.note_object(scope.served_object(obj) if request.audit.wants_request else obj)
     step("Conversion done")
+    check_identity(scope, request, obj)
     write = WriteRequest(scope, request, options)
     if has_owners(obj):
         await weighed(weight, write.merge_owners, obj)
