@@ -55,7 +55,9 @@ run: install
 # processes now and then, so four at a time keep two cores busy. Files are begun in the order of their names, not of how many tests
 # they have: those that take long, with few tests and servers of their own, then come first, and no process ends long after the others.
 JOBS ?= 4
+# Bytecode is made before, as an installed package has it: else the first server to use a module would compile it, on its event loop.
 test: dev clients
+	@$(BIN)/python -m compileall -q -j 0 src
 	KUBECTL="$(CURDIR)/.tools/kubectl" HELM="$(CURDIR)/.tools/helm" $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # What takes too long for every change: faults in many rounds, guides with servers of their own, and the model checker for SECONDS (an hour).
