@@ -20,7 +20,7 @@ def controllers(context: HookContext) -> Iterator[PostStartHook]:
     if not rows:
         return
     from pilothouse.controllers.manager.context import ControllerContext
-    from pilothouse.controllers.manager.manager import ControllerManager
+    from pilothouse.controllers.manager.controller_manager import ControllerManager
 
     key_file = context.options.control_plane.service_account_signing_key_file
     settings = living.manager_settings(context.options.derived.service_ranges, key_file)
