@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from pilothouse.testing.aggregated_servers import (
     write_kubeconfig,
 )
 from pilothouse.testing.etcd_process import EtcdCluster
+from pilothouse.testing.waiting import until
 
 sys.path.insert(0, str(Path(__file__).parent))
 from servers import KUBE_APISERVER, PILOTHOUSE, ApiServer, free_port
@@ -36,7 +36,6 @@ from servers import KUBE_APISERVER, PILOTHOUSE, ApiServer, free_port
 SAMPLE_APISERVER = os.environ.get("SAMPLE_APISERVER", "")
 ROOT = Path(__file__).parents[2]
 GROUP = "wardle.example.com"
-SECONDS = 60.0
 pytestmark = pytest.mark.skipif(not os.environ.get("ETCD"), reason="ETCD names no binary")
 
 
@@ -76,20 +75,13 @@ def register(server, port):
         document = api_service(GROUP, version, "api", port, priority=priority)
         name = document["metadata"]["name"]
         assert server.call("POST", API_SERVICES, document)[0] == 201
-        wait_for(lambda name=name: is_available(server, name))
+        until(lambda name=name: is_available(server, name))
 
 
 def is_available(server, name):
     found = server.call("GET", f"{API_SERVICES}/{name}")[1]
     conditions = found.get("status", {}).get("conditions") or ()
     return any(each["type"] == "Available" and each["status"] == "True" for each in conditions)
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def flunder(name, **spec):
@@ -99,7 +91,7 @@ def flunder(name, **spec):
 
 def session(server, kubectl):
     """What a user does with flunders."""
-    wait_for(lambda: "flunders" in kubectl("api-resources", f"--api-group={GROUP}"))
+    until(lambda: "flunders" in kubectl("api-resources", f"--api-group={GROUP}"))
     kubectl("apply", "-f", "-", stdin=flunder("one", reference="two"))
     kubectl("apply", "-f", "-", stdin=flunder("one", reference="three"))
     kubectl("apply", "--server-side", "-f", "-", stdin=flunder("two", reference="one"))
@@ -115,7 +107,7 @@ def session(server, kubectl):
     assert "flunderReference" in kubectl("explain", "flunder.spec", f"--api-version={GROUP}/v1beta1")
     fischer = {"apiVersion": f"{GROUP}/v1alpha1", "kind": "Fischer", "metadata": {"name": "f"}}
     kubectl("create", "-f", "-", stdin=json.dumps({**fischer, "disallowedFlunders": ["banned"]}))
-    wait_for(lambda: "may not be used" in kubectl("create", "-f", "-", stdin=flunder("banned"), fails=True))
+    until(lambda: "may not be used" in kubectl("create", "-f", "-", stdin=flunder("banned"), fails=True))
     refused = kubectl("create", "-f", "-", stdin=flunder("wrong", referenceType="Fischer"), fails=True)
     assert "spec.fischerReference: Invalid value" in refused
     watching = kubectl.popen("get", "flunders", "--watch", "-o", "name")
@@ -126,7 +118,7 @@ def session(server, kubectl):
     watching.communicate()
     assert seen == [f"flunder.{GROUP}/{name}" for name in ("one", "two", "three")]
     assert "forbidden" in kubectl("get", "flunders", "--as=jane", fails=True)
-    wait_for(lambda: any(GROUP in path for path in server.call("GET", "/openapi/v2")[1]["paths"]))
+    until(lambda: any(GROUP in path for path in server.call("GET", "/openapi/v2")[1]["paths"]))
     assert f"apis/{GROUP}/v1beta1" in server.call("GET", "/openapi/v3")[1]["paths"]
     kubectl("delete", "flunders", "--all")
     assert kubectl("get", "flunders", "-o", "name") == ""

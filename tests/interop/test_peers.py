@@ -2,13 +2,13 @@
 
 import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from pilothouse.credentials.pki import Pki, ensure_pki
 from pilothouse.testing.etcd_process import EtcdCluster
+from pilothouse.testing.waiting import until
 
 sys.path.insert(0, str(Path(__file__).parent))
 from servers import KUBE_APISERVER, PILOTHOUSE, ApiServer, free_port
@@ -17,7 +17,6 @@ pytestmark = pytest.mark.skipif(
     not (KUBE_APISERVER and os.environ.get("ETCD")), reason="KUBE_APISERVER and ETCD name no binaries"
 )
 
-PATIENCE_SECONDS = 120.0
 NAMES = ["localhost", "kubernetes.default.svc"]
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
@@ -43,14 +42,6 @@ def peer(binary, folder, etcd, off, *flags):
         *flags,
         port=port,
     )
-
-
-def until(condition):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.05)
-    return found
 
 
 def groups(server):

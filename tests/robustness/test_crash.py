@@ -9,13 +9,14 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from http.client import HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from pilothouse.testing.waiting import until
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 PATIENCE_SECONDS = 120.0
@@ -30,13 +31,6 @@ def config_map(name: str) -> bytes:
 
 def connect(server: Any) -> HTTPSConnection:
     return HTTPSConnection("127.0.0.1", server.port, timeout=PATIENCE_SECONDS, context=server.tls())
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 def refuses_connections(server: Any) -> bool:

@@ -7,13 +7,14 @@ import signal
 import socket
 import ssl
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from http.client import HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from pilothouse.testing.waiting import until
 
 PATIENCE_SECONDS = 120.0
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -39,13 +40,6 @@ def connect() -> Iterator[Connect]:
     yield open_connection
     for connection in opened:
         connection.close()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 def refuses_connections(server: Any) -> bool:

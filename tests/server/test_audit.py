@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import orjson
 from websocket import create_connection
+
+from pilothouse.testing.waiting import until
 
 POLICY = """
 apiVersion: audit.k8s.io/v1
@@ -27,13 +27,6 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 def events_of(path):
     return [orjson.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
-
-
-def wait_for(holds):
-    deadline = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)
 
 
 def start(host, tmp_path, *flags):
@@ -86,7 +79,7 @@ def test_watches_have_a_start_and_an_end(host, tmp_path):
     def stages():
         return [event["stage"] for event in events_of(log) if event["verb"] == "watch"]
 
-    wait_for(lambda: stages() == ["ResponseStarted", "ResponseComplete"])
+    until(lambda: stages() == ["ResponseStarted", "ResponseComplete"])
 
 
 def test_watches_over_websockets_end_with_their_connection(host, tmp_path):
@@ -99,7 +92,7 @@ def test_watches_over_websockets_end_with_their_connection(host, tmp_path):
     socket = create_connection(url, sslopt={"context": server.tls()}, timeout=120)
     assert stages() == ["ResponseStarted"]
     socket.close()
-    wait_for(lambda: stages() == ["ResponseStarted", "ResponseComplete"])
+    until(lambda: stages() == ["ResponseStarted", "ResponseComplete"])
     assert {event["responseStatus"]["code"] for event in events_of(log) if event["verb"] == "watch"} == {101}
 
 
@@ -151,9 +144,9 @@ def test_webhook_gets_batches_again_after_failures(host, start_peer, tmp_path):
         items = [item for _, body in peer.requests for item in body["items"]]
         return any(item["objectRef"].get("name") == name for item in items)
 
-    wait_for(lambda: received("m") and len(peer.requests) > 2)
+    until(lambda: received("m") and len(peer.requests) > 2)
     assert peer.requests[0][1]["kind"] == "EventList"
-    wait_for(lambda: any(event["objectRef"].get("name") == "m" for event in events_of(log)))
+    until(lambda: any(event["objectRef"].get("name") == "m" for event in events_of(log)))
 
 
 def test_large_events_lose_their_objects(host, tmp_path):

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from pilothouse.authn.jose import Signer, VerificationKey, as_jwk, key_id
+from pilothouse.testing.waiting import until
 
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 REVIEW = "/apis/authentication.k8s.io/v1/tokenreviews"
@@ -39,13 +40,6 @@ def ask(server, token="", headers=None, method="POST", path=WHO):
         return answer.status, orjson.loads(answer.read())
     finally:
         connection.close()
-
-
-def wait_for(holds):
-    deadline = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.2)
 
 
 def user_of(answer):
@@ -186,7 +180,7 @@ def test_static_tokens_are_read_again_when_the_file_changes(host, secured, tmp_p
     server = host(data, *flags, "--token-auth-file", str(tokens))
     assert ask(server, "first")[0] == 201
     tokens.write_text("second,jane,1\n")
-    wait_for(lambda: ask(server, "second")[0] == 201)
+    until(lambda: ask(server, "second")[0] == 201)
     assert ask(server, "first")[0] == 401
 
 
@@ -241,7 +235,7 @@ def test_oidc_by_flags_with_key_rotation(host, secured, issuer):
     assert ask(server, issuer.token(sub="jane", org="acme", aud="other"))[0] == 401
     issuer.rotate()
     token = issuer.token(sub="joe", org="acme")
-    wait_for(lambda: ask(server, token)[0] == 201)  # unknown keys are looked up at most once a second
+    until(lambda: ask(server, token)[0] == 201)  # unknown keys are looked up at most once a second
 
 
 def test_the_authority_of_an_issuer_is_read_again_when_the_file_changes(host, secured, issuer, tmp_path):
@@ -253,7 +247,7 @@ def test_the_authority_of_an_issuer_is_read_again_when_the_file_changes(host, se
     token = issuer.token(sub="jane")
     assert ask(server, token)[0] == 401
     authority.write_bytes(issuer.peer.authority.read_bytes())
-    wait_for(lambda: ask(server, token)[0] == 201)
+    until(lambda: ask(server, token)[0] == 201)
 
 
 def test_structured_configuration_with_several_issuers_and_anonymous_paths(
@@ -291,13 +285,13 @@ def test_structured_configuration_with_several_issuers_and_anonymous_paths(
     assert ask(server, method="GET", path="/version")[0] == 401
     # A new content takes the place of the old at once, but not about who need not authenticate.
     put(path, orjson.dumps({**document, "jwt": entries[:1], "anonymous": {"enabled": True}}))
-    wait_for(lambda: "anonymous: Forbidden: changed from initial configuration file" in server.log.read_text())
+    until(lambda: "anonymous: Forbidden: changed from initial configuration file" in server.log.read_text())
     assert ask(server, method="GET", path="/version")[0] == 401
     assert ask(server, second.token(sub="joe", org="acme"))[0] == 201
     put(path, b"nonsense")
-    wait_for(lambda: "couldn't get version/kind" in server.log.read_text())
+    until(lambda: "couldn't get version/kind" in server.log.read_text())
     put(path, orjson.dumps({**document, "jwt": entries[:1]}))
-    wait_for(lambda: ask(server, second.token(sub="jim", org="acme"))[0] == 401)
+    until(lambda: ask(server, second.token(sub="jim", org="acme"))[0] == 401)
     page = server.call("GET", "/metrics")[2].decode()
     reloads = re.findall(r'authentication_config_controller_automatic_reloads_total{status="(\w+)",.*} (\d+)', page)
     assert dict(reloads) == {"failure": "2", "success": "1"}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 import socket
-import time
 from ssl import create_default_context
 from urllib.parse import quote
 
 import orjson
 import pytest
+
+from pilothouse.testing.waiting import until
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1"
 ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -32,13 +33,6 @@ def grant(server, namespace, user, rules):
         "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}],
     }
     assert server.call("POST", f"{ROLES}/namespaces/{namespace}/rolebindings", binding)[0] == 201
-
-
-def wait_for(holds):
-    deadline = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.1)
 
 
 def test_a_role_opens_exactly_what_it_says(server):
@@ -143,7 +137,7 @@ def test_nodes_read_what_their_pods_need(host, secured):
     assert server.call("POST", f"/api/v1/namespaces/{namespace}/pods", pod)[0] == 201
     node = as_user("system:node:n1", "system:nodes")
     path = f"/api/v1/namespaces/{namespace}/secrets"
-    wait_for(lambda: server.call("GET", f"{path}/used", headers=node)[0] == 200)
+    until(lambda: server.call("GET", f"{path}/used", headers=node)[0] == 200)
     code, _, answer = server.call("GET", f"{path}/other", headers=node)
     assert code == 403
     assert "no relationship found between node 'n1' and this object" in answer["message"]
@@ -209,7 +203,7 @@ def test_a_failing_webhook_is_an_error_or_a_denial_as_configured(host, secured, 
     assert server.call("GET", "/api/v1/pods", headers=as_user("skipped"))[0] == 403
     document["authorizers"][0]["webhook"]["failurePolicy"] = "Deny"
     path.write_bytes(orjson.dumps(document))
-    wait_for(lambda: server.call("GET", "/version", headers=as_user("jane"))[0] != 200)
+    until(lambda: server.call("GET", "/version", headers=as_user("jane"))[0] != 200)
 
 
 def test_abac_file(host, secured, tmp_path):

@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from pilothouse.machinery.protobuf import plain_messages as messages
+from pilothouse.testing.waiting import until
 
 SECRETS = "/api/v1/namespaces/default/secrets"
 KEYS = {name: base64.b64encode(name.encode() * 32).decode() for name in "abc"}
@@ -157,17 +158,10 @@ def test_custom_objects_are_encrypted_anew_by_writing_them_unchanged(host, tmp_p
             assert server.call("PUT", path, server.call("GET", f"{widgets}/w")[2])[0] == 200
             return stored(server, "w", place).startswith(f"k8s:enc:aesgcm:v1:{key}:".encode())
 
-        wait_for(encrypted_anew)
+        until(encrypted_anew)
     after = server.call("GET", f"{widgets}/w")[2]
     assert int(after["metadata"]["resourceVersion"]) > int(before["metadata"]["resourceVersion"])
     assert after["spec"] == before["spec"]
-
-
-def wait_for(holds):
-    deadline = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.02)
 
 
 @pytest.fixture

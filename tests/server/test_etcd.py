@@ -7,7 +7,6 @@ import json
 import socket
 import ssl
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection, HTTPSConnection
 
@@ -16,6 +15,7 @@ import pytest
 from pilothouse.storage.backends.etcd import EtcdBackend, Transport
 from pilothouse.testing.etcd_process import SURVIVES_KILLS, EtcdCluster, find_etcd
 from pilothouse.testing.in_process import InProcessServer
+from pilothouse.testing.waiting import until
 
 pytestmark = pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
 
@@ -31,15 +31,6 @@ def etcd():
 
 def on(etcd, *flags):
     return InProcessServer(f"--etcd-servers={','.join(etcd.urls)}", *flags)
-
-
-def until(condition):
-    """Wait for something that must come."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.01)
-    return found
 
 
 def config_map(name, **data):

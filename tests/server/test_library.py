@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import ssl
-import time
-from collections.abc import Callable
 from contextlib import closing
 from http.client import HTTPSConnection
 from pathlib import Path
@@ -19,6 +17,7 @@ from pilothouse.machinery import yaml_codec
 from pilothouse.machinery.errors import StatusError
 from pilothouse.testing.in_process import InProcessServer
 from pilothouse.testing.library_server import InProcessLibraryServer
+from pilothouse.testing.waiting import until
 from pilothouse.testing.webhooks import Webhooks
 
 SCHEMA = {"type": "object", "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
@@ -178,11 +177,3 @@ def test_what_admission_may_not_read_is_told(tmp_path: Path) -> None:
             refused = main.call("POST", PATH, box)
             assert refused.status == 503
             assert 'namespaces is forbidden: User "system:serviceaccount:default:weak"' in refused.json["message"]
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait for it."""
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

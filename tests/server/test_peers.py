@@ -4,7 +4,6 @@ import asyncio
 import json
 import shutil
 import socket
-import time
 from contextlib import contextmanager
 from http.client import HTTPSConnection
 
@@ -14,6 +13,7 @@ from pilothouse.credentials.pki import ensure_pki
 from pilothouse.storage.backends.etcd import EtcdBackend, Transport
 from pilothouse.testing.etcd_process import EtcdCluster, find_etcd
 from pilothouse.testing.in_process import InProcessServer
+from pilothouse.testing.waiting import until
 
 pytestmark = pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
 
@@ -21,15 +21,6 @@ PATIENCE_SECONDS = 120.0
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 ALL = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 LABELS = {"batch.example.com/kind": "peer"}
-
-
-def until(condition):
-    """Wait for something that must come."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.01)
-    return found
 
 
 def free_port():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import ssl
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -19,8 +18,8 @@ from tests.server.conftest import Peer, serve_peer
 
 from pilothouse.testing.calling import Caller
 from pilothouse.testing.in_process import InProcessServer
+from pilothouse.testing.waiting import until
 
-PATIENCE_SECONDS = 120.0
 MAPS = "/api/v1/namespaces/default/configmaps"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
@@ -54,14 +53,6 @@ class Collector:
 
     def of_trace(self, trace: bytes) -> dict[str, Span]:
         return {span.name: span for span in list(self.spans) if span.trace_id == trace}
-
-
-def until(found: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (value := found()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
-    return value
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import threading
-import time
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from tests.conftest import start_server, stop_server
 
 from pilothouse.testing.etcd_process import EtcdCluster, find_etcd
+from pilothouse.testing.waiting import until
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n  omitStages: [RequestReceived]\n"
@@ -27,14 +27,6 @@ def children_of(pid):
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def wait_for(find):
-    deadline = time.monotonic() + PATIENCE
-    while not (found := find()):
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)
-    return found
-
-
 class Line:
     """A connection to one of the processes; ``pid`` is the process that has it."""
 
@@ -42,7 +34,7 @@ class Line:
         self.connection = HTTPSConnection("127.0.0.1", server.port, timeout=PATIENCE, context=server.tls())
         self.connection.connect()
         self.call("GET", "/version")
-        self.pid = wait_for(lambda: self._find_pid(server))
+        self.pid = until(lambda: self._find_pid(server))
 
     def _find_pid(self, server):
         mine = self.connection.sock.getsockname()[1]
@@ -177,7 +169,7 @@ def test_what_decides_about_requests_holds_on_all_processes_at_once(server):
             conditions = status.get("conditions") or []
             return [each for each in conditions if each["type"] == "Established" and each["status"] == "True"]
 
-        wait_for(established)
+        until(established)
         for line in (one, other):
             assert line.call("GET", "/apis/boats.example.com/v1/oars")[0] == 200
         for number in range(10):
@@ -239,7 +231,7 @@ def test_simulated_kubelets_are_reached_from_every_process(server):
     spec = {"nodeName": "node-1", "containers": [{"name": "main", "image": "nginx"}]}
     pods = "/api/v1/namespaces/default/pods"
     assert server.call("POST", pods, {"metadata": {"name": "web"}, "spec": spec})[0] == 201
-    wait_for(lambda: server.call("GET", f"{pods}/web")[2]["status"].get("phase") == "Running")
+    until(lambda: server.call("GET", f"{pods}/web")[2]["status"].get("phase") == "Running")
     with lines_to_each(server) as lines:
         logs = [line.call("GET", f"{pods}/web/log") for line in lines]
     assert logs[0][0] == 200
@@ -263,14 +255,14 @@ def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost(server):
 
         thread = threading.Thread(target=write)
         thread.start()
-        wait_for(lambda: len(acknowledged) > 20)
+        until(lambda: len(acknowledged) > 20)
         os.kill(before, signal.SIGKILL)
         thread.join()
     status, _, listed = server.call("GET", MAPS)
     assert status == 200
     assert set(acknowledged) <= {item["metadata"]["name"] for item in listed["items"]}
-    wait_for(lambda: [pid for pid in children_of(server.process.pid) if pid != before])
-    wait_for(lambda: server.log.read_text().count(" serves") == 2)
+    until(lambda: [pid for pid in children_of(server.process.pid) if pid != before])
+    until(lambda: server.log.read_text().count(" serves") == 2)
     with lines_to_each(server) as lines:
         assert all(line.call("GET", f"{MAPS}/{acknowledged[-1]}")[0] == 200 for line in lines)
 
@@ -284,7 +276,7 @@ def test_on_etcd_every_process_follows_by_itself_and_none_outlives_the_first(lau
         (worker,) = children_of(server.process.pid)
         server.process.kill()
         server.process.wait()
-        wait_for(lambda: not Path(f"/proc/{worker}").exists())
+        until(lambda: not Path(f"/proc/{worker}").exists())
         assert "the first process of this server has gone" in server.log.read_text()
 
 
@@ -305,7 +297,7 @@ def test_debugging_pages_are_about_all_processes(server):
         assert lines[0].call("PUT", "/debug/flags/v", 3)[0] == 200
         for number, line in enumerate(lines):
             line.call("GET", f"/api/v1/namespaces/here-{number}")
-        wait_for(lambda: all(f"here-{number}" in server.log.read_text() for number in range(2)))
+        until(lambda: all(f"here-{number}" in server.log.read_text() for number in range(2)))
         assert lines[0].call("PUT", "/debug/flags/v", 0)[0] == 200
 
 
@@ -314,9 +306,9 @@ def test_a_worker_that_comes_later_logs_as_much_as_the_others(server):
         assert lines[0].call("PUT", "/debug/flags/v", 3)[0] == 200
     (before,) = children_of(server.process.pid)
     os.kill(before, signal.SIGKILL)
-    wait_for(lambda: (crew := children_of(server.process.pid)) and crew != [before])
+    until(lambda: (crew := children_of(server.process.pid)) and crew != [before])
     with lines_to_each(server) as lines:
         for number, line in enumerate(lines):
             line.call("GET", f"/api/v1/namespaces/later-{number}")
-        wait_for(lambda: all(f"later-{number}" in server.log.read_text() for number in range(2)))
+        until(lambda: all(f"later-{number}" in server.log.read_text() for number in range(2)))
         assert lines[0].call("PUT", "/debug/flags/v", 0)[0] == 200

@@ -20,3 +20,13 @@ Delay = Callable[[float, Callable[[], None]], Alarm]
 def loop_delay(seconds: float, call: Callable[[], None]) -> Alarm:
     """Wait on the running event loop."""
     return asyncio.get_running_loop().call_later(seconds, call)
+
+
+async def sleep_by(delay: Delay, seconds: float) -> None:
+    """Wait by whatever makes such calls."""
+    over = asyncio.Event()
+    alarm = delay(seconds, over.set)
+    try:
+        await over.wait()
+    finally:
+        alarm.cancel()

@@ -75,22 +75,22 @@ class _Application:
         handler(self, operation)
 
     def add(self, operation: Operation) -> None:
-        path = _path_of(operation)
-        if path is None:
-            raise JsonPatchError(f"add operation failed to decode path: {_MISSING}")
-        parent, key = self._locate(path)
-        if parent is None:
-            raise JsonPatchError(f'add operation does not apply: doc is missing path: "{path}": {_MISSING}')
+        path, key = self._find("add", operation)
         self._wrap(f"error in add for path: '{path}'", _insert, self._writable(path), key, operation.get("value"))
 
     def remove(self, operation: Operation) -> None:
+        path, key = self._find("remove", operation)
+        self._wrap(f"error in remove for path: '{path}'", _delete, self._writable(path), key)
+
+    def _find(self, kind: str, operation: Operation) -> tuple[str, str]:
+        """The path of an operation and its last part, whose parent must be there."""
         path = _path_of(operation)
         if path is None:
-            raise JsonPatchError(f"remove operation failed to decode path: {_MISSING}")
+            raise JsonPatchError(f"{kind} operation failed to decode path: {_MISSING}")
         parent, key = self._locate(path)
         if parent is None:
-            raise JsonPatchError(f'remove operation does not apply: doc is missing path: "{path}": {_MISSING}')
-        self._wrap(f"error in remove for path: '{path}'", _delete, self._writable(path), key)
+            raise JsonPatchError(f'{kind} operation does not apply: doc is missing path: "{path}": {_MISSING}')
+        return path, key
 
     def replace(self, operation: Operation) -> None:
         path = _required(operation, "path", "replace operation failed to decode path")

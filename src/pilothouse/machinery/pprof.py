@@ -15,6 +15,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import Final
 
+from pilothouse.machinery.protobuf.wire import BYTES, VARINT, delimited, encode_tag, encode_varint
+
 HERTZ: Final = 100
 _MOST_FRAMES: Final = 128
 Place = tuple[str, str, int, int]
@@ -108,22 +110,13 @@ class _Profile:
         )
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
+    return encode_tag(field, VARINT) + encode_varint(value)
 
 
 def _field(field: int, data: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(data)) + data
+    return delimited(encode_tag(field, BYTES), data)
 
 
 def _packed(field: int, values: list[int]) -> bytes:
-    return _field(field, b"".join(map(_varint, values)))
+    return _field(field, b"".join(map(encode_varint, values)))

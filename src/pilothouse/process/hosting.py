@@ -123,7 +123,16 @@ class HostingProcess(Generic[T]):
             workers=companions.workers,
         )
         self.cluster = make_tenant(self.shared)
-        self.serving = Serving(
+        self.serving = self._make_serving()
+        self._metrics.register(self.serving)
+        self.survivors = Survivors()
+        files = self.supervisor.child("files")
+        self._polling = FilePolling(files, options.own.file_check_interval, {**self._own_pollers(), **pollers})
+        self._closing = Closing("process")
+
+    def _make_serving(self) -> Serving:
+        options, companions = self._options, self._companions
+        return Serving(
             companions.guard(self.cluster.handler, self.storage),
             options.secure_serving,
             options.client_authorities,
@@ -131,21 +140,15 @@ class HostingProcess(Generic[T]):
             lambda serving: companions.open_socket(options, serving),
             companions.connection_closed,
         )
-        self._metrics.register(self.serving)
-        self.survivors = Survivors()
-        self._polling = FilePolling(
-            self.supervisor.child("files"),
-            options.own.file_check_interval,
-            {
-                "cluster files": self.cluster.poll_files,
-                "encryption configuration": self.storage.poll_files,
-                "serving certificates": self.serving.poll_files,
-                "garbage": self.survivors.poll,
-                "free memory": FreeMemory().poll,
-                **pollers,
-            },
-        )
-        self._closing = Closing("process")
+
+    def _own_pollers(self) -> dict[str, Poll]:
+        return {
+            "cluster files": self.cluster.poll_files,
+            "encryption configuration": self.storage.poll_files,
+            "serving certificates": self.serving.poll_files,
+            "garbage": self.survivors.poll,
+            "free memory": FreeMemory().poll,
+        }
 
     async def start(self) -> None:
         """Open the store, listen, and run the post-start hooks. A start that fails closes what it had opened."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from pilothouse.machinery.alarms import sleep_by
 from pilothouse.machinery.times import SECOND, Instant
 from pilothouse.testing.fake_time import FakeAlarm, FakeTime
 
@@ -38,12 +39,7 @@ class FakeClock:
 
     async def sleep(self, seconds: float) -> None:
         """Wait until so many seconds were let pass."""
-        over = asyncio.Event()
-        alarm = self.delay(seconds, over.set)
-        try:
-            await over.wait()
-        finally:
-            alarm.cancel()
+        await sleep_by(self.delay, seconds)
 
     def advance(self, seconds: float) -> None:
         """Let time pass and make the calls that fall into it."""

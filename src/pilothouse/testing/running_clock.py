@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pilothouse.machinery.alarms import Alarm
+from pilothouse.machinery.alarms import Alarm, sleep_by
 from pilothouse.machinery.times import SECOND, Instant
 
 _STEP_SECONDS = 4.0
@@ -79,12 +79,7 @@ class RunningClock:
 
     async def sleep(self, seconds: float) -> None:
         """Wait for so many seconds."""
-        over = asyncio.Event()
-        alarm = self.delay(seconds, over.set)
-        try:
-            await over.wait()
-        finally:
-            alarm.cancel()
+        await sleep_by(self.delay, seconds)
 
     def advance(self, seconds: float) -> None:
         """Skip time, from any thread but that of the cluster's loop; what was due in it has been called after."""

@@ -32,6 +32,15 @@ def wait(look: Callable[[], tuple[bool, T]], what: str, seconds: float, describe
         pause = min(_LONGEST_PAUSE, pause * 1.5)
 
 
+def until(find: Callable[[], T], seconds: float = 120.0, pause: float = 0.01) -> T:
+    """What ``find`` gives once that is true, asked often enough to see what lasts a moment. Raises AssertionError."""
+    deadline = time.monotonic() + seconds
+    while not (found := find()):
+        assert time.monotonic() < deadline, f"waited {seconds:g} s; last seen: {found!r}"
+        time.sleep(pause)
+    return found
+
+
 def describe(obj: Object, events: Sequence[Object] = ()) -> str:
     """What helps to see why an object is not as it should be: conditions and events first, then all of it."""
     if not obj:

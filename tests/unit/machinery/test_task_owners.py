@@ -25,7 +25,6 @@ OWNERS: Final = {
     "registry/store/removal.py": "whoever deletes waits for its end, cancelled or not",
     "server/hooks.py": "the start awaits the end of telling how far it is",
     "simulation/kubelet_api/commands.py": "a command awaits the feeding of its input",
-    "simulation/kubelet_api/server.py": "the kubelet ends the work of its streams when it closes",
     "simulation/kubelet_api/streams.py": "a command ends with its socket, whose reading it awaits",
     "storage/backends/etcd/connection.py": "awaits all of them",
     "storage/cacher/resource.py": "all who wait for a cache await its loading, and closing does",

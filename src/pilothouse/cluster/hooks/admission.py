@@ -15,5 +15,8 @@ def initializer(context: HookContext) -> Iterator[PostStartHook]:
         await context.admission.wait_ready()
 
     yield PostStartHook(
-        "start-apiserver-admission-initializer", "caches of the objects that admission plug-ins decide by", start
+        "start-apiserver-admission-initializer",
+        "caches of the objects that admission plug-ins decide by",
+        start,
+        context.caches_error,
     )

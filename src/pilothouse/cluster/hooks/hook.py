@@ -89,6 +89,10 @@ class HookContext:
         """Whether v1 of a group is served."""
         return any(GroupVersion(group, "v1") in server.versions for server in self.servers.aggregator.chain())
 
+    def caches_error(self) -> str:
+        """What is wrong with the watch caches, from which everything is read; nothing if they follow the store."""
+        return "" if self.stack.cacher.is_open else "the watch caches do not follow the store"
+
     @property
     def peer_address(self) -> str:
         """Where other API servers reach this one."""

@@ -1,10 +1,13 @@
-"""What makes a cluster move, where the flags want it: controllers, the scheduler, simulated nodes."""
+"""What makes a cluster move, where the flags want it: controllers, the scheduler, simulated nodes.
+
+Controllers and scheduler wait until all hooks have run: before, the roles by which they may act are not there.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from pilothouse.cluster.hooks.hook import HookContext, PostStartHook
 from pilothouse.machinery.supervision import Supervisor
@@ -17,7 +20,7 @@ def controllers(context: HookContext) -> Iterator[PostStartHook]:
     if not rows:
         return
     from pilothouse.controllers.manager.context import ControllerContext
-    from pilothouse.controllers.manager.manager import ControllerManager
+    from pilothouse.controllers.manager.controller_manager import ControllerManager
 
     key_file = context.options.control_plane.service_account_signing_key_file
     settings = living.manager_settings(context.options.derived.service_ranges, key_file)
@@ -28,8 +31,8 @@ def controllers(context: HookContext) -> Iterator[PostStartHook]:
         made = ControllerContext(
             context.informers, context.clients, supervisor, context.clock, settings, served=context.served
         )
-        manager = ControllerManager(made, rows, _identity())
-        _when_ready(context, supervisor, manager.start)
+        manager = ControllerManager(made, rows, _identity(), wait_for=context.lifecycle.ready)
+        manager.start()
 
     async def stop() -> None:
         if manager is not None:
@@ -52,21 +55,21 @@ def scheduler(context: HookContext) -> Iterator[PostStartHook]:
     from pilothouse.simulation.scheduler.scheduler import Scheduler
 
     client = context.clients.scheduler()
-    lease = LeaderLease(client.of("coordination.k8s.io", "v1", "leases"), "kube-system", "kube-scheduler", _identity())
+    leases, ready = client.of("coordination.k8s.io", "v1", "leases"), context.lifecycle.ready
+    lease = LeaderLease(leases, "kube-system", "kube-scheduler", _identity(), wait_for=ready)
 
     async def lead(supervisor: Supervisor) -> None:
         names, host = context.options.living.scheduler_names, socket.gethostname()
         Scheduler(client, context.informers, supervisor, names=names, instance=host, clock=context.clock).start()
 
     async def start(supervisor: Supervisor) -> None:
-        _when_ready(context, supervisor, lambda: lease.start(supervisor, lead))
+        lease.start(supervisor, lead)
 
     yield PostStartHook(
         "start-kube-scheduler",
         "the scheduler, while this process leads",
         start,
-        lambda: "",
-        ("stop-kube-scheduler", lease.stop),
+        before_shutdown=("stop-kube-scheduler", lease.stop),
     )
 
 
@@ -96,16 +99,6 @@ def simulated_nodes(context: HookContext) -> Iterator[PostStartHook]:
         start,
         before_shutdown=("stop-simulated-nodes", stop),
     )
-
-
-def _when_ready(context: HookContext, supervisor: Supervisor, begin: Callable[[], None]) -> None:
-    """Begin when all hooks have run: before, the roles by which controllers may act are not there."""
-
-    async def wait() -> None:
-        await context.lifecycle.ready.wait()
-        begin()
-
-    supervisor.spawn("waiting until the server is ready", wait())
 
 
 def _identity() -> str:

@@ -37,7 +37,10 @@ def proxying(context: HookContext) -> Iterator[PostStartHook]:
         discovery.start(supervisor)
 
     yield PostStartHook(
-        "mixed-version-proxy-handler", "the informer of server Leases, and of what peers are not asked for", synced
+        "mixed-version-proxy-handler",
+        "the informer of server Leases, and of what peers are not asked for",
+        synced,
+        leases.errors,
     )
     yield PostStartHook("local-discovery-cache-sync", "the table of what is served here", nothing, misrouted)
     yield PostStartHook("peer-discovery-workers", "the controllers that ask peers what they serve", work)

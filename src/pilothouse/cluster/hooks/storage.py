@@ -14,16 +14,15 @@ logger = logging.getLogger(__name__)
 
 def object_counts(context: HookContext) -> Iterator[PostStartHook]:
     """Caches know their size for as long as they follow the store."""
-    cacher = context.stack.cacher
 
     async def start(supervisor: Supervisor) -> None:
-        cacher.require_open()
+        context.stack.cacher.require_open()
 
     yield PostStartHook(
         "storage-object-count-tracker-hook",
         "the watch caches, which follow the store",
         start,
-        lambda: "" if cacher.is_open else "the watch caches do not follow the store",
+        context.caches_error,
     )
 
 

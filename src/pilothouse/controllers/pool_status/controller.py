@@ -73,8 +73,8 @@ class PoolStatus:
         spec = request["spec"]
         pools = pool_statuses(spec, self._slices.lister.list(), self._claims.lister.list(), self._rules.lister.list())
         shown = pools[: spec.get("limit", _MOST_POOLS)]
-        faulty = sum("validationError" in pool for pool in shown)
-        message = f"Calculated status for {len(shown)} pools" + (f" ({faulty} incomplete)" if faulty else "")
+        incomplete = sum("validationError" in pool for pool in shown)
+        message = f"Calculated status for {len(shown)} pools" + (f" ({incomplete} incomplete)" if incomplete else "")
         condition = {
             "type": "Complete",
             "status": "True",

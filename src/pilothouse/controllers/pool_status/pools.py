@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pilothouse.controllers.pool_status.summaries import SummaryFault, partition_types, shareable_summary
+from pilothouse.controllers.pool_status.summaries import SummaryError, partition_types, shareable_summary
 from pilothouse.machinery import quantity
 from pilothouse.machinery.objects import Object
 
@@ -84,7 +84,7 @@ def _status(pool: Pool, rules: Sequence[Object], default: str | None) -> Object:
     count = len(pool.slices)
     if count < pool.expected:
         text = f"observed {count}/{pool.expected} slices at generation {pool.generation}"
-        return {**status, **_fault(f"PoolIncomplete: pool {pool.driver}/{pool.name} is incomplete: {text}")}
+        return {**status, **_validation_error(f"PoolIncomplete: pool {pool.driver}/{pool.name} is incomplete: {text}")}
     devices = pool.devices
     kept_off = sum(_is_kept_off(device, pool, rules) for device in devices)
     status |= {
@@ -98,26 +98,26 @@ def _status(pool: Pool, rules: Sequence[Object], default: str | None) -> Object:
 
 
 def _summaries(pool: Pool, default: str | None) -> Object:
-    """Partitions and shares. A fault of one of them leaves out the partitions; shares are left out by their own."""
-    fault = ""
+    """Partitions and shares. An error of one of them leaves out the partitions; shares are left out by their own."""
+    message = ""
     found: Object = {}
     try:
         types = partition_types(pool.slices, pool.used, f"{pool.driver}/{pool.name}", pool.driver, default)
         if types:
             found["partitionSummary"] = types
-    except SummaryFault as error:
-        fault = str(error)
+    except SummaryError as error:
+        message = str(error)
     try:
         shares = shareable_summary(pool.devices, pool.used, pool.consumed, f"{pool.driver}/{pool.name}")
         if shares is not None:
             found["shareableSummary"] = shares
-    except SummaryFault as error:
-        fault = fault or str(error)
+    except SummaryError as error:
+        message = message or str(error)
         found.pop("partitionSummary", None)
-    return {**found, **_fault(fault)} if fault else found
+    return {**found, **_validation_error(message)} if message else found
 
 
-def _fault(text: str) -> Object:
+def _validation_error(text: str) -> Object:
     return {"validationError": text[:_MOST_MESSAGE]}
 
 

@@ -18,7 +18,7 @@ Counters = dict[tuple[str, str], quantity.Quantity]
 _NONE: Final = quantity.parse("0")
 
 
-class SummaryFault(Exception):
+class SummaryError(Exception):
     """A view cannot be made; the message says why."""
 
 
@@ -38,18 +38,18 @@ class Partition(NamedTuple):
 def partition_types(
     slices: Sequence[Object], used: set[str], pool: str, driver: str, default: str | None
 ) -> list[Object]:
-    """How many partitions of each type there are, and how many of them can be had. Raises SummaryFault."""
+    """How many partitions of each type there are, and how many of them can be had. Raises SummaryError."""
     partitions = list(_partitions(slices, driver, default))
     if not any(each.attribute for each in partitions):
         return []
     shared = [counters for each in slices for counters in each["spec"].get("sharedCounters") or ()]
     if not shared:
         text = "declares partitionTypeAttribute but publishes no sharedCounters"
-        raise SummaryFault(f"PartitionTypeMissing: pool {pool} {text}")
+        raise SummaryError(f"PartitionTypeMissing: pool {pool} {text}")
     groups = _groups(partitions, pool)
     if len(groups) > _MOST:
         text = f"has {len(groups)} partition types, exceeding the maximum of {_MOST}"
-        raise SummaryFault(f"PartitionSummaryOverCap: pool {pool} {text}")
+        raise SummaryError(f"PartitionSummaryOverCap: pool {pool} {text}")
     left = dict(_counters(shared, "name"))
     for each in partitions:
         if each.device["name"] in used:
@@ -83,11 +83,11 @@ def _groups(partitions: Iterable[Partition], pool: str) -> dict[tuple[str, str],
             continue
         if each.type is None:
             text = f'device "{each.device["name"]}" in pool {pool} does not carry partition type attribute'
-            raise SummaryFault(f'PartitionTypeMissing: {text} "{each.attribute}"')
+            raise SummaryError(f'PartitionTypeMissing: {text} "{each.attribute}"')
         group = groups.setdefault((each.attribute, each.type), [])
         if group and group[0].cost != each.cost:
             text = f'devices of partition type "{each.type}" in pool {pool} consume different counters'
-            raise SummaryFault(f"PartitionCostMismatch: {text}")
+            raise SummaryError(f"PartitionCostMismatch: {text}")
         group.append(each)
     return groups
 
@@ -117,7 +117,7 @@ def _counters(sets: Iterable[Object], field: str) -> Iterator[tuple[tuple[str, s
 def shareable_summary(
     devices: Iterable[Object], used: set[str], consumed: Mapping[str, quantity.Quantity], pool: str
 ) -> Object | None:
-    """How much of shared devices is taken; None where none are shared. Raises SummaryFault."""
+    """How much of shared devices is taken; None where none are shared. Raises SummaryError."""
     shared = [device for device in devices if device.get("allowMultipleAllocations")]
     if not shared:
         return None
@@ -128,7 +128,7 @@ def shareable_summary(
             total[name] = total[name] + amount if name in total else amount
     if len(total) > _MOST:
         text = f"has {len(total)} shareable capacity keys, exceeding the maximum of {_MOST}"
-        raise SummaryFault(f"ShareableSummaryOverCap: pool {pool} {text}")
+        raise SummaryError(f"ShareableSummaryOverCap: pool {pool} {text}")
     partly = sum(device["name"] in used for device in shared)
     return {
         "fullyAvailableDevices": len(shared) - partly,

@@ -42,7 +42,7 @@ from pilothouse.controllers.runtime.metrics import LATENCY_BUCKETS
 from pilothouse.controllers.runtime.sources import Source
 from pilothouse.machinery.metrics import Observations
 from pilothouse.machinery.objects import Object
-from pilothouse.machinery.supervision import Supervisor
+from pilothouse.machinery.supervision import Supervised, Supervisor
 from pilothouse.machinery.workers import LONG, aside
 from pilothouse.storage.backends.contract import Compacted, StorageError
 from pilothouse.storage.cacher import BOOKMARK, DELETED, Entry, Watcher
@@ -77,6 +77,7 @@ class Informer:
         self._keeps_objects = False
         """Whether there is anybody but trimming handlers. Without, the indexer stays empty."""
         self._registrations: list[Registration] = []
+        self._running: Supervised | None = None
         self._served = asyncio.Event()
         self._synced = asyncio.Event()
         self._caught_up = asyncio.Event()
@@ -124,8 +125,11 @@ class Informer:
             await self._caught_up.wait()
 
     def errors(self) -> str:
-        """What handlers keep failing on; nothing if all is well."""
-        return "; ".join(error for each in self._registrations if (error := each.errors()))
+        """Why it does not come back, and what handlers keep failing on; nothing if all is well."""
+        found = [each.errors() for each in self._registrations]
+        if self._running is not None and not self._running.is_healthy:
+            found.insert(0, f"{self._running.name}: {self._running.error}")
+        return "; ".join(filter(None, found))
 
     def add_index(self, name: str, function: IndexFunction | None = None) -> None:
         """Have ``lister.by_index`` find objects under what the function gives; well-known indexes need none."""
@@ -192,7 +196,7 @@ class Informer:
 
     def start(self, supervisor: Supervisor) -> None:
         """Begin to follow the objects, until the supervisor is closed."""
-        supervisor.run(f"informer of {self.name}", self._run)
+        self._running = supervisor.run(f"informer of {self.name}", self._run)
 
     def look_again(self) -> None:
         """The resource may be served now, or served differently."""

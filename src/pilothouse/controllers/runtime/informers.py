@@ -81,7 +81,7 @@ class InformerFactory:
         return [str(what) for what, informer in waiting if informer.is_served]
 
     def errors(self) -> list[str]:
-        """What handlers keep failing on."""
+        """Which informers do not come back, and what handlers keep failing on."""
         return [error for informer in self._informers.values() if (error := informer.errors())]
 
     def names(self) -> list[str]:

@@ -48,11 +48,12 @@ class LeaderLease:
         identity: str,
         *,
         times: LeaseTimes | None = None,
+        wait_for: asyncio.Event | None = None,
         clock: Clock = SYSTEM,
     ) -> None:
         self.name, self.identity = name, identity
         self._leases, self._namespace, self._clock = leases, namespace, clock
-        self._times = times or LeaseTimes()
+        self._times, self._wait_for = times or LeaseTimes(), wait_for
         self._observed: Object = {}
         """The Lease as it was last seen or written."""
         self._observed_at = 0.0
@@ -77,7 +78,7 @@ class LeaderLease:
             await self._changed.wait()
 
     def start(self, supervisor: Supervisor, lead: Lead) -> None:
-        """Try to lead, again and again, until stopped; ``lead`` is called each time that this succeeds."""
+        """Try to lead, once the awaited event has come, until stopped; ``lead`` is called each time it succeeds."""
         self._running = supervisor.run(f"leader lease {self.name}", lambda: self._run(supervisor, lead))
 
     async def stop(self) -> None:
@@ -87,6 +88,8 @@ class LeaderLease:
             await running.stop()
 
     async def _run(self, supervisor: Supervisor, lead: Lead) -> None:
+        if self._wait_for is not None:
+            await self._wait_for.wait()
         while True:
             while not await self.try_acquire_or_renew():
                 await self._clock.sleep(self._times.retry_seconds)

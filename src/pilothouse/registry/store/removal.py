@@ -57,33 +57,10 @@ async def delete(
         if store.converts:
             await store.prepare((entry,))
         try:
-            stored = await store.read(entry)
-            plan = plan_deletion(
-                store.resource, store.strategy, ctx, stored, options, collects_garbage=store.deleting.collects_garbage
-            )
-            if plan.outcome is Outcome.PENDING:
-                if fresh or not await store.has_moved(entry):
-                    return entry, False
-                fresh = True
-                continue
-            if validate is not None:
-                await validate(stored)
-            if plan.then_remove and not ctx.dry_run:
-                ending = _mark_and_remove(store, ctx, key, plan.object, entry, stored, validate)
-                return await _see_through(ending), True
-            if plan.outcome is Outcome.MARKED:
-                seen, entry = entry, await _store_marked(store, ctx, key, plan.object, entry)
-                if not plan.then_remove:
-                    if fresh or entry is not seen or not await store.has_moved(entry):
-                        return entry, False
-                    fresh = True
-                    continue
-            if ctx.dry_run:
-                return entry, True
-            if validate is not None and stored["metadata"].get("finalizers"):
-                # As kube-apiserver does: once before the last finalizer goes, once before the end.
-                await validate(stored)
-            return await store.remove(key, entry.revision, stored), True
+            left, gone = await _delete_once(store, ctx, key, entry, options, validate)
+            if gone or fresh or left is not entry or not await store.has_moved(entry):
+                return left, gone
+            fresh = True
         except Conflict as conflict:
             if conflict.current is None:
                 raise errors.not_found(store.resource.group_resource, name) from None
@@ -93,6 +70,33 @@ async def delete(
             if fresh or not await store.has_moved(entry):
                 raise
             fresh = True
+
+
+async def _delete_once(
+    store: Store, ctx: Context, key: str, entry: Entry, options: DeleteOptions, validate: ValidateDelete | None
+) -> tuple[Entry, bool]:
+    """Delete an object as it was seen; the same entry is left where there was nothing to write. Raises Conflict."""
+    stored = await store.read(entry)
+    plan = plan_deletion(
+        store.resource, store.strategy, ctx, stored, options, collects_garbage=store.deleting.collects_garbage
+    )
+    if plan.outcome is Outcome.PENDING:
+        return entry, False
+    if validate is not None:
+        await validate(stored)
+    if plan.then_remove and not ctx.dry_run:
+        ending = _mark_and_remove(store, ctx, key, plan.object, entry, stored, validate)
+        return await _see_through(ending), True
+    if plan.outcome is Outcome.MARKED:
+        entry = await _store_marked(store, ctx, key, plan.object, entry)
+        if not plan.then_remove:
+            return entry, False
+    if ctx.dry_run:
+        return entry, True
+    if validate is not None and stored["metadata"].get("finalizers"):
+        # As kube-apiserver does: once before the last finalizer goes, once before the end.
+        await validate(stored)
+    return await store.remove(key, entry.revision, stored), True
 
 
 async def _mark_and_remove(

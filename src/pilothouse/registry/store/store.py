@@ -362,17 +362,10 @@ class Store:
                     continue
                 if not (strategy.update_rules.allow_create if create is None else create):
                     raise errors.not_found(self.resource.group_resource, name)
-                obj = await change(None)
-                _version_of(obj["metadata"])
-                if not ctx.dry_run:
-                    obj["metadata"].pop("resourceVersion", None)
-                try:
-                    return await self.create(ctx, obj, authorize_and_validate_create), True
-                except errors.StatusError as error:
-                    if error.reason != "AlreadyExists":
-                        raise
-                    await self.cache.wait_fresh()
+                created = await self._create_missing(ctx, await change(None), authorize_and_validate_create)
+                if created is None:
                     continue
+                return created, True
             if self.converts:
                 await self.prepare((entry,))
             try:
@@ -390,6 +383,19 @@ class Store:
             if fresh or (written is not entry and not ctx.dry_run) or not await self.has_moved(entry):
                 return written, False
             fresh = True
+
+    async def _create_missing(self, ctx: Context, obj: Object, validate: ValidatingAdmission | None) -> Entry | None:
+        """Create what an update did not find; None if somebody else was faster, whose object the cache then has."""
+        _version_of(obj["metadata"])
+        if not ctx.dry_run:
+            obj["metadata"].pop("resourceVersion", None)
+        try:
+            return await self.create(ctx, obj, validate)
+        except errors.StatusError as error:
+            if error.reason != "AlreadyExists":
+                raise
+        await self.cache.wait_fresh()
+        return None
 
     async def has_moved(self, entry: Entry) -> bool:
         """Whether the object is no longer what the cache said it was."""

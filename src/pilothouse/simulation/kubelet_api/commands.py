@@ -23,7 +23,7 @@ async def _nowhere(_: bytes) -> None:
     return None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Process:
     """A command and its streams. ``stdin`` gives nothing at the end."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from pilothouse.endpoints.query import Query
+from pilothouse.machinery.supervision import Supervisor
 from pilothouse.net.listener import Listener, bind
 from pilothouse.net.messages import BodyWriter, Request, Response
 from pilothouse.net.server import HttpServer
@@ -58,7 +59,7 @@ class KubeletServer:
     ) -> None:
         self._context, self._log_of, self._command, self._connect = context, log_of, command, connect
         self._folder, self._note = folder, note
-        self._tasks: set[asyncio.Future[None]] = set()
+        self._streams = Supervisor("kubelet streams")
         self._listener: Listener | None = None
         self._http = HttpServer(self._handle)
 
@@ -81,15 +82,11 @@ class KubeletServer:
             return
         self._listener.stop()
         await self._listener.wait_stopped()
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._http.close()
+        await self._streams.close(at_once=True)
 
-    def _spawn(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._streams.spawn("a stream of a kubelet", work)
 
     async def _handle(self, request: Request) -> Response:
         query = Query(request.query)

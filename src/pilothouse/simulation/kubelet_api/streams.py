@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 import orjson
@@ -20,7 +21,7 @@ from pilothouse.net.websocket import frame_binary, frame_text
 from pilothouse.net.websocket_messages import MessageSocket
 from pilothouse.simulation.kubelet_api.commands import Command, Process
 
-Spawn = Callable[[Awaitable[None]], None]
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
 _STATUS_PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _CLOSE: Final = 255
 _MOST_UNHEARD: Final = 256 * 1024
@@ -58,14 +59,13 @@ class SpdyCommand:
 
     async def _run(self) -> None:
         streams, process = self._streams, self._process
-        if "stdin" in streams:
-            process.stdin = streams["stdin"].read
-        if "stdout" in streams:
-            process.stdout = _writer(streams["stdout"])
-        if "stderr" in streams:
-            process.stderr = _writer(streams["stderr"])
-        if "resize" in streams:
-            process.resize = streams["resize"].read
+        process = replace(
+            process,
+            stdin=streams["stdin"].read if "stdin" in streams else process.stdin,
+            stdout=_writer(streams["stdout"]) if "stdout" in streams else process.stdout,
+            stderr=_writer(streams["stderr"]) if "stderr" in streams else process.stderr,
+            resize=streams["resize"].read if "resize" in streams else process.resize,
+        )
         with suppress(StreamReset):
             code = await self._command(process)
             for name in ("stdin", "stdout", "stderr"):
@@ -224,11 +224,14 @@ class SocketCommand:
 
     async def serve(self, socket: MessageSocket) -> None:
         """Run the command; when the client goes, it ends."""
-        process = self._process
-        process.stdin = self._input.get if "stdin" in self._wanted else process.stdin
-        process.stdout, process.stderr = self._writer(socket, 1), self._writer(socket, 2)
-        process.resize = self._sizes.get
-        await self._writer(socket, 1)(b"")
+        process = replace(
+            self._process,
+            stdin=self._input.get if "stdin" in self._wanted else self._process.stdin,
+            stdout=self._writer(socket, 1),
+            stderr=self._writer(socket, 2),
+            resize=self._sizes.get,
+        )
+        await process.stdout(b"")
         reading = asyncio.ensure_future(self._read(socket))
         try:
             code = await self._command(process)

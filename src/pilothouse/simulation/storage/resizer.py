@@ -8,7 +8,7 @@ from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.controllers.runtime.events import EventRecorder
 from pilothouse.controllers.runtime.indexer import Key, key_of
 from pilothouse.controllers.runtime.informers import InformerFactory
-from pilothouse.controllers.volumes.expanding import wants_more
+from pilothouse.controllers.volumes.expander import wants_more
 from pilothouse.controllers.volumes.facts import capacity_of, request_of
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object

@@ -500,7 +500,9 @@ class ResourceCache:
                 entries += await self._decode(page.items, read)
                 page = await following
             finally:
-                following.cancel()
+                if not following.done():
+                    following.cancel()
+                    await asyncio.wait([following])
         return entries
 
     async def _page_after(self, page: Page, revision: int) -> Page | None:

@@ -159,9 +159,8 @@ class EncryptedBackend:
     # Following
 
     def follow(self, follower: Follower) -> Feed:
-        receiver = _Receiver(self, follower)
+        receiver = _Receiver(self, self._inner, follower)
         self._receivers.add(receiver)
-        receiver.feed = self._inner.follow(receiver)
         return receiver
 
     def forget(self, receiver: _Receiver) -> None:
@@ -191,16 +190,15 @@ class EncryptedBackend:
 class _Receiver:
     """Stands between the inner feed and a follower; is the follower's feed as well."""
 
-    def __init__(self, backend: EncryptedBackend, follower: Follower) -> None:
+    def __init__(self, backend: EncryptedBackend, inner: Backend, follower: Follower) -> None:
         self._backend, self._follower = backend, follower
-        self.feed: Feed | None = None
         self._aside: deque[tuple[Sequence[Event], int]] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._feed = inner.follow(self)
 
     @property
     def revision(self) -> int:
-        assert self.feed is not None
-        return self.feed.revision
+        return self._feed.revision
 
     @revision.setter
     def revision(self, value: int) -> None:
@@ -236,8 +234,7 @@ class _Receiver:
         self._aside.clear()
         if self._task is not None:
             self._task.cancel()
-        if self.feed is not None:
-            self.feed.close()
+        self._feed.close()
         self._backend.forget(self)
 
     async def idle(self) -> None:

@@ -256,11 +256,11 @@ def tls_of(data: Path) -> ssl.SSLContext:
     """How its administrator speaks TLS, once the server has made certificates."""
     pki = Pki(data / "pki")
     deadline = time.monotonic() + _READY_SECONDS
-    while not pki.admin_key.exists() or not pki.ca_cert.exists():
+    needed = (pki.admin_cert, pki.admin_key, pki.ca_cert)  # each is whole once it is there
+    while not all(path.exists() for path in needed):
         if time.monotonic() > deadline:
             raise RuntimeError("the server made no certificates")
         time.sleep(0.05)
-    time.sleep(0.2)
     context = ssl.create_default_context(cafile=str(pki.ca_cert))
     context.load_cert_chain(pki.admin_cert, pki.admin_key)
     return context

@@ -55,6 +55,29 @@ async def test_work_that_does_not_come_back_turns_its_hook_red(server: InProcess
     assert red == ["ping", "poststarthook/start-system-namespaces-controller"]
 
 
+async def test_an_informer_that_does_not_come_back_turns_its_hooks_red(server: InProcessServer) -> None:
+    await until(lambda: not failing(server, "readyz"))
+    name = "informer of customresourcedefinitions.apiextensions.k8s.io"
+    for _ in range(3):
+        kill(name)
+        await asyncio.sleep(0)
+        await until(lambda: any(task.get_name() == name for task in asyncio.all_tasks()))
+    red = failing(server, "readyz")
+    assert red == [
+        "ping",
+        "poststarthook/generic-apiserver-start-informers",
+        "poststarthook/start-apiextensions-informers",
+    ]
+
+
+async def test_caches_that_do_not_follow_the_store_turn_admission_red(server: InProcessServer) -> None:
+    await until(lambda: not failing(server, "livez"))
+    await server.process.storage.cacher.close()
+    red = failing(server, "livez")
+    assert "poststarthook/start-apiserver-admission-initializer" in red
+    assert "poststarthook/storage-object-count-tracker-hook" in red
+
+
 async def test_rules_of_authorization_survive_the_death_of_their_informers(server: InProcessServer) -> None:
     cluster = server.process.cluster
     for resource in ("clusterroles", "clusterrolebindings"):

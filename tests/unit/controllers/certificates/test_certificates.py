@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from pilothouse.controllers.certificates.authority import lifetime
-from pilothouse.controllers.certificates.cleaning import is_over
+from pilothouse.controllers.certificates.cleaner import is_over
 from pilothouse.controllers.certificates.requests import (
     CLIENT,
     KUBELET_CLIENT,
@@ -169,7 +169,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[RunningControllers]:
     (tmp_path / "ca.key").write_bytes(private)
     ca = str(tmp_path / "ca.crt")
     settings = ManagerSettings(ca, ca, str(tmp_path / "ca.key"))
-    modules = ("certificates.approving", "certificates.signing", "certificates.cleaning", "certificates.trust_bundles")
+    modules = ("certificates.approver", "certificates.signer", "certificates.cleaner", "certificates.trust_bundles")
     async with RunningControllers(*modules, settings=settings) as running:
         yield running
 

@@ -16,7 +16,7 @@ from ..trouble import SEEDS, TroubledControllers, once
 from .test_certificates import CLIENT_USAGES, SERVING_USAGES, pkcs10
 
 GROUP, RESOURCE = "certificates.k8s.io", "certificatesigningrequests"
-MODULES = ("certificates.approving", "certificates.signing", "certificates.cleaning")
+MODULES = ("certificates.approver", "certificates.signer", "certificates.cleaner")
 RBAC = "rbac.authorization.k8s.io"
 
 

@@ -104,3 +104,18 @@ async def test_who_loses_the_lease_stops(leases: ResourceClient, supervisor: Sup
     await until(lambda: not lease.is_leader)
     assert not works.running
     assert (await leases.get("kube-system", "it"))["spec"]["holderIdentity"] == "thief"
+
+
+async def test_who_is_killed_while_waiting_to_begin_leads_all_the_same(
+    leases: ResourceClient, supervisor: Supervisor
+) -> None:
+    ready, works = asyncio.Event(), Works()
+    lease = LeaderLease(leases, "kube-system", "it", "a", wait_for=ready, clock=FakeClock())
+    lease.start(supervisor, works)
+    await asyncio.sleep(0)
+    (waiting,) = [task for task in asyncio.all_tasks() if task.get_name() == "leader lease it"]
+    waiting.cancel()
+    await until(waiting.done)
+    ready.set()
+    await until(lambda: works.running)
+    await lease.stop()

@@ -8,8 +8,8 @@ import pytest
 
 from pilothouse.controllers.manager.context import ManagerSettings
 from pilothouse.controllers.tokens.bootstrap import seconds_left, signing_token
-from pilothouse.controllers.tokens.bootstrap_signing import detached_signature
-from pilothouse.controllers.tokens.legacy_cleaning import secret_names
+from pilothouse.controllers.tokens.bootstrap_signer import detached_signature
+from pilothouse.controllers.tokens.legacy_token_cleaner import secret_names
 from pilothouse.credentials.pki import Pki
 from pilothouse.machinery.times import parse_time
 from pilothouse.testing.fake_clock import FakeClock
@@ -96,7 +96,7 @@ async def test_secrets_of_service_accounts() -> None:
 
 async def test_bootstrap_tokens() -> None:
     clock = FakeClock(NOW.seconds)
-    modules = ("tokens.bootstrap_signing", "tokens.bootstrap_cleaning")
+    modules = ("tokens.bootstrap_signer", "tokens.token_cleaner")
     async with RunningControllers(*modules, clock=clock) as cluster:
         maps, secrets = cluster.of("", "v1", "configmaps"), cluster.of("", "v1", "secrets")
         await secrets.create(bootstrap(expiration="2026-06-01T01:00:00Z"))
@@ -126,7 +126,7 @@ async def test_tokens_that_nobody_uses() -> None:
             await secrets.create({"metadata": metadata, "type": "kubernetes.io/service-account-token"})
         now = (await secrets.get("default", "old"))["metadata"]["creationTimestamp"]
         clock.advance(parse_time(now).seconds - clock.now().seconds + 370 * 24 * 3600)
-        cluster.start("tokens.legacy_cleaning")
+        cluster.start("tokens.legacy_token_cleaner")
         label = "kubernetes.io/legacy-token-invalid-since"
         await cluster.wait(secrets, "default", "old", lambda obj: label in (obj["metadata"].get("labels") or {}))
         await clock.until_waiting()

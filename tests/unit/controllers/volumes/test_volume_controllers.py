@@ -17,8 +17,8 @@ MODULES = (
     "volumes.volume_protection",
     "volumes.attribute_class_protection",
     "volumes.ephemeral",
-    "volumes.attaching",
-    "volumes.expanding",
+    "volumes.attachments",
+    "volumes.expander",
 )
 
 

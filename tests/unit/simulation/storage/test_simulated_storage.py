@@ -7,7 +7,7 @@ from typing import Any
 from pilothouse.simulation.storage.storage import SimulatedStorage
 from pilothouse.testing.running_controllers import RunningControllers
 
-MODULES = ("volumes.binder", "volumes.claim_protection", "volumes.volume_protection", "volumes.attaching")
+MODULES = ("volumes.binder", "volumes.claim_protection", "volumes.volume_protection", "volumes.attachments")
 
 
 def claim(name: str, **spec: Any) -> dict[str, Any]:

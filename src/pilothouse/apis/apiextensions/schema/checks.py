@@ -152,13 +152,17 @@ def all_of(checks: list[Check]) -> Check:
     return check
 
 
-def _string_checks(schema: Schema) -> list[Check]:
+def _length_checks(most: Any, least: Any) -> list[Check]:
     checks: list[Check] = []
-    longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
-    if longest is not None:
-        checks.append(lambda value: len(value) <= longest)
-    if shortest is not None:
-        checks.append(lambda value: len(value) >= shortest)
+    if most is not None:
+        checks.append(lambda value: len(value) <= most)
+    if least is not None:
+        checks.append(lambda value: len(value) >= least)
+    return checks
+
+
+def _string_checks(schema: Schema) -> list[Check]:
+    checks, pattern = _length_checks(schema.get("maxLength"), schema.get("minLength")), schema.get("pattern")
     if pattern:
         try:
             checks.append(compile_pattern(pattern))
@@ -197,12 +201,7 @@ def _surely_within(schema: Schema) -> range:
 
 
 def _list_checks(schema: Schema) -> list[Check]:
-    checks: list[Check] = []
-    most, least, items = schema.get("maxItems"), schema.get("minItems"), schema.get("items")
-    if most is not None:
-        checks.append(lambda value: len(value) <= most)
-    if least is not None:
-        checks.append(lambda value: len(value) >= least)
+    checks, items = _length_checks(schema.get("maxItems"), schema.get("minItems")), schema.get("items")
     if isinstance(items, dict):
         item = compile_check(items)
         if item is not accept:
@@ -211,13 +210,8 @@ def _list_checks(schema: Schema) -> list[Check]:
 
 
 def _map_checks(schema: Schema) -> list[Check]:
-    checks: list[Check] = []
-    most, least, required = schema.get("maxProperties"), schema.get("minProperties"), schema.get("required")
-    if most is not None:
-        checks.append(lambda value: len(value) <= most)
-    if least is not None:
-        checks.append(lambda value: len(value) >= least)
-    if required:
+    checks = _length_checks(schema.get("maxProperties"), schema.get("minProperties"))
+    if required := schema.get("required"):
         wanted = frozenset(required)
         checks.append(lambda value: wanted <= value.keys())
     named = {name: compile_check(child) for name, child in (schema.get("properties") or {}).items()}

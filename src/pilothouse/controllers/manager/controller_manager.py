@@ -21,14 +21,18 @@ logger = logging.getLogger(__name__)
 class ControllerManager:
     """Starts controllers when it leads and ends them when it does not."""
 
-    def __init__(self, context: ControllerContext, rows: Sequence[Row], identity: str) -> None:
+    def __init__(
+        self, context: ControllerContext, rows: Sequence[Row], identity: str, *, wait_for: asyncio.Event | None = None
+    ) -> None:
         self._context, self._rows = context, rows
         leases = context.clients.controller_manager().of("coordination.k8s.io", "v1", "leases")
-        self._lease = LeaderLease(leases, "kube-system", "kube-controller-manager", identity, clock=context.clock)
+        self._lease = LeaderLease(
+            leases, "kube-system", "kube-controller-manager", identity, wait_for=wait_for, clock=context.clock
+        )
         self._failed: dict[str, str] = {}
 
     def start(self) -> None:
-        """Take part in the election from now on."""
+        """Take part in the election, from when the awaited event has come."""
         self._lease.start(self._context.supervisor, self._lead)
 
     async def stop(self) -> None:

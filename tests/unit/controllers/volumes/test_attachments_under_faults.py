@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.controllers.volumes.attaching import MANAGED
+from pilothouse.controllers.volumes.attachments import MANAGED
 from pilothouse.machinery.objects import Object
 
 from ..trouble import SEEDS, TroubledControllers
@@ -70,7 +70,7 @@ def one_node_each(attachments: list[Object]) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_attaching(seed: int) -> None:
-    async with Troubled(seed, "volumes.attaching") as cluster:
+    async with Troubled(seed, "volumes.attachments") as cluster:
         cluster.never(cluster.informers.of("storage.k8s.io", "v1", "volumeattachments"), one_node_each)
         pods = cluster.of("", "v1", "pods")
         names = [f"v{number}" for number in VOLUMES]
@@ -108,7 +108,7 @@ async def test_attaching(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_expanding(seed: int) -> None:
     """Whoever asks for more is told who will see to it; who does not is told nothing."""
-    async with Troubled(seed, "volumes.expanding") as cluster:
+    async with Troubled(seed, "volumes.expander") as cluster:
         classes = cluster.of("storage.k8s.io", "v1", "storageclasses")
         await classes.create({"metadata": {"name": "fast"}, "provisioner": DRIVER, "allowVolumeExpansion": True})
         names = {f"v{number}" for number in VOLUMES}
