@@ -42,6 +42,21 @@ def test_a_large_network_policy(on_etcd: Any) -> None:
         assert on_etcd.call("POST", POLICIES, {**policy, "spec": spec}).status == 201
 
 
+def test_large_policies_by_another_server(
+    on_etcd: Any, etcd: EtcdCluster, launch_victim: Callable[..., Victim]
+) -> None:
+    """What another server writes to the same etcd has to be read here, and again by whoever asks for it first."""
+    other = launch_victim(f"--etcd-servers={','.join(etcd.urls)}")
+    assert on_etcd.call("GET", POLICIES).status == 200
+    spec = {"podSelector": {}, "ingress": [{"ports": [{"port": number + 1}]} for number in range(12_000)]}
+    with on_etcd.attacked("on etcd: large policies by another server", allowance=100 << 20):
+        for name in ("first", "second"):
+            created = other.call("POST", POLICIES, {"metadata": {"name": name}, "spec": spec})
+            assert created.status == 201
+            answer = on_etcd.call("GET", f"{POLICIES}/{name}")
+            assert answer.json["metadata"]["resourceVersion"] == created.json["metadata"]["resourceVersion"]
+
+
 def test_a_large_object_is_patched_and_deleted(on_etcd: Any) -> None:
     held = config_map("held")
     held["metadata"]["finalizers"] = ["a.example/b"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
-from pilothouse.machinery.supervision import Supervised, Supervisor
+from pilothouse.machinery.supervision import OnError, Supervised, Supervisor
 from pilothouse.storage.backends.contract import Backend, Compacted, Event, Feed, StorageError, Unavailable
 from pilothouse.storage.cacher.bookmarks import BookmarkSchedule
 from pilothouse.storage.cacher.entries import EntryCodec, drop_old_forms
@@ -117,6 +117,10 @@ class Cacher:
             # The feed lost its place: what it missed is read anew.
             self._follow()
 
+    def supervise(self, name: str, work: Coroutine[Any, Any, None], on_error: OnError) -> None:
+        """Start work of a cache that ends by itself."""
+        self._supervisor.spawn(name, work, on_error)
+
     def serve(self, watcher: Watcher) -> None:
         """Note the watch of a client, which does not outlive the server's stop."""
         if self._ending:
@@ -144,7 +148,7 @@ class Cacher:
         """What time alone demands: bookmarks that are due, windows and further forms that have grown old."""
         now = self.now()
         for watcher in self._bookmarks.tick(now):
-            watcher.offer_bookmark(self.revision)
+            watcher.offer_bookmark(watcher.offered)
         for resource in self._resources.values():
             resource.trim(now)
         drop_old_forms(time.monotonic())

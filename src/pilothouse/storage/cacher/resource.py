@@ -6,7 +6,7 @@ From then on reads are synchronous. A write returns when its change has been app
 what he wrote.
 
 Of a resource with more than a page of objects only what selectors need is read while it is loaded; whoever wants the
-data of many entries waits for ``read`` first.
+data of many entries waits for ``read`` first. Long values are read aside (``reading.py``, ``backlog.py``).
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pilothouse.machinery.workers import LONG
 from pilothouse.storage.backends.contract import Backend, Compacted, Event, KeyValue, Page, StorageError, Unavailable
 from pilothouse.storage.cacher.audience import Audience
+from pilothouse.storage.cacher.backlog import Backlog
 from pilothouse.storage.cacher.changes import Change, Matches
-from pilothouse.storage.cacher.entries import Entry, EntryCodec, UnreadEntry
+from pilothouse.storage.cacher.entries import Entry, EntryCodec
 from pilothouse.storage.cacher.ordering import OrderedEntries
+from pilothouse.storage.cacher.reading import EntryReader, Read, Turn, is_unread
 from pilothouse.storage.cacher.store_calls import StoreCalls
 from pilothouse.storage.cacher.tally import CacheTally
 from pilothouse.storage.cacher.traits import Trait
@@ -36,8 +39,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Read = Callable[[str, bytes, int], Entry]
-"""Makes an entry of a key, a stored value and a revision."""
 FirstLook = Callable[[Entry, Any], None]
 """Gets an entry and its object, which is nobody else's and has no resourceVersion. Must not raise."""
 Hint = Callable[[int], Entry]
@@ -46,9 +47,6 @@ Hint = Callable[[int], Entry]
 _LOAD_PAGE = 1000
 _TELL_SECONDS = 2.0
 """A load that takes longer is told of in the log."""
-_DECODE_SLICE = 50
-_READ_SLICE = 25
-"""So many unread entries are read in one turn of the loop: some milliseconds."""
 
 
 @dataclass(slots=True)
@@ -65,8 +63,13 @@ def _key_of(entry: Entry) -> str:
     return entry.key
 
 
-def _is_unread(entry: Entry) -> bool:
-    return type(entry) is UnreadEntry and entry.stored is not None
+def _state_of(event: Event) -> KeyValue | None:
+    return None if event.value is None else KeyValue(event.key, event.value, event.revision, 0)
+
+
+def _is_hinted(event: Event) -> bool:
+    """Whether there is no need to read what was stored."""
+    return isinstance(event.origin, PendingWrite) and event.origin.hint is not None
 
 
 class PendingWrite:
@@ -102,6 +105,8 @@ class ResourceCache:
         self._cacher, self._backend, self._limits = cacher, backend, limits
         self.calls = StoreCalls(backend)
         self.tally = CacheTally()
+        self._reader = EntryReader(codec, self.tally)
+        self._backlog = Backlog(self._reader, self._apply, self._spawn)
         self._index = OrderedEntries()
         self.indexes = ValueIndexes(self._is_current)
         self._window = Window(0, limits)
@@ -121,7 +126,7 @@ class ResourceCache:
     @property
     def revision(self) -> int:
         """The newest revision of the whole store that reads from here reflect."""
-        return max(self._cacher.revision, self._loaded)
+        return self._backlog.reached if self._backlog else max(self._cacher.revision, self._loaded)
 
     @property
     def capacity(self) -> int:
@@ -170,6 +175,7 @@ class ResourceCache:
             began = time.perf_counter()
             try:
                 await self._cacher.progress.reach(revision, seconds)
+                await self._backlog.wait(revision)
             finally:
                 self.tally.waits.observe(time.perf_counter() - began)
 
@@ -218,27 +224,24 @@ class ResourceCache:
         """Have the data of entries made, in turns with others; returns those whose data can be."""
         if not self._may_be_unread:
             return entries
-        unread = list(filter(_is_unread, entries))
-        bad: set[Entry] = set()
-        for number, entry in enumerate(unread):
-            if not self._is_readable(entry):
-                bad.add(entry)
-            if number % _READ_SLICE == _READ_SLICE - 1:
-                await asyncio.sleep(0)
+        bad = await self._reader.make_data(entries)
+        for entry in bad:
+            self._leave_out(entry)
         if len(entries) >= len(self._index):
-            self._may_be_unread = any(map(_is_unread, self.entries()))
+            self._may_be_unread = any(map(is_unread, self.entries()))
         return [entry for entry in entries if entry not in bad] if bad else entries
 
     def _is_readable(self, entry: Entry) -> bool:
         """Read an entry; what cannot be read leaves the cache, as if it had been tried while it was loaded."""
-        try:
-            return bool(entry.data)
-        except Exception:
-            self._tell_unreadable(entry.key, entry.revision)
-            if self._is_current(entry):
-                self._index.remove(entry.key)
-                self.indexes.change(entry, None)
-            return False
+        if self._reader.has_data(entry):
+            return True
+        self._leave_out(entry)
+        return False
+
+    def _leave_out(self, entry: Entry) -> None:
+        if self._is_current(entry):
+            self._index.remove(entry.key)
+            self.indexes.change(entry, None)
 
     def _is_current(self, entry: Entry) -> bool:
         return self._index.get(entry.key) is entry
@@ -259,12 +262,12 @@ class ResourceCache:
     ) -> EntryPage:
         """Read a listing as of a past revision from the backend. Raises Compacted, FutureRevision."""
         page = await self.calls.list(prefix or self.prefix, start=start, limit=limit, revision=revision)
-        return EntryPage(await self._decode(page.items), page.revision, page.more, page.remaining)
+        return EntryPage(await self._reader.read_all(page.items), page.revision, page.more, page.remaining)
 
     async def get_at(self, key: str, revision: int) -> Entry | None:
         """Read one object as of a past revision from the backend. Raises Compacted, FutureRevision."""
         found = await self.calls.get(key, revision)
-        return None if found is None else self.codec.entry(found.key, found.value, found.revision)
+        return None if found is None else await self._reader.read_or_raise(found)
 
     # Writing
 
@@ -396,12 +399,11 @@ class ResourceCache:
     async def read_history(self, prefix: str, after: int) -> tuple[list[Change], int]:
         page = await self._backend.history(prefix, after, PAGE)
         changes: list[Change] = []
-        for number, event in enumerate(page.events):
-            if number % _DECODE_SLICE == _DECODE_SLICE - 1:
-                await asyncio.sleep(0)
-            before = event.previous
-            previous = None if before is None else self._entry(before.key, before.value, before.revision)
-            entry = None if event.value is None else self._entry(event.key, event.value, event.revision)
+        turn = Turn()
+        for event in page.events:
+            before, after_it = event.previous, _state_of(event)
+            previous = None if before is None else await self._reader.read(before, turn)
+            entry = None if after_it is None else await self._reader.read(after_it, turn)
             changes.append(Change(event.key, event.revision, entry, previous, self.codec, 0.0))
         return changes, page.revision
 
@@ -415,14 +417,30 @@ class ResourceCache:
             return
         if event.revision <= self._loaded:
             return
-        entry: Entry | None = None
+        is_long = event.value is not None and len(event.value) >= LONG and not _is_hinted(event)
+        if is_long or self._backlog:
+            self._backlog.add(event, is_long=is_long)
+        else:
+            self._apply(event, None, now)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._cacher.supervise(f"reading long values of {self.prefix}", work, self._give_up)
+
+    def _give_up(self, error: BaseException) -> None:
+        """What was to be applied is lost: all of it is read anew."""
+        self.reset(Compacted(self.revision, self.revision))
+
+    def _apply(self, event: Event, entry: Entry | None, now: float | None = None) -> None:
+        """Take over a change whose turn it is; a long value comes as the entry that was made of it."""
         if event.value is None:
             previous = self._index.remove(event.key)
         else:
-            entry = self._entry_of(event)
+            if entry is None:
+                entry = self._entry_of(event)
             if entry is None:
                 return
             previous = self._index.put(entry)
+        now = self._cacher.now() if now is None else now
         self.indexes.change(previous, entry)
         change = Change(event.key, event.revision, entry, previous, self.codec, now)
         self.tally.events += 1
@@ -445,6 +463,7 @@ class ResourceCache:
         for watcher in self._audience:
             watcher.end(error)
         self.cancel_loading()
+        self._backlog.clear(error)
         self.ready = False
         self._loaded = self.changed_revision = 0
         self._may_be_unread = False
@@ -479,7 +498,7 @@ class ResourceCache:
             read = self._shown_entry if self._first_looks else self.codec.unread_entry
         entries = await self._read_pages(first, revision, read)
         self._index.fill(entries)
-        self._may_be_unread = any(map(_is_unread, entries))
+        self._may_be_unread = any(map(is_unread, entries))
         self._window = Window(revision, self._limits)
         self._loaded = self.changed_revision = revision
         self.ready = True
@@ -497,7 +516,7 @@ class ResourceCache:
             progress.tell(len(entries))
             following = asyncio.ensure_future(self._page_after(page, revision))
             try:
-                entries += await self._decode(page.items, read)
+                entries += await self._reader.read_all(page.items, read)
                 page = await following
             finally:
                 if not following.done():
@@ -511,17 +530,6 @@ class ResourceCache:
         start = page.items[-1].key + "\0"
         return await self.calls.list(self.prefix, start=start, limit=_LOAD_PAGE, revision=revision, counted=False)
 
-    async def _decode(self, items: Sequence[KeyValue], read: Read | None = None) -> list[Entry]:
-        entries: list[Entry] = []
-        for start in range(0, len(items), _DECODE_SLICE):
-            if start:
-                await asyncio.sleep(0)
-            for item in items[start : start + _DECODE_SLICE]:
-                entry = self._entry(item.key, item.value, item.revision, read)
-                if entry is not None:
-                    entries.append(entry)
-        return entries
-
     def _entry_of(self, event: Event) -> Entry | None:
         origin = event.origin
         if isinstance(origin, PendingWrite) and origin.hint is not None:
@@ -529,19 +537,7 @@ class ResourceCache:
                 return origin.hint(event.revision)
             except Exception:
                 logger.exception("the hint for %s failed; its stored bytes are decoded instead", event.key)
-        return self._entry(event.key, event.value or b"", event.revision)
-
-    def _entry(self, key: str, value: bytes, revision: int, read: Read | None = None) -> Entry | None:
-        try:
-            return (read or self.codec.entry)(key, value, revision)
-        except Exception:
-            self._tell_unreadable(key, revision)
-            return None
-
-    def _tell_unreadable(self, key: str, revision: int) -> None:
-        """One damaged object must not make its whole resource unreadable."""
-        self.tally.decode_errors += 1
-        logger.exception("cannot decode %s at revision %d; it is left out", key, revision)
+        return self._reader.read_now(event.key, event.value or b"", event.revision)
 
     async def _written(self, pending: PendingWrite, key: str, value: bytes, revision: int) -> Entry:
         if pending.change is not None and pending.change.entry is not None:
@@ -550,7 +546,9 @@ class ResourceCache:
         entry = self._index.get(key)
         if entry is not None and entry.revision == revision:
             return entry
-        return pending.hint(revision) if pending.hint is not None else self.codec.entry(key, value, revision)
+        if pending.hint is not None:
+            return pending.hint(revision)
+        return await self._reader.read_or_raise(KeyValue(key, value, revision, 0))
 
     def _snapshot(self, prefix: str, trait: Trait | None) -> list[Entry]:
         """What a streamed list begins with, last first, so that pages can be taken from the end."""

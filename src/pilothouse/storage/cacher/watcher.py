@@ -45,6 +45,10 @@ class Listener(Protocol):
 class WatchSource(Protocol):
     """Where a watcher gets its events from: the resource's cache."""
 
+    @property
+    def revision(self) -> int:
+        """All changes up to this revision have been offered to those who are live."""
+
     def join(self, watcher: Watcher) -> Sequence[Change] | None:
         """Changes after the watcher's position from memory; it goes live when these are all. None: read history."""
 
@@ -132,6 +136,11 @@ class Watcher:
     def is_live(self) -> bool:
         """Whether it has caught up with the present."""
         return self._live
+
+    @property
+    def offered(self) -> int:
+        """All changes up to this revision have been offered, if it is live."""
+        return self._source.revision
 
     def listen(self, listener: Listener) -> None:
         """Tell a listener of live events while the consumer waits."""

@@ -1,10 +1,12 @@
 import asyncio
+import threading
 import tracemalloc
 
 import orjson
 import pytest
 
 from pilothouse.machinery.supervision import RestartPolicy, Supervisor
+from pilothouse.machinery.workers import LONG
 from pilothouse.storage.backends.contract import Compacted, Event, FutureRevision, KeyValue, Page, Unavailable
 from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.storage.cacher import Cacher
@@ -409,3 +411,92 @@ async def test_lists_by_one_value_look_at_few_once_that_pays():
     assert len(few) == 1999  # so few are looked at
     await cacher.close()
     assert pods.indexes.attributes == []
+
+
+class GatedCodec(LabelledCodec):
+    """Long values are read when they are let."""
+
+    def __init__(self):
+        self.gate = threading.Event()
+
+    def entry(self, key, value, revision):
+        if len(value) >= LONG:
+            self.gate.wait()
+        return super().entry(key, value, revision)
+
+
+LONG_VALUE = orjson.dumps({"long": "x" * LONG})
+
+
+async def cache_with_gate():
+    backend = RemoteBackend([item("a", 2)], revision=2)
+    cacher = Cacher(backend, tick_seconds=0)
+    await cacher.open()
+    pods, others = cacher.resource(PODS, GatedCodec()), cacher.resource("/registry/services/", LabelledCodec())
+    await pods.wait_ready()
+    backend.items = []
+    await others.wait_ready()
+    return backend, cacher, pods, others
+
+
+async def test_long_values_of_others_hold_up_their_own_resource_only():
+    backend, cacher, pods, others = await cache_with_gate()
+    watcher = await pods.watch(bookmarks=True)
+    cacher.tick()
+    backend.tell(event("b", 3, LONG_VALUE))
+    backend.tell(event("a", 4, None, False))
+    backend.tell(Event("/registry/services/a/s", 5, b"{}", created=True))
+    assert (pods.revision, others.revision) == (2, 5)
+    assert names(others) == {"s": 5}
+    await others.wait_fresh()
+    reading = asyncio.ensure_future(pods.wait_fresh())
+    writing = asyncio.ensure_future(pods.create(f"{PODS}a/c", b"{}"))
+    await asyncio.sleep(0)
+    watcher.offer_bookmark(watcher.offered)
+    assert not reading.done()
+    assert names(pods) == {"a": 2}
+    pods.codec.gate.set()
+    await reading
+    assert names(pods) == {"b": 3}
+    assert pods.revision == 5
+    seen = [(each.type, each.revision) for each in await take_watched(watcher, 3)]
+    assert seen == [("BOOKMARK", 2), ("ADDED", 3), ("DELETED", 4)]
+    backend.tell(event("c", 6))
+    assert (await writing).revision == 6
+    await cacher.close()
+
+
+async def test_who_waits_for_a_long_value_is_told_when_the_cache_begins_anew():
+    backend, cacher, pods, _ = await cache_with_gate()
+    backend.tell(event("b", 3, LONG_VALUE))
+    reading = asyncio.ensure_future(pods.wait_for(3))
+    await asyncio.sleep(0)
+    backend.items, backend.revision = [item("d", 9)], 9
+    cacher.fail(Compacted(3, 9))
+    with pytest.raises(Compacted):
+        await reading
+    pods.codec.gate.set()
+    await pods.wait_ready()
+    assert names(pods) == {"d": 9}
+    backend.tell(event("e", 10, LONG_VALUE))
+    await pods.wait_for(10)
+    assert names(pods) == {"d": 9, "e": 10}
+    await cacher.close()
+
+
+async def test_long_values_come_while_a_resource_is_loaded():
+    backend = RemoteBackend([KeyValue(f"{PODS}a/a", LONG_VALUE, 2, 2), item("b", 3)], revision=3)
+    backend.listing.clear()
+    cacher = Cacher(backend, tick_seconds=0)
+    await cacher.open()
+    pods = cacher.resource(PODS, GatedCodec())
+    pods.codec.gate.set()
+    loading = asyncio.create_task(pods.wait_ready())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    backend.tell(event("b", 4, LONG_VALUE, False), event("c", 5))
+    backend.listing.set()
+    await loading
+    await pods.wait_for(5)
+    assert names(pods) == {"a": 2, "b": 4, "c": 5}
+    await cacher.close()

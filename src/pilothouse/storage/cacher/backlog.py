@@ -1,0 +1,91 @@
+"""Changes of one resource that wait for a long value before them to be read.
+
+What another writer has stored comes as bytes. Where these are long they are read aside, which takes a while, and
+whatever happens to the same resource meanwhile waits behind, so that changes are applied in the order of the log. Other
+resources go on: each has a backlog of its own, nearly always an empty one.
+
+    42 short ─► applied;   43 long ─► waits, is read;   44 short ─► waits;   43 read ─► 43, 44 applied
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from pilothouse.storage.backends.contract import Event, KeyValue, StorageError
+from pilothouse.storage.cacher.entries import Entry
+from pilothouse.storage.cacher.reading import EntryReader, Turn
+
+Apply = Callable[[Event, Entry | None], None]
+"""Takes over an event; one with a long value comes with the entry that was made of it."""
+Spawn = Callable[[Coroutine[Any, Any, None]], object]
+
+
+class Backlog:
+    """See the module's docstring. ``spawn`` starts work and tells whoever must know if it fails."""
+
+    __slots__ = ("_apply", "_moved", "_reader", "_spawn", "_waiting", "_working")
+
+    def __init__(self, reader: EntryReader, apply: Apply, spawn: Spawn) -> None:
+        self._reader, self._apply, self._spawn = reader, apply, spawn
+        self._waiting: deque[tuple[Event, bool]] = deque()
+        self._working = False
+        self._moved: asyncio.Future[None] | None = None
+        """Who waits hears of each step by it."""
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    @property
+    def reached(self) -> int:
+        """The revision before the first change that waits; there must be one."""
+        return self._waiting[0][0].revision - 1
+
+    def add(self, event: Event, *, is_long: bool) -> None:
+        """Apply an event when all before it have been."""
+        self._waiting.append((event, is_long))
+        if not self._working:
+            self._working = True
+            self._spawn(self._work_off())
+
+    async def wait(self, revision: int) -> None:
+        """Wait until nothing up to a revision waits. Raises StorageError when it never will be applied."""
+        while self._waiting and self.reached < revision:
+            if self._moved is None:
+                self._moved = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._moved)
+
+    def clear(self, error: StorageError) -> None:
+        """Forget all that waits; whoever waits for it is told."""
+        self._waiting.clear()
+        moved, self._moved = self._moved, None
+        if moved is not None:
+            moved.set_exception(error)
+            moved.exception()  # those who waited may have gone
+
+    async def _work_off(self) -> None:
+        waiting, turn = self._waiting, Turn()
+        try:
+            while waiting:
+                event, is_long = waiting[0]
+                value = event.value or b""
+                entry: Entry | None = None
+                if is_long:
+                    entry = await self._reader.read(KeyValue(event.key, value, event.revision, 0), turn)
+                else:
+                    await turn.take(len(value))
+                if not waiting or waiting[0][0] is not event:
+                    continue  # all was forgotten meanwhile
+                waiting.popleft()
+                if not is_long or entry is not None:
+                    self._apply(event, entry)
+                self._tell()
+        finally:
+            self._working = False
+
+    def _tell(self) -> None:
+        moved, self._moved = self._moved, None
+        if moved is not None:
+            moved.set_result(None)
