@@ -26,47 +26,45 @@ Spawn = Callable[[Coroutine[Any, Any, None]], object]
 class Backlog:
     """See the module's docstring. ``spawn`` starts work and tells whoever must know if it fails."""
 
-    __slots__ = ("_apply", "_moved", "_reader", "_spawn", "_waiting", "_working")
+    __slots__ = ("_apply", "_moved", "_reader", "_spawn", "_working", "waiting")
 
     def __init__(self, reader: EntryReader, apply: Apply, spawn: Spawn) -> None:
         self._reader, self._apply, self._spawn = reader, apply, spawn
-        self._waiting: deque[tuple[Event, bool]] = deque()
+        self.waiting: deque[tuple[Event, bool]] = deque()
+        """Events in their order, and whether they are long. Every read looks whether there are any."""
         self._working = False
         self._moved: asyncio.Future[None] | None = None
         """Who waits hears of each step by it."""
 
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
-
     @property
     def reached(self) -> int:
         """The revision before the first change that waits; there must be one."""
-        return self._waiting[0][0].revision - 1
+        return self.waiting[0][0].revision - 1
 
     def add(self, event: Event, *, is_long: bool) -> None:
         """Apply an event when all before it have been."""
-        self._waiting.append((event, is_long))
+        self.waiting.append((event, is_long))
         if not self._working:
             self._working = True
             self._spawn(self._work_off())
 
     async def wait(self, revision: int) -> None:
         """Wait until nothing up to a revision waits. Raises StorageError when it never will be applied."""
-        while self._waiting and self.reached < revision:
+        while self.waiting and self.reached < revision:
             if self._moved is None:
                 self._moved = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._moved)
 
     def clear(self, error: StorageError) -> None:
         """Forget all that waits; whoever waits for it is told."""
-        self._waiting.clear()
+        self.waiting.clear()
         moved, self._moved = self._moved, None
         if moved is not None:
             moved.set_exception(error)
             moved.exception()  # those who waited may have gone
 
     async def _work_off(self) -> None:
-        waiting, turn = self._waiting, Turn()
+        waiting, turn = self.waiting, Turn()
         try:
             while waiting:
                 event, is_long = waiting[0]

@@ -126,7 +126,7 @@ class ResourceCache:
     @property
     def revision(self) -> int:
         """The newest revision of the whole store that reads from here reflect."""
-        return self._backlog.reached if self._backlog else max(self._cacher.revision, self._loaded)
+        return self._backlog.reached if self._backlog.waiting else max(self._cacher.revision, self._loaded)
 
     @property
     def capacity(self) -> int:
@@ -418,7 +418,7 @@ class ResourceCache:
         if event.revision <= self._loaded:
             return
         is_long = event.value is not None and len(event.value) >= LONG and not _is_hinted(event)
-        if is_long or self._backlog:
+        if is_long or self._backlog.waiting:
             self._backlog.add(event, is_long=is_long)
         else:
             self._apply(event, None, now)

@@ -43,12 +43,12 @@ class Applied:
 
 async def test_what_comes_behind_a_long_value_waits_for_it():
     applied = Applied()
-    assert not applied.backlog
+    assert not applied.backlog.waiting
     applied.add(5, is_long=True)
     applied.add(6)
     applied.add(7, None)
     applied.add(8, is_long=True)
-    assert applied.backlog
+    assert applied.backlog.waiting
     assert applied.backlog.reached == 4
     applied.reader.let(8)
     await applied.backlog.wait(4)
@@ -59,7 +59,7 @@ async def test_what_comes_behind_a_long_value_waits_for_it():
     await applied.done()
     assert applied.revisions == [5, 6, 7, 8]
     assert [revision for revision, entry in applied.entries.items() if entry is not None] == [5, 8]
-    assert not applied.backlog
+    assert not applied.backlog.waiting
     applied.add(9, is_long=True)
     applied.reader.let(9)
     await applied.done()
@@ -85,7 +85,7 @@ async def test_who_waits_is_told_when_all_is_forgotten():
     applied.backlog.clear(Unavailable("the watch cache is closed"))
     with pytest.raises(Unavailable):
         await waiting[1]
-    assert not applied.backlog
+    assert not applied.backlog.waiting
     # The value that was being read is nobody's any more; what comes then is not held up by it for ever.
     applied.add(6)
     applied.reader.let(5)
