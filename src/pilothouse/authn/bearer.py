@@ -128,15 +128,8 @@ class WebSocketBearer:
         found, _ = await self._tokens.lookup(token, self._audiences)
         if found is None:
             raise InvalidCredentials(_INVALID)
-        _replace_header(request, b"sec-websocket-protocol", ",".join(others).encode())
+        request.replace_header(b"sec-websocket-protocol", ",".join(others).encode())
         return found
-
-
-def _replace_header(request: Request, name: bytes, value: bytes) -> None:
-    request.headers[name] = value
-    if len(request.header_values(name)) > 1:
-        # The dict of repeated headers belongs to the parsed block, which other requests share.
-        request._repeated = {key: values for key, values in request._repeated.items() if key != name}
 
 
 def _split_protocols(values: list[bytes]) -> tuple[str, list[str]]:

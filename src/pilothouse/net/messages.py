@@ -149,6 +149,13 @@ class Request:
             return list(self.headers.items())
         return [(name, value) for name in self.headers for value in self.header_values(name)]
 
+    def replace_header(self, name: bytes, value: bytes) -> None:
+        """Have this one value of a header, for whoever looks at the request from now on."""
+        self.headers[name] = value
+        if name in self._repeated:
+            # The dict of repeated headers belongs to the parsed block, which other requests share.
+            self._repeated = {key: values for key, values in self._repeated.items() if key != name}
+
     @property
     def asks_for_websocket(self) -> bool:
         """The client wants to go on as a WebSocket."""
