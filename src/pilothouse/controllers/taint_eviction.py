@@ -1,9 +1,13 @@
-"""Evicts pods from nodes with NoExecute taints: at once, or when the time that the pod tolerates them is over."""
+"""Evicts pods from nodes with NoExecute taints: at once, or when the time that the pod tolerates them is over.
+
+That time begins when pod and taints are first seen together, not when the taints were added: a pod that comes to a node
+that was lost long ago has its time as well. A time that runs is cut short or called off, but never made another.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.controller import Controller
@@ -12,7 +16,7 @@ from pilothouse.controllers.runtime.tolerations import tolerates
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
-from pilothouse.machinery.times import Instant, format_time, parse_time
+from pilothouse.machinery.times import format_time
 
 _NAME: Final = "taint-eviction-controller"
 _ACCOUNT: Final = "node-controller"
@@ -21,6 +25,13 @@ _ACCOUNT: Final = "node-controller"
 def start(context: ControllerContext) -> None:
     """Start the taint eviction controller."""
     TaintEviction(context).start(context.supervisor)
+
+
+class _Scheduled(NamedTuple):
+    """When a pod is to go, by the clock that only grows."""
+
+    uid: str
+    at: float
 
 
 class TaintEviction:
@@ -33,7 +44,7 @@ class TaintEviction:
         self._pods.add_index(PODS_BY_NODE)
         self._client = context.client(_ACCOUNT).of("", "v1", "pods")
         self._events = context.recorder(_NAME, _ACCOUNT)
-        self._scheduled: set[Key] = set()
+        self._scheduled: dict[Key, _Scheduled] = {}
         self._controller: Controller[Key] = Controller(
             _NAME, self._reconcile, workers=8, wait_for=[self._nodes, self._pods], clock=context.clock
         )
@@ -69,23 +80,28 @@ class TaintEviction:
     async def _reconcile(self, key: Key) -> float | None:
         pod = self._pods.lister.get(*key)
         if pod is None or pod["metadata"].get("deletionTimestamp"):
-            self._scheduled.discard(key)
+            self._scheduled.pop(key, None)
             return None
         node = self._nodes.lister.get("", pod["spec"].get("nodeName") or "")
         taints = [] if node is None else _evicting(node)
-        due = seconds_left(taints, pod["spec"].get("tolerations") or (), self._clock.now()) if taints else None
-        if due is None:
-            if key in self._scheduled:
-                self._scheduled.discard(key)
+        seconds = tolerated_seconds(taints, pod["spec"].get("tolerations") or ())
+        if seconds is None:
+            if self._scheduled.pop(key, None) is not None:
                 text = f"Cancelling deletion of Pod {key[0]}/{key[1]}"
                 self._events.event(pod, "Normal", "TaintManagerEviction", text)
             return None
-        if due > 0:
-            self._scheduled.add(key)
-            return due
-        self._scheduled.discard(key)
+        if seconds > 0 and (left := self._seconds_left(key, pod["metadata"]["uid"], seconds)) > 0:
+            return left
         await self._evict(pod)
         return None
+
+    def _seconds_left(self, key: Key, uid: str, seconds: float) -> float:
+        """How long a pod still has of the time that began when it was first asked for."""
+        now = self._clock.monotonic()
+        known = self._scheduled.get(key)
+        if known is None or known.uid != uid:
+            known = self._scheduled[key] = _Scheduled(uid, now + seconds)
+        return known.at - now
 
     async def _evict(self, pod: Object) -> None:
         metadata = pod["metadata"]
@@ -111,16 +127,16 @@ def _evicting(node: Object) -> list[dict[str, Any]]:
     return [taint for taint in node["spec"].get("taints") or () if taint["effect"] == "NoExecute"]
 
 
-def seconds_left(taints: Sequence[Object], tolerations: Sequence[Object], now: Instant) -> float | None:
-    """For how long a pod may stay on a node with these taints; None for ever."""
-    least: float | None = None
+def tolerated_seconds(taints: Sequence[Object], tolerations: Sequence[Object]) -> float | None:
+    """For how long a pod may stay on a node with these taints; None for ever.
+
+    The first toleration that covers a taint counts for it.
+    """
+    limits: list[float] = []
     for taint in taints:
-        covering = [each for each in tolerations if tolerates(each, taint)]
-        if not covering:
+        covering = next((each for each in tolerations if tolerates(each, taint)), None)
+        if covering is None:
             return 0.0
-        limits = [each["tolerationSeconds"] for each in covering if each.get("tolerationSeconds") is not None]
-        if limits:
-            since = now.since(parse_time(taint["timeAdded"])) if taint.get("timeAdded") else 0.0
-            left = max(0.0, min(limits) - since)
-            least = left if least is None else min(least, left)
-    return least
+        if (limit := covering.get("tolerationSeconds")) is not None:
+            limits.append(max(0.0, limit))
+    return min(limits, default=None)

@@ -1,7 +1,8 @@
 """Query and path parameters: each option type of the API gives one parameter a field.
 
 The descriptions of deletion options come with the API's documentation; options that are no part of any object have none
-there and are described here.
+there and are described here. kubectl's own suite greps the document for some of their words ("list of returned",
+"Watch for changes to the described resources").
 """
 
 from __future__ import annotations
@@ -77,9 +78,12 @@ _TEXTS: Final = {
     " default) drops them and sends a warning for each, 'Strict' refuses the request with all of them listed.",
     "force": "Whether an apply request takes over fields that other managers own instead of reporting conflicts. Only"
     " apply requests may set it.",
-    "labelSelector": "Restricts the answer to objects whose labels match this selector. Everything matches by default.",
-    "fieldSelector": "Restricts the answer to objects whose fields match this selector. Everything matches by default.",
-    "watch": "Stream additions, changes and removals of the described objects instead of listing them.",
+    "labelSelector": "Restricts the list of returned objects to those whose labels match this selector. Everything"
+    " matches by default.",
+    "fieldSelector": "Restricts the list of returned objects to those whose fields match this selector. Everything"
+    " matches by default.",
+    "watch": "Watch for changes to the described resources: additions, changes and removals are streamed instead of"
+    " a list.",
     "allowWatchBookmarks": "Whether a watch may carry BOOKMARK events, which only tell how far it has come. The server"
     " decides when it sends them, if at all. Without meaning for other requests.",
     "resourceVersion": "A constraint on the versions that the answer may be made from. See"

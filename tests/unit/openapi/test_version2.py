@@ -55,6 +55,21 @@ def test_operation(document: dict[str, Any]) -> None:
     assert operation["responses"]["401"] == {"description": "Unauthorized"}
 
 
+@pytest.mark.parametrize(
+    ("parameter", "words"),
+    [
+        ("labelSelector", "list of returned"),
+        ("fieldSelector", "list of returned"),
+        ("watch", "Watch for changes to the described resources"),
+    ],
+)
+def test_words_that_clients_look_for(document: dict[str, Any], parameter: str, words: str) -> None:
+    """As kubectl's suite does, to tell whether what it was given is the document of the API."""
+    found = [each for each in document["parameters"].values() if each.get("name") == parameter]
+    assert found
+    assert all(words in each["description"] for each in found)
+
+
 def test_enumerated_fields(document: dict[str, Any]) -> None:
     service = document["definitions"]["io.k8s.api.core.v1.ServiceSpec"]["properties"]
     assert service["type"]["enum"] == ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]
