@@ -32,7 +32,7 @@ from pilothouse.controllers.jobs.wakers import JobWakers
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.batches import slow_start_batch
 from pilothouse.controllers.runtime.controller import Controller
-from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, Key, copy_of, key_of
+from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, copy_of, key_of, read_selector
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, is_controlled_by, recheck_owner
 from pilothouse.controllers.runtime.pod_control import PodControl, is_namespace_terminating
 from pilothouse.controllers.runtime.pods import is_ready
@@ -75,6 +75,7 @@ class JobController:
         client = context.client(_NAME)
         self._clock = context.clock
         self._jobs = context.informers.of("batch", "v1", "jobs")
+        self._jobs.add_reading(SELECTOR, read_selector)
         self._pods = context.informers.of("", "v1", "pods")
         self._pods.add_index(BY_CONTROLLER_UID)
         self._job_client, self._pod_client = client.of("batch", "v1", "jobs"), client.of("", "v1", "pods")
