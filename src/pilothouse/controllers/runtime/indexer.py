@@ -107,7 +107,7 @@ def read_selected_labels(obj: Object) -> Selector:
 
 
 class Lister:
-    """Reads objects. Lists are new at each call; what is in them is shared."""
+    """Reads objects, from any thread. Lists are new at each call; what is in them is shared."""
 
     def __init__(self) -> None:
         self._namespaces: dict[str, dict[str, Object]] = {}
@@ -131,7 +131,7 @@ class Lister:
         if namespace is not None and selector is not None and BY_LABEL in self._indexes:
             found = self._candidates(namespace, selector)
         elif namespace is None:
-            found = [obj for objects in self._namespaces.values() for obj in objects.values()]
+            found = [obj for objects in list(self._namespaces.values()) for obj in list(objects.values())]
         else:
             found = list(self._namespaces.get(namespace, {}).values())
         if selector is None:
