@@ -42,6 +42,7 @@ from pilothouse.machinery.backoff import Backoff
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.times import format_time
+from pilothouse.machinery.workers import weighed
 
 _NAME: Final = "job-controller"
 _BURST: Final = 500
@@ -130,6 +131,7 @@ class JobController:
         pods = await self._claim(job)
         # The tally looks at the job as it was read; the round changes its own copy.
         tally = Tally(copy_of(job), pods, self._memory.releases.uids(key))
+        await weighed(tally.weight, tally.settle)
         if not status.get("startTime") and not is_suspended(job):
             status["startTime"] = format_time(self._clock.now())
         failures = self._memory.failures.get(key, FailureRecord()).with_pods(tally.new_succeeded, tally.new_failed)
