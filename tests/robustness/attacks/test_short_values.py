@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from http.client import HTTPSConnection
 from typing import Any
 
 import orjson
 import pytest
+from tests.robustness.attacks.second_client import processor_seconds
 
 CORE = "/api/v1/namespaces/default"
 GROUP = "admissionregistration.k8s.io"
@@ -96,3 +98,37 @@ def test_a_pod_with_its_containers_in_another_order(victim: Any) -> None:
         assert "pod updates may not change fields other than" in answer.json["message"]
     finally:
         assert victim.call("DELETE", f"{CORE}/pods/attack?gracePeriodSeconds=0").status == 200
+
+
+PATTERNS: list[tuple[str, dict[str, Any]]] = [
+    (
+        "zeros of a quantity",
+        pod(containers=[{"name": "c", "image": "i", "resources": {"limits": {"cpu": "0" * 1_500 + "x"}}}]),
+    ),
+    ("beginnings of an initiator", pod(volumes=[{"name": "v", "iscsi": {"initiatorName": "iqn.2000-01." * 12_000}}])),
+]
+
+
+@pytest.mark.parametrize(("what", "body"), PATTERNS, ids=[what for what, _ in PATTERNS])
+def test_texts_that_patterns_go_back_in(victim: Any, what: str, body: dict[str, Any]) -> None:
+    """A pattern that tries all ways to share a text keeps the interpreter's lock, and everybody waits."""
+    worked = processor_seconds(victim.server.process.pid)
+    before = worked()
+    with victim.attacked(what):
+        assert victim.call("POST", f"{CORE}/pods", body).status in (400, 422)
+    assert worked() - before < 5
+
+
+def test_blanks_in_a_range(victim: Any) -> None:
+    context = victim.contexts[False]
+    worked = processor_seconds(victim.server.process.pid)
+    before = worked()
+    with victim.attacked("90,000 blanks in a range"):
+        for value in ("bytes=" + "\t" * 90_000 + "!", "bytes=" + "1" * 5_000 + "-"):
+            connection = HTTPSConnection("127.0.0.1", victim.port, timeout=120, context=context)
+            connection.request("GET", "/openapi/v2", headers={"Range": value, "Impersonate-User": "somebody"})
+            answer = connection.getresponse()
+            answer.read()
+            connection.close()
+            assert answer.status == 416
+    assert worked() - before < 5
