@@ -23,7 +23,8 @@ from pilothouse.machinery.times import TimeError, parse_duration, parse_time
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}\Z")
 _UNSIGNED = re.compile(r"[0-9]{1,40}\Z")
 _FLOAT = re.compile(
-    r"[+-]?(?:(?:[0-9]+(?:_[0-9]+)*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)\Z", re.IGNORECASE
+    r"[+-]?(?:(?:[0-9]++(?:_[0-9]++)*+\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+|inf(?:inity)?|nan)\Z",
+    re.IGNORECASE,
 )
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.controllers.runtime.discovery import discover
-from pilothouse.controllers.runtime.indexer import Key, copy_of, key_of
+from pilothouse.controllers.runtime.indexer import SELECTOR, Key, copy_of, key_of, read_selector
 from pilothouse.controllers.runtime.owners import controller_of
 from pilothouse.controllers.runtime.pods import condition_of, is_ready, is_terminal
 from pilothouse.controllers.runtime.scaled_values import scaled
@@ -66,6 +66,7 @@ class DisruptionController:
             "stale disruptions", self._clear_stale, wait_for=[self._pods], clock=context.clock
         )
         add = self._controller.queue.add
+        self._budgets.add_reading(SELECTOR, read_selector)
         self._budgets.add_handler(lambda obj: add(key_of(obj)), lambda old, new: add(key_of(new)), name=_ACCOUNT)
         self._pods.add_handler(self._pod_seen, self._pod_changed, self._pod_seen, name=_ACCOUNT)
 
@@ -77,7 +78,7 @@ class DisruptionController:
     def _pod_seen(self, pod: Object) -> None:
         own = pod["metadata"].get("labels") or {}
         for budget in self._budgets.lister.list(pod["metadata"]["namespace"]):
-            if labels.from_object(budget["spec"].get("selector")).matches(own):
+            if self._budgets.lister.selector_of(budget).matches(own):
                 self._controller.queue.add(key_of(budget))
         target = condition_of(pod, "DisruptionTarget")
         if target is not None and target["status"] == "True" and not pod["metadata"].get("deletionTimestamp"):
@@ -92,7 +93,7 @@ class DisruptionController:
         budget = self._budgets.lister.get(*key)
         if budget is None:
             return None
-        selector = labels.from_object(budget["spec"].get("selector"))
+        selector = self._budgets.lister.selector_of(budget)
         pods = [pod for pod in self._pods.lister.list(key[0], selector) if not is_terminal(pod)]
         if not pods:
             self._events.event(budget, "Normal", "NoPods", "No matching pods found")

@@ -36,6 +36,7 @@ from pilothouse.machinery.schema.repetition import MOST_ERRORS, read_repeating
 from pilothouse.machinery.schema.types import Struct
 from pilothouse.machinery.schema.unknown import in_key_order, unknown_fields
 from pilothouse.machinery.spans import step
+from pilothouse.machinery.weights import weight_of
 from pilothouse.machinery.workers import LONG, aside, finish
 from pilothouse.net.messages import BodyTooLarge
 
@@ -143,7 +144,7 @@ async def read_body(request: APIRequest) -> bytes:
         body = await request.body(BODY_LIMIT)
     except BodyTooLarge:
         raise errors.too_large(f"limit is {BODY_LIMIT}") from None
-    request.weight = len(body)
+    request.weight = weight_of(body)
     step("limitedReadBody succeeded", {"len": len(body)})
     return body
 
@@ -179,13 +180,13 @@ async def read_object(
         format = content_format(request, expected.formats)
         data = await read_body(request)
         options = read_write_options(request)
-    if len(data) < LONG:
+    if request.weight < LONG:
         if known is not None and format == JSON and (found := known.find(data)) is not None:
             request.known = found
             return found.decode(), options
         return await _read(request, expected, data, format, options.validation, known), options
     reading = _read(request, expected, data, format, options.validation)
-    return await aside(finish, reading, weight=len(data)), options
+    return await aside(finish, reading, weight=request.weight), options
 
 
 async def _read(

@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.machinery.go_quote import format_float, quote
-from pilothouse.machinery.workers import ABANDONED, checkpoint
+from pilothouse.machinery.workers import ABANDONED, PATIENCE, checkpoint
 
 NOT_FOUND: Final = "FieldValueNotFound"
 REQUIRED: Final = "FieldValueRequired"
@@ -46,6 +46,8 @@ _ESCAPED: Final = re.compile("[<>&\u2028\u2029]")
 """What Go escapes in JSON, so that it may stand in a web page."""
 _EXPONENT_FROM: Final = 1e21
 _TEXT_LIMIT: Final = 1 << 20
+_COST: Final = 25
+"""Of an error and its text, in units of what expressions cost: some microseconds."""
 _WITHOUT_VALUE: Final = frozenset({REQUIRED, FORBIDDEN, TOO_LONG, INTERNAL})
 
 
@@ -117,6 +119,7 @@ class FieldError:
     __slots__ = ("detail", "path", "type", "value")
 
     def __init__(self, type: str, path: Path | str | None, value: Any, detail: str) -> None:
+        PATIENCE.spend(_COST)
         self.type = type
         self.path = path
         self.value = value

@@ -15,6 +15,7 @@ from typing import Any, Final
 Values = list[Any]
 Step = Callable[[Values], Values]
 _NAME: Final = re.compile(r"(?:\\.|[^\s.\[\]\\{}?@'\"(),=<>!|*$])+")
+_MOST_DIGITS: Final = 18
 _SLICE: Final = re.compile(r"(-?[0-9]*)(?::(-?[0-9]*)(?::(-?[0-9]*))?)?")
 _FILTER: Final = re.compile(r"\?\((.*)\)", re.DOTALL)
 _OPERATOR: Final = re.compile(r"(==|!=|<=|>=|<|>|=)")
@@ -175,7 +176,11 @@ def _descend(values: Values) -> Values:
 
 
 def _slice(inside: str) -> Step:
-    parts = [int(part) if part else None for part in inside.split(":")]
+    given = inside.split(":")
+    for part in given:
+        if len(part) > _MOST_DIGITS:
+            raise JsonPathError(f"array index {part} is not a number")
+    parts = [int(part) if part else None for part in given]
     if len(parts) == 1:
         position = parts[0] or 0
 

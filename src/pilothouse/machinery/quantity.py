@@ -28,7 +28,8 @@ MILLI: Final = -3
 MAX_INT64: Final = 2**63 - 1
 MAX_MILLI_VALUE: Final = MAX_INT64 // 1000
 
-_SHAPE = re.compile(r"([+-]?)(0*)([0-9]*)(\.[0-9]*)?([eEinumkKMGTP]*[-+]?[0-9]*)")
+# Nothing is given back once it is taken: three parts may have digits, and trying all ways to share them is cubic.
+_SHAPE = re.compile(r"([+-]?)(0*+)([0-9]*+)(\.[0-9]*+)?+([eEinumkKMGTP]*+[-+]?[0-9]*+)")
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)")
 _DECIMAL_EXPONENTS: Final = {
     "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,

@@ -15,7 +15,8 @@ from pilothouse.net.messages import Response
 
 Headers = list[tuple[bytes, bytes]]
 _PLAIN_TEXT: Final = b"text/plain; charset=utf-8"
-_RANGE: Final = re.compile(rb"[ \t]*([0-9]*)[ \t]*-[ \t]*([0-9]*)[ \t]*")
+_RANGE: Final = re.compile(rb"[ \t]*+([0-9]*+)[ \t]*+-[ \t]*+([0-9]*+)[ \t]*+")
+_MOST_DIGITS: Final = 19
 _UNITS: Final = b"bytes="
 
 
@@ -94,7 +95,7 @@ def _partial(wanted: bytes, body: bytes, content_type: bytes, headers: Headers) 
     found = _RANGE.fullmatch(wanted[len(_UNITS) :])
     if wanted == _UNITS or (found is None and b"," in wanted):
         return Response(200, body, content_type, [*headers, (b"accept-ranges", b"bytes")])
-    if found is None or not (found[1] or found[2]):
+    if found is None or not (found[1] or found[2]) or max(map(len, found.groups())) > _MOST_DIGITS:
         return _unsatisfiable(b"invalid range\n", headers, b"")
     if found[1]:
         start, end = int(found[1]), min(int(found[2]) + 1, size) if found[2] else size

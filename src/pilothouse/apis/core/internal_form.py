@@ -64,17 +64,19 @@ def internal_form(type_name: str, value: Any) -> Any:
 
 def show_change(type_name: str, old: Any, new: Any) -> str:
     """The difference of two structs as a unified diff of their indented JSON."""
-    from difflib import unified_diff
+    from pilothouse.machinery.line_diff import unified_diff
 
     before, after = (_lines(internal_form(type_name, value)) for value in (old, new))
-    return "".join(list(unified_diff(before, after))[2:])
+    return unified_diff(before, after)
 
 
 def _lines(form: Any) -> list[str]:
+    """The indented JSON of a value, by lines. Most of them occur often, and are kept once."""
     text = json.dumps(form, indent=1, ensure_ascii=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return [f"{line}\n" for line in text.split("\n")]
+    known: dict[str, str] = {}
+    return [known.setdefault(line, line) for line in map("{}\n".format, text.split("\n"))]
 
 
 def _struct(struct: Struct, value: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pilothouse.controllers.daemon_sets.rollout import Plan, View, plan_nodes, p
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.batches import slow_start_batch
 from pilothouse.controllers.runtime.controller import Controller
-from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, Key, copy_of, key_of
+from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, copy_of, key_of, read_selector
 from pilothouse.controllers.runtime.own_writes import OwnWrites
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, owners_to_wake, recheck_owner
 from pilothouse.controllers.runtime.pod_control import PodControl, is_namespace_terminating
@@ -39,6 +39,7 @@ class DaemonSetController:
         client = context.client(_ACCOUNT)
         self._clock = context.clock
         self._sets = context.informers.of("apps", "v1", "daemonsets")
+        self._sets.add_reading(SELECTOR, read_selector)
         self._nodes = context.informers.of("", "v1", "nodes")
         self._pods = context.informers.of("", "v1", "pods")
         self._pods.add_index(BY_CONTROLLER_UID)
@@ -95,7 +96,7 @@ class DaemonSetController:
         if known is None or known["metadata"].get("deletionTimestamp") or self._writes.are_unseen(key):
             return None
         daemon_set = copy_of(known)
-        selector = labels.from_object(daemon_set["spec"]["selector"])
+        selector = self._sets.lister.selector_of(known)
         if selector.empty:
             text = "This daemon set is selecting all pods. A non-empty selector is required."
             self._events.event(daemon_set, "Warning", "SelectingAll", text)

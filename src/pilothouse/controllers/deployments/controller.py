@@ -19,7 +19,7 @@ from pilothouse.controllers.deployments.limits import is_rolling, replicas_of
 from pilothouse.controllers.deployments.scaling import Sizes
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.controller import Controller
-from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, Key, copy_of, key_of
+from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, copy_of, key_of, read_selector
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, owners_to_wake, recheck_owner
 from pilothouse.controllers.runtime.pod_control import is_namespace_terminating
 from pilothouse.controllers.runtime.pods import condition_of, is_terminal
@@ -37,6 +37,7 @@ class DeploymentController:
         client = context.client(_NAME)
         self._clock = context.clock
         self._deployments = context.informers.of("apps", "v1", "deployments")
+        self._deployments.add_reading(SELECTOR, read_selector)
         self._replica_sets = context.informers.of("apps", "v1", "replicasets")
         self._replica_sets.add_index(BY_CONTROLLER_UID)
         self._pods = context.informers.of("", "v1", "pods")
@@ -87,11 +88,12 @@ class DeploymentController:
         if known is None:
             return None
         deployment = copy_of(known)
-        if labels.from_object(deployment["spec"]["selector"]).empty:
+        selector = self._deployments.lister.selector_of(known)
+        if selector.empty:
             text = "This deployment is selecting all pods. A non-empty selector is required."
             self._events.event(deployment, "Warning", "SelectingAll", text)
             return None
-        owned = await self._claim(deployment)
+        owned = await self._claim(deployment, selector)
         if deployment["metadata"].get("deletionTimestamp"):
             await self._write_plain_status(deployment, owned)
             return None
@@ -109,9 +111,8 @@ class DeploymentController:
             return await self._roll(deployment, new, old)
         return await self._recreate(deployment, new, old)
 
-    async def _claim(self, deployment: Object) -> list[Object]:
+    async def _claim(self, deployment: Object, selector: labels.Selector) -> list[Object]:
         metadata = deployment["metadata"]
-        selector = labels.from_object(deployment["spec"]["selector"])
         owned = self._replica_sets.lister.by_index(BY_CONTROLLER_UID, metadata["uid"])
         orphans = [
             each

@@ -24,7 +24,7 @@ from pilothouse.controllers.runtime.indexer import BY_LABEL, Key
 from pilothouse.controllers.runtime.pacing import Pacer
 from pilothouse.controllers.runtime.pod_control import is_namespace_terminating
 from pilothouse.controllers.runtime.pods import is_ready
-from pilothouse.machinery import errors, labels
+from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.workers import weighed
 
@@ -74,10 +74,9 @@ class EndpointsController:
             if known is not None and _MANAGED_BY in (known["metadata"].get("labels") or {}):
                 await self._delete(key)
             return
-        selector: dict[str, str] = service["spec"].get("selector") or {}
-        if not selector or service["spec"].get("type") == "ExternalName":
+        if not service["spec"].get("selector") or service["spec"].get("type") == "ExternalName":
             return
-        pods = self._pods.lister.list(key[0], labels.from_labels(selector))
+        pods = self._pods.lister.list(key[0], self._services.lister.selector_of(service))
         self._sizes[key] = len(pods)
         wanted = await weighed(weight_of(service, pods), make_endpoints, service, pods)
         await self._write(self._endpoints.lister.get(*key), wanted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.controllers.endpoints.members import family_of
-from pilothouse.controllers.endpoints.packing import Endpoint, pack, ports_key
+from pilothouse.controllers.endpoints.packing import Endpoint, Plan, pack, ports_key, weight_of_slices
 from pilothouse.controllers.endpoints.slices import (
     BY_SERVICE,
     MANAGED_BY,
@@ -20,6 +20,7 @@ from pilothouse.controllers.runtime.owners import controller_reference
 from pilothouse.controllers.runtime.pod_control import is_namespace_terminating
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
 
 _ACCOUNT: Final = "endpointslicemirroring-controller"
 _NAME: Final = "endpointslice-mirroring-controller"
@@ -31,6 +32,8 @@ _NOT_COPIED: Final = (
     "endpoints.kubernetes.io/last-change-trigger-time",
 )
 _MOST: Final = 1000
+_PART: Final = 50
+"""What an address or a port takes of JSON."""
 
 
 def start(context: ControllerContext) -> None:
@@ -79,23 +82,8 @@ class MirroringController:
             if (each["metadata"].get("labels") or {}).get(MANAGED_BY) == _MANAGER
         ]
         mirrored = endpoints is not None and service is not None and _is_mirrored(endpoints, service)
-        wanted = _wanted(endpoints) if mirrored and endpoints is not None else {}
-        if not wanted and not known:
-            return
-        own_labels = _labels(endpoints) if endpoints is not None else {}
-
-        def make(ports: str, members: list[Endpoint]) -> Object:
-            assert endpoints is not None
-            family, shown, _ = wanted[ports]
-            return _new_slice(endpoints, family, shown, members, own_labels)
-
-        plan = pack(
-            {ports: entry[2] for ports, entry in wanted.items()},
-            known,
-            make,
-            lambda obj: bool((obj["metadata"].get("labels") or {}) == own_labels),
-            lambda obj: {**obj, "metadata": {**obj["metadata"], "labels": own_labels}},
-        )
+        weight = weight_of_slices(known) + (_weight(endpoints) if endpoints is not None else 0)
+        plan = await weighed(weight, _plan, endpoints, mirrored, known)
         try:
             await write_plan(self._client, plan)
         except errors.StatusError as error:
@@ -110,16 +98,44 @@ def _is_mirrored(endpoints: Object, service: Object) -> bool:
     return not service["spec"].get("selector") and service["spec"].get("type") != "ExternalName"
 
 
+def _plan(endpoints: Object | None, mirrored: bool, known: list[Object]) -> Plan:
+    """What is to be written: nothing is wanted of Endpoints that are gone or not to be mirrored."""
+    wanted = _wanted(endpoints) if mirrored and endpoints is not None else {}
+    own_labels = _labels(endpoints) if endpoints is not None else {}
+
+    def make(ports: str, members: list[Endpoint]) -> Object:
+        assert endpoints is not None
+        family, shown, _ = wanted[ports]
+        return _new_slice(endpoints, family, shown, members, own_labels)
+
+    return pack(
+        {ports: entry[2] for ports, entry in wanted.items()},
+        known,
+        make,
+        lambda obj: bool((obj["metadata"].get("labels") or {}) == own_labels),
+        lambda obj: {**obj, "metadata": {**obj["metadata"], "labels": own_labels}},
+    )
+
+
 def _wanted(endpoints: Object) -> dict[str, tuple[str, list[Object], list[Endpoint]]]:
     found: dict[str, tuple[str, list[Object], list[Endpoint]]] = {}
     for subset in endpoints.get("subsets") or ():
         ports = [{"protocol": "TCP", "name": "", **port} for port in subset.get("ports") or ()]
+        keys: dict[str, str] = {}
         for field, ready in (("addresses", True), ("notReadyAddresses", False)):
             for address in (subset.get(field) or ())[:_MOST]:
                 family = family_of(address["ip"])
-                entry = found.setdefault(ports_key(family, ports), (family, ports, []))
+                if family not in keys:  # it has all ports in it, which may be as many as addresses
+                    keys[family] = ports_key(family, ports)
+                entry = found.setdefault(keys[family], (family, ports, []))
                 entry[2].append(_endpoint(address, ready))
     return found
+
+
+def _weight(endpoints: Object) -> int:
+    """The bytes of usual JSON that are as much work."""
+    parts = ("addresses", "notReadyAddresses", "ports")
+    return _PART * sum(len(subset.get(part) or ()) for subset in endpoints.get("subsets") or () for part in parts)
 
 
 def _endpoint(address: Object, ready: bool) -> Endpoint:

@@ -17,7 +17,7 @@ from pilothouse.controllers.endpoints.members import (
     target_of,
     weight_of,
 )
-from pilothouse.controllers.endpoints.packing import Endpoint, Plan, pack, ports_key
+from pilothouse.controllers.endpoints.packing import Endpoint, Plan, pack, ports_key, weight_of_slices
 from pilothouse.controllers.endpoints.triggers import follow_services
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.client import ResourceClient
@@ -27,7 +27,7 @@ from pilothouse.controllers.runtime.owners import controller_reference
 from pilothouse.controllers.runtime.pacing import Pacer
 from pilothouse.controllers.runtime.pod_control import is_namespace_terminating
 from pilothouse.controllers.runtime.pods import is_ready
-from pilothouse.machinery import errors, labels
+from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.workers import weighed
 
@@ -97,10 +97,9 @@ class SliceController:
         self._sizes.pop(key, None)
         if service is None or service["metadata"].get("deletionTimestamp"):
             return  # slices belong to their service and go with it
-        selector: dict[str, str] = service["spec"].get("selector") or {}
-        if not selector or service["spec"].get("type") == "ExternalName":
+        if not service["spec"].get("selector") or service["spec"].get("type") == "ExternalName":
             return
-        pods = self._pods.lister.list(key[0], labels.from_labels(selector))
+        pods = self._pods.lister.list(key[0], self._services.lister.selector_of(service))
         self._sizes[key] = len(pods)
         wanted = await weighed(weight_of(service, pods), self._wanted, service, pods)
         known = [
@@ -109,7 +108,8 @@ class SliceController:
             if (each["metadata"].get("labels") or {}).get(MANAGED_BY) == MANAGER
         ]
         try:
-            await write_plan(self._client, self._plan(service, wanted, known))
+            plan = await weighed(weight_of(service, pods) + weight_of_slices(known), self._plan, service, wanted, known)
+            await write_plan(self._client, plan)
         except errors.StatusError as error:
             if is_namespace_terminating(error):
                 return

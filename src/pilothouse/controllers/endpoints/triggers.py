@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pilothouse.controllers.runtime.indexer import Key, key_of
+from pilothouse.controllers.runtime.indexer import SELECTOR, Key, key_of, read_selected_labels
 from pilothouse.controllers.runtime.informer import Informer
 from pilothouse.machinery.objects import Object
 
@@ -17,8 +17,8 @@ def follow_services(services: Informer, pods: Informer, add: Add, name: str) -> 
     def wake(pod: Object) -> None:
         own = pod["metadata"].get("labels") or {}
         for service in services.lister.list(pod["metadata"]["namespace"]) if own else ():
-            selector: dict[str, str] = service["spec"].get("selector") or {}
-            if selector and all(own.get(key) == value for key, value in selector.items()):
+            selector = services.lister.selector_of(service)
+            if not selector.empty and selector.matches(own):
                 add(key_of(service))
 
     def changed(old: Object, new: Object) -> None:
@@ -28,6 +28,7 @@ def follow_services(services: Informer, pods: Informer, add: Add, name: str) -> 
         elif _differs(old, new):
             wake(new)
 
+    services.add_reading(SELECTOR, read_selected_labels)
     services.add_handler(
         lambda obj: add(key_of(obj)), lambda old, new: add(key_of(new)), lambda obj: add(key_of(obj)), name=name
     )

@@ -32,7 +32,7 @@ from pilothouse.controllers.jobs.wakers import JobWakers
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.batches import slow_start_batch
 from pilothouse.controllers.runtime.controller import Controller
-from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, Key, copy_of, key_of
+from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, copy_of, key_of, read_selector
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, is_controlled_by, recheck_owner
 from pilothouse.controllers.runtime.pod_control import PodControl, is_namespace_terminating
 from pilothouse.controllers.runtime.pods import is_ready
@@ -42,6 +42,7 @@ from pilothouse.machinery.backoff import Backoff
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.times import format_time
+from pilothouse.machinery.workers import weighed
 
 _NAME: Final = "job-controller"
 _BURST: Final = 500
@@ -75,6 +76,7 @@ class JobController:
         client = context.client(_NAME)
         self._clock = context.clock
         self._jobs = context.informers.of("batch", "v1", "jobs")
+        self._jobs.add_reading(SELECTOR, read_selector)
         self._pods = context.informers.of("", "v1", "pods")
         self._pods.add_index(BY_CONTROLLER_UID)
         self._job_client, self._pod_client = client.of("batch", "v1", "jobs"), client.of("", "v1", "pods")
@@ -129,6 +131,7 @@ class JobController:
         pods = await self._claim(job)
         # The tally looks at the job as it was read; the round changes its own copy.
         tally = Tally(copy_of(job), pods, self._memory.releases.uids(key))
+        await weighed(tally.weight, tally.settle)
         if not status.get("startTime") and not is_suspended(job):
             status["startTime"] = format_time(self._clock.now())
         failures = self._memory.failures.get(key, FailureRecord()).with_pods(tally.new_succeeded, tally.new_failed)

@@ -13,12 +13,13 @@ from pilothouse.machinery.objects import Object
 
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
 Range = tuple[int, int]
+_MOST_DIGITS: Final = 18
 
 
 class Indexes:
     """An unchanging set of indexes."""
 
-    __slots__ = ("_firsts", "ranges")
+    __slots__ = ("_firsts", "_shown", "ranges")
 
     def __init__(self, ranges: Iterable[Range] = ()) -> None:
         merged: list[Range] = []
@@ -29,6 +30,7 @@ class Indexes:
                 merged.append((first, last))
         self.ranges = tuple(merged)
         self._firsts = [first for first, _ in merged]
+        self._shown: str | None = None
 
     @classmethod
     def of(cls, indexes: Iterable[int]) -> Indexes:
@@ -48,10 +50,14 @@ class Indexes:
         return sum(last - first + 1 for first, last in self.ranges)
 
     def __or__(self, other: Indexes) -> Indexes:
-        return Indexes((*self.ranges, *other.ranges))
+        if not other.ranges:
+            return self
+        return Indexes((*self.ranges, *other.ranges)) if self.ranges else other
 
     def __str__(self) -> str:
-        return ",".join(map(_text, self.ranges))
+        if self._shown is None:
+            self._shown = ",".join(map(_text, self.ranges))
+        return self._shown
 
     def shared_with(self, other: Indexes) -> int:
         """How many indexes are in both."""
@@ -80,11 +86,16 @@ class Indexes:
 def _read(text: str, completions: int) -> Iterator[Range]:
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
+        if not _is_number(first) or (last and not _is_number(last)):
             continue
         if int(first) >= completions:
             return
         yield int(first), min(int(last or first), completions - 1)
+
+
+def _is_number(text: str) -> bool:
+    """Whether it is one that an index may be; Python reads no text of thousands of digits."""
+    return text.isdigit() and text.isascii() and len(text) <= _MOST_DIGITS
 
 
 def _text(range: Range) -> str:
@@ -97,7 +108,7 @@ def _text(range: Range) -> str:
 def index_of(pod: Object) -> int | None:
     """The completion index of a pod; None if it has none."""
     text = (pod["metadata"].get("annotations") or {}).get(INDEX, "")
-    return int(text) if text.isdigit() else None
+    return int(text) if _is_number(text) else None
 
 
 def indexes_of(pods: Iterable[Object]) -> Indexes:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Final
 
 from pilothouse.controllers.jobs.backoff import failures_of, finish_time
 from pilothouse.controllers.jobs.indexes import Indexes, index_of, indexes_of
 from pilothouse.controllers.jobs.policies import judge
 from pilothouse.controllers.jobs.specs import has_failed, is_indexed, is_tracked, limits_each_index
 from pilothouse.controllers.runtime.pods import is_active, is_ready, is_terminal
+from pilothouse.machinery.lazy import lazy
 from pilothouse.machinery.objects import Object
+
+_INDEX: Final = 4
+"""How many bytes of usual JSON a byte of indexes is as much work as."""
 
 
 @dataclass(frozen=True)
@@ -26,27 +30,38 @@ class Tally:
     pods: Sequence[Object]
     released: Set[str] = frozenset()
 
-    @cached_property
+    @property
+    def weight(self) -> int:
+        """What ``settle`` is as much work as, in bytes of usual JSON: of indexes that were sent, each is a value."""
+        status = self.job.get("status") or {}
+        return _INDEX * sum(len(status.get(name) or "") for name in ("completedIndexes", "failedIndexes"))
+
+    def settle(self) -> None:
+        """Work out what takes long where indexes are many, which may be done in any thread."""
+        if is_indexed(self.job):
+            _ = str(self.succeeded_indexes), str(self.failed_indexes), self.held
+
+    @lazy
     def active(self) -> list[Object]:
         """Pods that run or will run."""
         return [pod for pod in self.pods if is_active(pod)]
 
-    @cached_property
+    @lazy
     def terminating(self) -> list[Object]:
         """Pods that are being deleted and have not ended."""
         return [pod for pod in self.pods if pod["metadata"].get("deletionTimestamp") and not is_terminal(pod)]
 
-    @cached_property
+    @lazy
     def ready(self) -> int:
         """How many active pods are ready."""
         return sum(map(is_ready, self.active))
 
-    @cached_property
+    @lazy
     def uncounted_succeeded(self) -> frozenset[str]:
         """Uids that the status names as succeeded and has yet to count."""
         return self._uncounted("succeeded")
 
-    @cached_property
+    @lazy
     def uncounted_failed(self) -> frozenset[str]:
         """Uids that the status names as failed and has yet to count."""
         return self._uncounted("failed")
@@ -59,12 +74,12 @@ class Tally:
         """Whether the pod still has its finalizer, as far as we know."""
         return is_tracked(pod) and pod["metadata"]["uid"] not in self.released
 
-    @cached_property
+    @lazy
     def new_succeeded(self) -> list[Object]:
         """Succeeded pods that the status does not know of."""
         return self._new(self.uncounted_succeeded, lambda pod: (pod.get("status") or {}).get("phase") == "Succeeded")
 
-    @cached_property
+    @lazy
     def new_failed(self) -> list[Object]:
         """Failed pods that the status does not know of."""
         return self._new(self.uncounted_failed, lambda pod: has_failed(pod, self.job))
@@ -83,14 +98,14 @@ class Tally:
         index = index_of(pod)
         return index is not None and index < self.job["spec"]["completions"]
 
-    @cached_property
+    @lazy
     def failed(self) -> int:
         """How many failures count towards the limit."""
         known = (self.job.get("status") or {}).get("failed") or 0
         new = sum(1 for pod in self.new_failed if judge(self.job, pod).counts)
         return int(known) + new + len(self.uncounted_failed)
 
-    @cached_property
+    @lazy
     def succeeded(self) -> int:
         """How many pods, or indexes, have succeeded."""
         if is_indexed(self.job):
@@ -98,13 +113,13 @@ class Tally:
         known = (self.job.get("status") or {}).get("succeeded") or 0
         return int(known) + len(self.new_succeeded) + len(self.uncounted_succeeded)
 
-    @cached_property
+    @lazy
     def known_succeeded_indexes(self) -> Indexes:
         """The indexes that the status names as succeeded."""
         text = (self.job.get("status") or {}).get("completedIndexes") or ""
         return Indexes.parse(text, self.job["spec"]["completions"])
 
-    @cached_property
+    @lazy
     def succeeded_indexes(self) -> Indexes:
         """The indexes that have succeeded."""
         new = [
@@ -114,7 +129,7 @@ class Tally:
         ]
         return self.known_succeeded_indexes | indexes_of(new)
 
-    @cached_property
+    @lazy
     def failed_indexes(self) -> Indexes | None:
         """The indexes that have failed for good; None where failures are not counted by index."""
         if not is_indexed(self.job) or not limits_each_index(self.job):
@@ -133,7 +148,7 @@ class Tally:
             return True
         return judgement.counts and failures_of(pod)[0] >= self.job["spec"]["backoffLimitPerIndex"]
 
-    @cached_property
+    @lazy
     def held(self) -> dict[int, Object]:
         """By index, the failed pod that stays until it is replaced, so that its count of failures is handed on."""
         failed_indexes = self.failed_indexes

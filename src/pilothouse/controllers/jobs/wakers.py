@@ -15,7 +15,6 @@ from pilothouse.controllers.runtime.indexer import Key, key_of
 from pilothouse.controllers.runtime.informer import Informer
 from pilothouse.controllers.runtime.owners import controller_of
 from pilothouse.controllers.runtime.work_queue import WorkQueue
-from pilothouse.machinery import labels
 from pilothouse.machinery.objects import Object
 
 _BATCH_SECONDS: Final = 0.2
@@ -102,7 +101,7 @@ class JobWakers:
         self._orphans.look_at(pod)
         own = pod["metadata"].get("labels") or {}
         for job in self._jobs.lister.list(pod["metadata"]["namespace"]) if own else ():
-            selector = labels.from_object(job["spec"].get("selector"))
+            selector = self._jobs.lister.selector_of(job)
             if not selector.empty and selector.matches(own):
                 self._later(key_of(job))
 

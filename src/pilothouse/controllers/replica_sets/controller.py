@@ -18,7 +18,7 @@ from pilothouse.controllers.replica_sets.ranking import pods_to_delete
 from pilothouse.controllers.runtime.batches import slow_start_batch
 from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.controllers.runtime.expectations import UIDExpectations
-from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, ORPHANS, Key, copy_of, key_of
+from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, ORPHANS, SELECTOR, Key, copy_of, key_of
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, controller_reference, recheck_owner
 from pilothouse.controllers.runtime.pacing import Pacer
 from pilothouse.controllers.runtime.pod_control import PodControl, is_namespace_terminating, pod_from_template
@@ -48,6 +48,7 @@ class ReplicaController:
         client = context.client(kind.account)
         self._owners = context.informers.of(kind.group, "v1", kind.resource)
         self._owners.add_index(BY_CONTROLLER_UID)
+        self._owners.add_reading(SELECTOR, kind.read_selector)
         self._pods = context.informers.of("", "v1", "pods")
         self._pods.add_index(BY_CONTROLLER_UID)
         self._pods.add_index(ORPHANS)
@@ -140,7 +141,7 @@ class ReplicaController:
     def _wake_adopters(self, pod: Object) -> None:
         own = pod["metadata"].get("labels") or {}
         for owner in self._owners.lister.list(pod["metadata"]["namespace"]) if own else ():
-            selector = self._kind.selector_of(owner)
+            selector = self._owners.lister.selector_of(owner)
             if not selector.empty and selector.matches(own):
                 self._controller.queue.add(key_of(owner))
 
@@ -167,7 +168,7 @@ class ReplicaController:
     def _candidates(self, owner: Object) -> list[Object]:
         """Pods that the owner controls, and orphans in its namespace, which it may adopt."""
         owned = self._pods.lister.by_index(BY_CONTROLLER_UID, owner["metadata"]["uid"])
-        selector = self._kind.selector_of(owner)
+        selector = self._owners.lister.selector_of(owner)
         if selector.empty:
             return owned
         orphans = self._pods.lister.by_index(ORPHANS, owner["metadata"]["namespace"])
@@ -181,7 +182,7 @@ class ReplicaController:
             owner,
             kind.kind,
             kind.api_version,
-            kind.selector_of(owner),
+            self._owners.lister.selector_of(owner),
             recheck_owner(self._owner_client, owner),
         )
         return await claim.claim_all(pods)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from pilothouse.controllers.runtime.indexer import read_selected_labels, read_selector
 from pilothouse.machinery import labels
 from pilothouse.machinery.objects import Object
 
@@ -19,7 +20,7 @@ class ReplicaKind:
     kind: str
     controller: str
     account: str
-    selector_of: Callable[[Object], labels.Selector]
+    read_selector: Callable[[Object], labels.Selector]
     counts_terminating: bool
 
     @property
@@ -34,7 +35,7 @@ REPLICA_SET: Final = ReplicaKind(
     "ReplicaSet",
     "replicaset-controller",
     "replicaset-controller",
-    lambda obj: labels.from_object(obj["spec"].get("selector")),
+    read_selector,
     counts_terminating=True,
 )
 REPLICATION_CONTROLLER: Final = ReplicaKind(
@@ -43,6 +44,6 @@ REPLICATION_CONTROLLER: Final = ReplicaKind(
     "ReplicationController",
     "replication-controller",
     "replication-controller",
-    lambda obj: labels.from_labels(obj["spec"].get("selector") or {}),
+    read_selected_labels,
     counts_terminating=False,
 )

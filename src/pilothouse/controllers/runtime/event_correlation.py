@@ -112,7 +112,7 @@ class Correlator:
         messages.add(event["message"])
         self._messages.put(similar, (messages, now))
         if len(messages) < _COMBINED_AFTER:
-            return event, (*similar, event["message"])
+            return event, (*similar, event["involvedObject"].get("fieldPath"), event["message"])
         messages.pop()
         at_text = format_time(self._clock.now())
         name = event_name(event["involvedObject"]["name"], self._clock.time_ns())
@@ -127,7 +127,7 @@ class Correlator:
 
 
 def _about(event: Object) -> tuple[Any, ...]:
-    """Who speaks about which object, and how seriously."""
+    """Who speaks about which object, and how seriously; which part of it is meant makes no difference."""
     source, regarding = event["source"], event["involvedObject"]
-    parts = ("kind", "namespace", "name", "uid", "apiVersion", "fieldPath")
+    parts = ("kind", "namespace", "name", "uid", "apiVersion")
     return (source["component"], source.get("host"), event["type"], *(regarding.get(part) for part in parts))

@@ -1,7 +1,8 @@
 """The objects an informer knows, found by name, by namespace, by label selector, or through an index.
 
-An index is a function from an object to the values it is found under: the uid of its owner, the node it runs on. All of
-them are in step with each other at any time.
+An index is a function from an object to the values it is found under: the uid of its owner, the node it runs on. A
+reading is what somebody makes of an object and asks for again and again, such as its selector whenever a pod changes:
+it is made once for each state, of a long one aside. All of them are in step with each other at any time.
 
 What is handed out is shared by everybody in the process and must not be changed: whoever wants to change an object
 works on a ``copy_of`` it.
@@ -11,16 +12,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
-from pilothouse.machinery import large_json
+from pilothouse.machinery import labels, large_json
 from pilothouse.machinery.labels import Selector
 from pilothouse.machinery.objects import Object
 
 logger = logging.getLogger(__name__)
 IndexFunction = Callable[[Object], Iterable[str]]
+Reader = Callable[[Object], Any]
 Objects = list[Object]
 Key = tuple[str, str]
 """Namespace and name; the namespace of what has none is empty."""
@@ -32,6 +34,8 @@ ORPHANS: Final = "orphans"
 """Objects that nobody controls, by their namespace."""
 BY_LABEL: Final = "by-label"
 """Objects by each of their labels; ``list`` with a selector then looks at those alone that have one of its labels."""
+SELECTOR: Final = "selector"
+"""The reading of what ``spec.selector`` selects."""
 
 
 def copy_of(obj: Object) -> Object:
@@ -89,13 +93,28 @@ WELL_KNOWN: Final[dict[str, IndexFunction]] = {
 }
 
 
+def read_selector(obj: Object) -> Selector:
+    """The selector of a workload or a budget; one that cannot be understood selects nothing."""
+    try:
+        return labels.from_object(obj["spec"].get("selector"))
+    except labels.SelectorError:
+        return labels.NOTHING
+
+
+def read_selected_labels(obj: Object) -> Selector:
+    """The selector of a kind that names labels and nothing else; without any it selects everything."""
+    return labels.from_labels(obj["spec"].get("selector") or {})
+
+
 class Lister:
-    """Reads objects. Lists are new at each call; what is in them is shared."""
+    """Reads objects, from any thread. Lists are new at each call; what is in them is shared."""
 
     def __init__(self) -> None:
         self._namespaces: dict[str, dict[str, Object]] = {}
         self._functions: dict[str, IndexFunction] = {}
         self._indexes: dict[str, dict[str, dict[Key, Object]]] = {}
+        self._readers: dict[str, Reader] = {}
+        self._readings: dict[str, dict[Key, tuple[Object, Any]]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._namespaces.values()))
@@ -112,7 +131,7 @@ class Lister:
         if namespace is not None and selector is not None and BY_LABEL in self._indexes:
             found = self._candidates(namespace, selector)
         elif namespace is None:
-            found = [obj for objects in self._namespaces.values() for obj in objects.values()]
+            found = [obj for objects in list(self._namespaces.values()) for obj in list(objects.values())]
         else:
             found = list(self._namespaces.get(namespace, {}).values())
         if selector is None:
@@ -123,8 +142,8 @@ class Lister:
     def _candidates(self, namespace: str, selector: Selector) -> Objects:
         """The objects among which the selector's are: those with the rarest of the labels that it demands."""
         by_label = self._indexes[BY_LABEL]
-        exact = ((each.key, selector.exact_value(each.key)) for each in selector.requirements)
-        sets = [by_label.get(_label(namespace, name, value), {}) for name, value in exact if value is not None]
+        exact = ((each.key, each.values[0]) for each in selector.requirements if each.is_exact)
+        sets = [by_label.get(_label(namespace, name, value), {}) for name, value in exact]
         if sets:
             return list(min(sets, key=len).values())
         return list(self._namespaces.get(namespace, {}).values())
@@ -141,13 +160,28 @@ class Lister:
         """The values under which an index has objects."""
         return set(self._indexes[index])
 
+    def reading(self, name: str, obj: Object) -> Any:
+        """What was made of an object under this name; of a state that is no longer the newest it is made anew."""
+        found = self._readings[name].get(key_of(obj))
+        return found[1] if found is not None and found[0] is obj else self._readers[name](obj)
+
+    def selector_of(self, obj: Object) -> Selector:
+        """The reading ``SELECTOR`` of an object."""
+        selector: Selector = self.reading(SELECTOR, obj)
+        return selector
+
     def known(self) -> set[Key]:
         """Where all objects are found."""
         return {(namespace, name) for namespace, objects in self._namespaces.items() for name in objects}
 
 
 class Indexer(Lister):
-    """Keeps objects and indexes. For the informer alone."""
+    """Keeps objects, indexes and readings. For the informer alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._prepared: tuple[Object, dict[str, Any]] | None = None
+        """What was made of the object that is put next."""
 
     def add_index(self, name: str, function: IndexFunction | None = None) -> None:
         """Have an index from now on; well-known ones need no function. Asking for one that is there does nothing."""
@@ -159,8 +193,19 @@ class Indexer(Lister):
         for obj in self.list():
             self._enter(name, _values(name, function, obj), obj)
 
+    def add_reading(self, name: str, reader: Reader) -> None:
+        """Make this of each object from now on. Asking for one that is there does nothing."""
+        if name not in self._readers:
+            self._readings[name] = {key_of(obj): (obj, reader(obj)) for obj in self.list()}
+            self._readers[name] = reader
+
+    def prepare(self, obj: Object) -> None:
+        """Make all readings of an object that is put next. Runs in any thread."""
+        self._prepared = obj, {name: reader(obj) for name, reader in tuple(self._readers.items())}
+
     def put(self, obj: Object) -> Object | None:
         """Take a new state of an object; the one before, if any."""
+        self._read(obj)
         namespace, name = key_of(obj)
         objects = self._namespaces.setdefault(namespace, {})
         old = objects.get(name)
@@ -181,9 +226,17 @@ class Indexer(Lister):
             return None
         if not objects:
             del self._namespaces[namespace]
+        for readings in self._readings.values():
+            readings.pop(key, None)
         for index, function in self._functions.items():
             self._leave(index, _values(index, function, old), old)
         return old
+
+    def _read(self, obj: Object) -> None:
+        prepared, self._prepared = self._prepared, None
+        made = prepared[1] if prepared is not None and prepared[0] is obj else {}
+        for name, reader in self._readers.items():
+            self._readings[name][key_of(obj)] = obj, made[name] if name in made else reader(obj)
 
     def _enter(self, index: str, values: list[str], obj: Object) -> None:
         if values:

@@ -37,7 +37,7 @@ from pilothouse.controllers.runtime.handlers import (
     Registration,
     TrimmingHandler,
 )
-from pilothouse.controllers.runtime.indexer import Indexer, IndexFunction, Key, Lister, key_of
+from pilothouse.controllers.runtime.indexer import Indexer, IndexFunction, Key, Lister, Reader, key_of
 from pilothouse.controllers.runtime.metrics import LATENCY_BUCKETS
 from pilothouse.controllers.runtime.sources import Source
 from pilothouse.machinery.metrics import Observations
@@ -135,6 +135,11 @@ class Informer:
         """Have ``lister.by_index`` find objects under what the function gives; well-known indexes need none."""
         self._keep_objects()
         self._indexer.add_index(name, function)
+
+    def add_reading(self, name: str, reader: Reader) -> None:
+        """Have ``lister.reading`` give what the reader makes of an object, which is made once for each state."""
+        self._keep_objects()
+        self._indexer.add_reading(name, reader)
 
     def add_handler(
         self,
@@ -306,6 +311,8 @@ class Informer:
 
     def _make_all(self, source: Source, entry: Entry, keeps: bool) -> Object:
         obj = source.object_of(entry) if keeps else source.passing_object_of(entry, self._wanted_fields())
+        if keeps:
+            self._indexer.prepare(obj)
         for registration in tuple(self._registrations):
             registration.prepare(obj)
         return obj

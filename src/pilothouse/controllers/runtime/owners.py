@@ -12,7 +12,7 @@ from typing import Any
 from pilothouse.controllers.runtime.client import ResourceClient
 from pilothouse.controllers.runtime.indexer import Key, Lister, key_of
 from pilothouse.machinery import errors
-from pilothouse.machinery.labels import Selector, from_object
+from pilothouse.machinery.labels import Selector
 from pilothouse.machinery.objects import Object
 
 CanAdopt = Callable[[], Awaitable[None]]
@@ -50,7 +50,10 @@ def is_being_deleted(obj: Object) -> bool:
 
 
 def owners_to_wake(obj: Object, kind: str, owners: Lister) -> list[Key]:
-    """Whom a change of an object concerns: the owner that controls it, else all of the kind that may adopt it."""
+    """Whom a change of an object concerns: the owner that controls it, else all of the kind that may adopt it.
+
+    ``owners`` has the reading of their selectors.
+    """
     metadata = obj["metadata"]
     reference = controller_of(obj)
     if reference is not None:
@@ -58,7 +61,7 @@ def owners_to_wake(obj: Object, kind: str, owners: Lister) -> list[Key]:
     own = metadata.get("labels") or {}
     if not own:
         return []
-    candidates = ((each, from_object(each["spec"]["selector"])) for each in owners.list(metadata["namespace"]))
+    candidates = ((each, owners.selector_of(each)) for each in owners.list(metadata["namespace"]))
     return [key_of(each) for each, selector in candidates if not selector.empty and selector.matches(own)]
 
 

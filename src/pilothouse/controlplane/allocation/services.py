@@ -36,6 +36,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
 
 _Work = Callable[[PortSet], PortPlan]
 
@@ -71,7 +72,7 @@ class ServiceAllocations:
         spec = service.setdefault("spec", {})
         normalize_cluster_ips(spec)
         name = service["metadata"].get("name", "")
-        settle_families(spec, None, name, self._families)
+        await weighed(ctx.weight, settle_families, spec, None, name, self._families)
         allocation = Allocation(self)
         try:
             await self._take_ips(ctx, service, spec, allocation)
@@ -88,7 +89,7 @@ class ServiceAllocations:
         patch_allocated(spec, before)
         normalize_cluster_ips(spec, before)
         name = service["metadata"].get("name", "")
-        settle_families(spec, before, name, self._families)
+        await weighed(ctx.weight, settle_families, spec, before, name, self._families)
         allocation = Allocation(self)
         try:
             await self._change_ips(ctx, service, before, allocation)

@@ -40,7 +40,8 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
         reading: Coroutine[Any, Any, Patcher] = applier_for(scope, request, body, options, write)
     else:
         reading = patcher_for(scope, request, kind, body, options)
-    patcher = await reading if len(body) < LONG else await aside(finish, reading, weight=len(body))
+    weight = request.weight
+    patcher = await reading if weight < LONG else await aside(finish, reading, weight=weight)
 
     async def change(old: dict[str, Any] | None) -> dict[str, Any]:
         if old is None and not options.applied:

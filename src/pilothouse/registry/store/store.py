@@ -23,6 +23,7 @@ from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import forget
 from pilothouse.machinery.schema.raw import Texts, Writing, read_texts
 from pilothouse.machinery.spans import Span
+from pilothouse.machinery.weights import weight_of
 from pilothouse.machinery.workers import LONG, attempted, weighed
 from pilothouse.registry.rest.before_create import before_create, ensure_namespace
 from pilothouse.registry.rest.before_update import before_update
@@ -412,7 +413,7 @@ class Store:
         validate: ValidatingAdmission | None,
     ) -> Entry:
         """Change an object from one state to the next. Raises Conflict."""
-        ctx.weight = max(ctx.weight, len(entry.data))
+        ctx.weight = max(ctx.weight, weight_of(entry.data))
         old = await self.read(entry)
         obj = await change(old)
         self._check_version(strategy, obj, entry, name)

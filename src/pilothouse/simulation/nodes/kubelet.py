@@ -6,10 +6,11 @@ back when something is due next. Time is the clock's, so that a test can let hou
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from pilothouse.controllers.runtime.client import Client
 from pilothouse.controllers.runtime.clock import Clock
@@ -17,13 +18,19 @@ from pilothouse.controllers.runtime.events import EventRecorder
 from pilothouse.controllers.runtime.pods import condition_of
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
 from pilothouse.simulation.nodes.addresses import PodAddresses
-from pilothouse.simulation.nodes.behaviour import Behaviour, BehaviourError, Rule
+from pilothouse.simulation.nodes.behaviour import BehaviourError, Rule
+from pilothouse.simulation.nodes.container import Container
 from pilothouse.simulation.nodes.local_processes import LocalProcesses
 from pilothouse.simulation.nodes.pod import Happening, Moment, SimulatedPod
 from pilothouse.simulation.nodes.streams import SimulatedStreams
 
 logger = logging.getLogger(__name__)
+_AT_ONCE: Final = 100
+"""So many happenings are told in a millisecond or two."""
+_CONTAINER: Final = 300
+_KINDS: Final = ("initContainers", "containers", "ephemeralContainers")
 
 
 class SimulatedKubelet:
@@ -72,32 +79,30 @@ class SimulatedKubelet:
             return None
         played = self.pods.get(uid)
         now = self._now()
+        weight = _weight(pod)
         if played is None:
-            played = self._take_up(pod, now)
+            played = await self._take_up(pod, now, weight)
             if played is None:
                 return None
         played.pod = pod
-        due = played.advance(now)
-        for happening in played.take_happenings():
-            self._tell(pod, happening)
-            self._play_process(pod, played, happening)
-        await self._report(pod, played, now)
+        due = await weighed(weight, played.advance, now)
+        await self._tell_all(pod, played)
+        await self._report(pod, played, now, weight)
         if played.has_stopped and pod["metadata"].get("deletionTimestamp"):
             await self._finish(pod)
             return None
         return None if due is None else max(0.0, due - self._clock.monotonic())
 
-    def _take_up(self, pod: Object, now: Moment) -> SimulatedPod | None:
-        uid = pod["metadata"]["uid"]
+    async def _take_up(self, pod: Object, now: Moment, weight: int) -> SimulatedPod | None:
         try:
-            played = SimulatedPod(pod, now, self._rules, self._rng)
+            played = await weighed(weight, SimulatedPod, pod, now, self._rules, self._rng)
             self._check_processes(played)
         except BehaviourError as error:
             text = f"simulation: {error}"
-            self._tell(pod, Happening("Warning", "FailedSimulation", text))
+            self._tell(pod, Happening("Warning", "FailedSimulation", text), {})
             logger.warning("pod %s/%s: %s", pod["metadata"]["namespace"], pod["metadata"]["name"], text)
             return None
-        self.pods[uid] = played
+        self.pods[pod["metadata"]["uid"]] = played
         return played
 
     def _check_processes(self, played: SimulatedPod) -> None:
@@ -107,9 +112,20 @@ class SimulatedKubelet:
             if container.behaviour.run and not container.spec.get("command"):
                 raise BehaviourError(f"setting run: container {container.name} has no command")
 
-    def _play_process(self, pod: Object, played: SimulatedPod, happening: Happening) -> None:
+    async def _tell_all(self, pod: Object, played: SimulatedPod) -> None:
+        """Tell what has happened. Of thousands of containers that is much: others get their turn in between."""
+        happenings = played.take_happenings()
+        containers = {each.name: each for each in played.containers} if happenings else {}
+        for position, happening in enumerate(happenings):
+            self._tell(pod, happening, containers)
+            self._play_process(pod, played, happening, containers.get(happening.container))
+            if position % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
+
+    def _play_process(
+        self, pod: Object, played: SimulatedPod, happening: Happening, container: Container | None
+    ) -> None:
         """What is told of a container that is really a process happens to the process too."""
-        container = next((each for each in played.containers if each.name == happening.container), None)
         if self._processes is None or container is None or not container.behaviour.run:
             return
         if happening.reason == "Killing":
@@ -124,11 +140,11 @@ class SimulatedKubelet:
 
             self._processes.start(pod, container.spec, log, report)
 
-    async def _report(self, pod: Object, played: SimulatedPod, now: Moment) -> None:
+    async def _report(self, pod: Object, played: SimulatedPod, now: Moment, weight: int) -> None:
         metadata = pod["metadata"]
         known = (pod.get("status") or {}).get("podIP") or ""
         address = self._addresses.address_of(metadata["uid"], known)
-        status = played.status(now, self.address, address)
+        status = await weighed(weight, played.status, now, self.address, address)
         if self._reported.get(metadata["uid"]) == status and not _is_contradicted(pod, status):
             return
         patch = {"metadata": {"uid": metadata["uid"]}, "status": status}
@@ -147,13 +163,9 @@ class SimulatedKubelet:
         except (errors.NotFound, errors.Conflict):
             self.forget(metadata["uid"])
 
-    def _behaviour(self, pod: Object, name: str) -> Behaviour:
-        played = self.pods[pod["metadata"]["uid"]]
-        return next(each.behaviour for each in played.containers if each.name == name)
-
-    def _tell(self, pod: Object, happening: Happening) -> None:
+    def _tell(self, pod: Object, happening: Happening, containers: Mapping[str, Container]) -> None:
         if happening.reason == "Started":
-            self._streams.started(pod, happening.container, self._behaviour(pod, happening.container))
+            self._streams.started(pod, happening.container, containers[happening.container].behaviour)
         self._recorder.event(
             pod,
             "Warning" if happening.type == "Warning" else "Normal",
@@ -163,6 +175,11 @@ class SimulatedKubelet:
             api_version="v1",
             field_path=_field_path(happening),
         )
+
+
+def _weight(pod: Object) -> int:
+    """What playing a pod is as much work as, in bytes of usual JSON."""
+    return _CONTAINER * sum(len(pod["spec"].get(kind) or ()) for kind in _KINDS)
 
 
 def _is_contradicted(pod: Object, status: dict[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from pilothouse.simulation.kubelet_api.commands import Process, run_locally
 from pilothouse.simulation.kubelet_api.logs import Log
 from pilothouse.simulation.nodes.behaviour import Behaviour
 
-_ECHO: Final = re.compile(r"(?:^|[;&\n])\s*echo\s+([^;&|\n]*)")
+_ECHO: Final = re.compile(r"(?:^|[;&\n])[^\S\n]*+echo\s+([^;&|\n]*)")
 _PLAIN: Final = Behaviour()
 _MOST_LOGS: Final = 10_000
 Key = tuple[str, str, str]

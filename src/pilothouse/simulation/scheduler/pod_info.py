@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from pilothouse.machinery import labels
+from pilothouse.machinery.lazy import lazy
 from pilothouse.machinery.objects import Object
 from pilothouse.simulation.scheduler.requests import Amounts, HostPort, assumed_requests, host_ports, pod_requests
 
@@ -14,6 +14,9 @@ NamespaceLabels = Callable[[str], Mapping[str, str]]
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
+_PARTS: Final = ("containers", "initContainers", "volumes", "tolerations", "topologySpreadConstraints")
+READING: Final = "pod info"
+"""The name under which an informer keeps what ``read`` makes of pods."""
 
 
 class AffinityTerm(NamedTuple):
@@ -48,6 +51,13 @@ class PodInfo:
         self.node_name: str = spec.get("nodeName") or ""
         self.scheduler: str = spec.get("schedulerName") or _DEFAULT_SCHEDULER
 
+    @classmethod
+    def read(cls, pod: Object) -> PodInfo:
+        """A pod with all that takes long to work out."""
+        info = cls(pod)
+        _ = info.requests, info.ports, info.assumed, info.has_affinity
+        return info
+
     @property
     def key(self) -> tuple[str, str]:
         """Namespace and name."""
@@ -74,42 +84,56 @@ class PodInfo:
         """The node on which room is made for it."""
         return str(self.status.get("nominatedNodeName") or "")
 
-    @cached_property
+    @lazy
+    def terms(self) -> int:
+        """How many terms of it are about other pods."""
+        kinds = map(self._affinity, ("podAffinity", "podAntiAffinity"))
+        return sum(len(kind.get(_REQUIRED) or ()) + len(kind.get(_PREFERRED) or ()) for kind in kinds)
+
+    @lazy
+    def parts(self) -> int:
+        """How many other things nodes are looked at for."""
+        nodes = self._affinity("nodeAffinity")
+        required = (nodes.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
+        own = sum(len(self.spec.get(part) or ()) for part in _PARTS)
+        return own + len(required) + len(nodes.get(_PREFERRED) or ())
+
+    @lazy
     def requests(self) -> Amounts:
         """What it needs."""
         return pod_requests(self.pod)
 
-    @cached_property
+    @lazy
     def assumed(self) -> tuple[int, int]:
         """CPU and memory for scoring."""
         return assumed_requests(self.pod)
 
-    @cached_property
+    @lazy
     def ports(self) -> frozenset[HostPort]:
         """The host ports it needs."""
         return host_ports(self.pod)
 
-    @cached_property
+    @lazy
     def affinity(self) -> tuple[AffinityTerm, ...]:
         """Pods it must be near."""
         return self._required("podAffinity")
 
-    @cached_property
+    @lazy
     def anti_affinity(self) -> tuple[AffinityTerm, ...]:
         """Pods it must be far from."""
         return self._required("podAntiAffinity")
 
-    @cached_property
+    @lazy
     def preferred_affinity(self) -> tuple[AffinityTerm, ...]:
         """Pods it would like to be near."""
         return self._preferred("podAffinity")
 
-    @cached_property
+    @lazy
     def preferred_anti_affinity(self) -> tuple[AffinityTerm, ...]:
         """Pods it would like to be far from."""
         return self._preferred("podAntiAffinity")
 
-    @cached_property
+    @lazy
     def has_affinity(self) -> bool:
         """Whether it says anything of other pods."""
         return bool(self.affinity or self.anti_affinity or self.preferred_affinity or self.preferred_anti_affinity)

@@ -33,9 +33,10 @@ from pilothouse.simulation.scheduler.devices.reservations import DeviceReservati
 from pilothouse.simulation.scheduler.events import SchedulingEvents
 from pilothouse.simulation.scheduler.filters.devices import NOT_HERE, STALE
 from pilothouse.simulation.scheduler.filters.verdict import FilterFailed, Unschedulable
+from pilothouse.simulation.scheduler.long_choices import LongChoices
 from pilothouse.simulation.scheduler.nominations import Nominations
 from pilothouse.simulation.scheduler.placement import NoFit, NoNodes, Placement
-from pilothouse.simulation.scheduler.pod_info import PodInfo
+from pilothouse.simulation.scheduler.pod_info import READING, PodInfo
 from pilothouse.simulation.scheduler.preemption import Candidate, NoCandidate, find_candidate
 from pilothouse.simulation.scheduler.queue import SchedulingQueue
 from pilothouse.simulation.scheduler.snapshot import NodeInfo, Snapshot
@@ -70,8 +71,10 @@ class Scheduler:
         self._names, self._clock, self._supervisor = frozenset(names), clock, supervisor
         self._client_pods = client.of("", "v1", "pods")
         self._pods = informers.of("", "v1", "pods")
+        self._pods.add_reading(READING, PodInfo.read)
         self._nodes = informers.of("", "v1", "nodes")
         self._snapshot = Snapshot()
+        self._choices = LongChoices(self._snapshot)
         self._cluster = _view(self._snapshot, informers)
         self._others = _helping(informers)
         self._resource_claims = informers.of("resource.k8s.io", "v1", "resourceclaims")
@@ -112,19 +115,29 @@ class Scheduler:
     # What the cluster is like
 
     def _node_added(self, node: Object) -> None:
-        self._snapshot.set_node(node)
-        self._queue.move()
+        self._choices.take(lambda: self._take_node(node, helps=True))
 
     def _node_changed(self, old: Object, new: Object) -> None:
-        self._snapshot.set_node(new)
-        if any((old.get(part) or {}).get(name) != (new.get(part) or {}).get(name) for part, name in _NODE_FIELDS):
+        helps = any((old.get(part) or {}).get(name) != (new.get(part) or {}).get(name) for part, name in _NODE_FIELDS)
+        self._choices.take(lambda: self._take_node(new, helps=helps))
+
+    def _take_node(self, node: Object, *, helps: bool) -> None:
+        self._snapshot.set_node(node)
+        if helps:
             self._queue.move()
 
     def _node_gone(self, node: Object) -> None:
-        self._snapshot.remove_node(node["metadata"]["name"])
+        self._choices.take(lambda: self._snapshot.remove_node(node["metadata"]["name"]))
 
     def _pod_added(self, pod: Object) -> None:
-        info = PodInfo(pod)
+        info = self._info_of(pod)
+        self._choices.take(lambda: self._take_new(info))
+
+    def _info_of(self, pod: Object) -> PodInfo:
+        info: PodInfo = self._pods.lister.reading(READING, pod)
+        return info
+
+    def _take_new(self, info: PodInfo) -> None:
         if info.node_name:
             self._pod_placed(info)
         elif self._is_mine(info):
@@ -143,12 +156,15 @@ class Scheduler:
             self._queue.add(info)
 
     def _pod_changed(self, old: Object, new: Object) -> None:
-        info = PodInfo(new)
+        info = self._info_of(new)
+        self._choices.take(lambda: self._take_changed(old, info))
+
+    def _take_changed(self, old: Object, info: PodInfo) -> None:
         if info.node_name:
             self._pod_placed(info)
         elif not self._is_mine(info):
             self._forget(info)
-        elif _may_help(old, new) or info.key in self._without_claims:
+        elif _may_help(old, info.pod) or info.key in self._without_claims:
             self._nominations.note(info)
             self._add(info)
         else:
@@ -170,7 +186,9 @@ class Scheduler:
             self._queue.move(_looks_at_pods)
 
     def _pod_gone(self, pod: Object) -> None:
-        info = PodInfo(pod)
+        self._choices.take(lambda: self._take_gone(PodInfo(pod)))
+
+    def _take_gone(self, info: PodInfo) -> None:
         self._forget(info)
         self._assumed.pop(info.uid, None)
         if self._snapshot.remove_pod(info.uid) is not None:
@@ -183,10 +201,16 @@ class Scheduler:
             self._queue.move()
 
     def _claim_seen(self, claim: Object) -> None:
+        self._choices.take(lambda: self._take_claim(claim))
+
+    def _take_claim(self, claim: Object) -> None:
         self._cluster.devices.ledger.see(claim)
         self._retry_with_devices(claim)
 
     def _claim_gone(self, claim: Object) -> None:
+        self._choices.take(lambda: self._drop_claim(claim))
+
+    def _drop_claim(self, claim: Object) -> None:
         self._cluster.devices.ledger.forget(claim["metadata"]["uid"])
         self._retry_with_devices(claim)
 
@@ -224,9 +248,7 @@ class Scheduler:
 
     async def _schedule(self, pod: PodInfo) -> None:
         try:
-            with self._nominations.counted(pod):
-                info = self._placement.find(pod, self._cluster)
-            self._reservations.reserve(pod, info)
+            info = await self._choices.make(pod, self._place, pod)
         except NoNodes:
             self._slots.release()
             await self._refuse(pod, _NO_NODES)
@@ -237,9 +259,16 @@ class Scheduler:
             self._slots.release()
             await self._handle_no_fit(pod, no_fit)
         else:
-            self._snapshot.add_pod(pod, info.name)
-            self._assumed[pod.uid] = info.name
             self._supervisor.spawn(f"binding of {pod.namespace}/{pod.name}", self._bind(pod, info))
+
+    def _place(self, pod: PodInfo) -> NodeInfo:
+        """Choose a node and take the room there."""
+        with self._nominations.counted(pod):
+            info = self._placement.find(pod, self._cluster)
+        self._reservations.reserve(pod, info)
+        self._snapshot.add_pod(pod, info.name)
+        self._assumed[pod.uid] = info.name
+        return info
 
     async def _bind(self, pod: PodInfo, info: NodeInfo) -> None:
         try:
@@ -265,8 +294,11 @@ class Scheduler:
         if await self._reservations.release(pod):
             self._queue.move(uses_devices)
         if self._assumed.pop(pod.uid, None) is not None:
-            self._snapshot.remove_pod(pod.uid)
-            self._queue.move()
+            self._choices.take(lambda: self._free_room(pod))
+
+    def _free_room(self, pod: PodInfo) -> None:
+        self._snapshot.remove_pod(pod.uid)
+        self._queue.move()
 
     async def _handle_no_fit(self, pod: PodInfo, no_fit: NoFit) -> None:
         if no_fit.is_early:
@@ -274,7 +306,8 @@ class Scheduler:
             return
         freed = await self._free_idle_claim(pod, no_fit)
         try:
-            candidate = find_candidate(pod, no_fit, self._cluster, self._placement.judges)
+            judges = self._placement.judges
+            candidate = await self._choices.make(pod, find_candidate, pod, no_fit, self._cluster, judges)
         except NoCandidate as error:
             await self._refuse(pod, no_fit.message(", ".join([*freed, f"preemption: {error}"])))
             return

@@ -96,6 +96,13 @@ class Snapshot:
         self._known: list[NodeInfo] | None = None
         self._have_images: set[str] = set()
         self._with_affinity: dict[str, tuple[PodInfo, NodeInfo]] = {}
+        self.terms = 0
+        """How many terms the pods on nodes have that are about others."""
+
+    @property
+    def pod_count(self) -> int:
+        """How many pods are on nodes."""
+        return len(self._node_of)
 
     @property
     def has_images(self) -> bool:
@@ -139,8 +146,9 @@ class Snapshot:
         self.remove_pod(pod.uid)
         info = self._info(node_name)
         info.add(pod)
-        if pod.has_affinity:
+        if pod.terms:
             self._with_affinity[pod.uid] = (pod, info)
+            self.terms += pod.terms
         self._node_of[pod.uid] = node_name
         for counts in self._counts.values():
             counts.count(pod, node_name, 1)
@@ -153,7 +161,8 @@ class Snapshot:
         info = self._nodes[node_name]
         pod = info.pods[uid]
         info.remove(pod)
-        self._with_affinity.pop(uid, None)
+        if self._with_affinity.pop(uid, None) is not None:
+            self.terms -= pod.terms
         for counts in self._counts.values():
             counts.count(pod, node_name, -1)
         self._forget_empty(info)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.controllers.jobs.indexes import Indexes
+from pilothouse.controllers.jobs.indexes import INDEX, Indexes, index_of
 
 SETS = st.sets(st.integers(0, 40))
 
@@ -42,3 +42,16 @@ def test_is_a_set(left: set[int], right: set[int]) -> None:
 def test_missing(taken: set[int], below: int, count: int) -> None:
     expected = [each for each in range(below) if each not in taken][:count]
     assert Indexes.of(taken).missing(below, count) == expected
+
+
+@pytest.mark.parametrize("text", ["9" * 5_000, "²", "", "-1", "a"])
+def test_what_is_no_index_is_passed_over(text: str) -> None:
+    assert index_of({"metadata": {"annotations": {INDEX: text}}}) is None
+    assert str(Indexes.parse(f"1,{text},3-{text or 'x'},5", 10)) == "1,5"
+
+
+def test_sets_are_joined() -> None:
+    some, none = Indexes.of([3, 1, 2]), Indexes()
+    assert some | none is some
+    assert none | some is some
+    assert str(some | Indexes.of([7, 8])) == "1-3,7,8"

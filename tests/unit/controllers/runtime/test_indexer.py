@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.controllers.runtime.indexer import BY_LABEL, Indexer
+from pilothouse.controllers.runtime.indexer import BY_LABEL, SELECTOR, Indexer, read_selector
 from pilothouse.machinery.labels import from_labels, parse
 
 _NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -36,3 +36,48 @@ def test_an_index_of_labels_changes_no_answer(
             ]
             assert found[0] == found[1]
     assert not indexed.index_values(BY_LABEL) or len(indexed)
+
+
+def budget(name: str, wanted: dict[str, str]) -> dict[str, Any]:
+    return {**made("one", name, {}), "spec": {"selector": {"matchLabels": wanted}}}
+
+
+def test_readings_are_made_once_for_each_state() -> None:
+    read: list[str] = []
+
+    def reader(obj: dict[str, Any]) -> int:
+        read.append(obj["metadata"]["name"])
+        return len(read)
+
+    indexer = Indexer()
+    first = made("one", "a", {})
+    indexer.put(first)
+    indexer.add_reading("number", reader)
+    indexer.add_reading("number", lambda obj: -1)
+    assert [indexer.reading("number", first) for _ in range(3)] == [1, 1, 1]
+    second = made("one", "a", {"app": "x"})
+    indexer.prepare(second)
+    indexer.put(second)
+    assert indexer.reading("number", second) == 2
+    assert indexer.reading("number", first) == 3, "of a state that is no longer the newest it is made anew"
+    indexer.remove(("one", "a"))
+    assert indexer.reading("number", second) == 4
+
+
+def test_what_was_prepared_of_another_object_is_not_taken() -> None:
+    indexer = Indexer()
+    indexer.add_reading("name", lambda obj: obj["metadata"]["name"])
+    indexer.prepare(made("one", "a", {}))
+    other = made("one", "b", {})
+    indexer.put(other)
+    assert indexer.reading("name", other) == "b"
+
+
+def test_selectors_that_cannot_be_understood_select_nothing() -> None:
+    indexer = Indexer()
+    indexer.add_reading(SELECTOR, read_selector)
+    good, bad = budget("good", {"app": "x"}), budget("bad", {"not a key": "x"})
+    indexer.put(good)
+    indexer.put(bad)
+    assert indexer.selector_of(good).matches({"app": "x"})
+    assert not indexer.selector_of(bad).matches({"not a key": "x"})

@@ -14,7 +14,8 @@ from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_sup
 from pilothouse.machinery.names import check_dns1123_label, check_dns1123_subdomain, range_message
 from pilothouse.machinery.objects import Object
 
-_is_iqn = re.compile(r"iqn\.[0-9]{4}-[0-9]{2}\.([0-9A-Za-z.-]+)(:[^,;*&$|\t\n\f\r ]+)\Z").search
+_IQN: Final = r"iqn\.[0-9]{4}-[0-9]{2}\.([0-9A-Za-z.-]+)(:[^,;*&$|\t\n\f\r ]+)$"
+"""For RE2: a name may begin at each of many places in a long text, and end nowhere."""
 _is_eui = re.compile(r"eui.[0-9A-Za-z]{16}").fullmatch
 _is_naa = re.compile(r"naa.[0-9A-Za-z]{32}").fullmatch
 _HOST_PATH_TYPES: Final = (
@@ -80,7 +81,9 @@ def validate_nfs(source: Object, path: Path, errs: list[FieldError]) -> None:
 
 def _check_initiator(name: str) -> bool:
     if name.startswith("iqn"):
-        return bool(_is_iqn(name))
+        from pilothouse.machinery.re2_patterns import compile_re2
+
+        return bool(compile_re2(_IQN).search(name))
     return bool(_is_eui(name) if name.startswith("eui") else _is_naa(name))
 
 

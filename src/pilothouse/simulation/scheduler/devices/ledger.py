@@ -99,10 +99,13 @@ class DeviceLedger:
         return self._capacity.get(device, {})
 
     def _count(self, uid: str, allocation: Object | None) -> None:
+        uses = None if allocation is None else tuple(_uses(allocation))
+        if uses == self._uses.get(uid):
+            return  # nor must it look for a moment as if the devices were free: choices may be made in a thread
         for use in self._uses.pop(uid, ()):
             self._change(use, -1)
-        if allocation is not None:
-            uses = self._uses[uid] = tuple(_uses(allocation))
+        if uses is not None:
+            self._uses[uid] = uses
             for use in uses:
                 self._change(use, 1)
 

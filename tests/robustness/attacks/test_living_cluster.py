@@ -1,0 +1,134 @@
+"""Objects that cost whenever something else changes, in a server with all controllers, a scheduler and a node.
+
+Somebody who may edit one namespace has them all, but for Endpoints and the status of jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.robustness.attacks.conftest import Victim
+
+CORE = "/api/v1/namespaces"
+MERGE = "application/merge-patch+json"
+VALUES = [f"v{number}" for number in range(5_000)]
+UNMATCHED = {"matchExpressions": [{"key": "x", "operator": "In", "values": VALUES}]}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+TEMPLATE = {"metadata": {"labels": {"a": "b", "x": "v1"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+HOST = "kubernetes.io/hostname"
+
+
+@pytest.fixture(scope="module")
+def living(launch_victim: Callable[..., Victim]) -> Victim:
+    """A server whose cluster has run a pod: what is imported for the first one is no part of an attack."""
+    started = launch_victim("--controllers=*", "--scheduler", "--simulate-nodes=1")
+    run_pod(started, settle_in(started, "warm"), "first")
+    return started
+
+
+@pytest.fixture
+def namespace(living: Victim, request: pytest.FixtureRequest) -> str:
+    """A namespace of the test's own."""
+    return settle_in(living, request.node.name.replace("_", "-"))
+
+
+def settle_in(victim: Victim, name: str) -> str:
+    """A namespace with an account for its pods."""
+    victim.server.namespace(name)
+    while victim.call("GET", f"{CORE}/{name}/serviceaccounts/default").status != 200:
+        assert victim.server.process.poll() is None
+    return name
+
+
+def create(victim: Victim, path: str, version: str, kind: str, name: str, **fields: Any) -> None:
+    body = {"apiVersion": version, "kind": kind, "metadata": {"name": name, "labels": {"a": "b"}}, **fields}
+    answer = victim.call("POST", path, body)
+    assert answer.status == 201, answer.body[:500]
+
+
+def run_pod(victim: Victim, namespace: str, name: str, **spec: Any) -> None:
+    """Create a pod, and wait until it is scheduled and runs."""
+    given = {"containers": [{"name": "c", "image": "i"}], **spec}
+    create(victim, f"{CORE}/{namespace}/pods", "v1", "Pod", name, spec=given)
+    while victim.call("GET", f"{CORE}/{namespace}/pods/{name}").json["status"].get("phase") != "Running":
+        assert victim.server.process.poll() is None
+
+
+def test_budgets_of_many_values(living: Victim, namespace: str) -> None:
+    for number in range(30):
+        path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
+        spec = {"minAvailable": 1, "selector": UNMATCHED}
+        create(living, path, "policy/v1", "PodDisruptionBudget", f"b{number}", spec=spec)
+    with living.attacked("pods beside 30 budgets of 5,000 values"):
+        for number in range(3):
+            run_pod(living, namespace, f"p{number}")
+
+
+def test_replica_sets_of_many_values(living: Victim, namespace: str) -> None:
+    for number in range(30):
+        path = f"/apis/apps/v1/namespaces/{namespace}/replicasets"
+        spec = {"replicas": 0, "selector": UNMATCHED, "template": TEMPLATE}
+        create(living, path, "apps/v1", "ReplicaSet", f"r{number}", spec=spec)
+    with living.attacked("pods beside 30 replica sets of 5,000 values"):
+        for number in range(3):
+            run_pod(living, namespace, f"p{number}")
+
+
+def test_services_of_many_labels(living: Victim, namespace: str) -> None:
+    selector = {"a": "b", **{f"x{number}": "y" for number in range(3_000)}}
+    with living.attacked("10 services that select by 3,000 labels"):
+        for number in range(10):
+            spec = {"ports": [{"port": 80}], "selector": selector}
+            create(living, f"{CORE}/{namespace}/services", "v1", "Service", f"s{number}", spec=spec)
+        run_pod(living, namespace, "p")
+
+
+def test_mirrored_endpoints_of_many_ports(living: Victim, namespace: str) -> None:
+    spec = {"ports": [{"port": 80}]}
+    create(living, f"{CORE}/{namespace}/services", "v1", "Service", "mirrored", spec=spec)
+    addresses = [{"ip": f"10.0.{number >> 8}.{number & 255}"} for number in range(1_000)]
+    ports = [{"name": f"p{number}", "port": number + 1} for number in range(1_000)]
+    subsets = [{"addresses": addresses, "ports": ports}]
+    slices = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+    with living.attacked("1,000 addresses with 1,000 ports"):
+        create(living, f"{CORE}/{namespace}/endpoints", "v1", "Endpoints", "mirrored", subsets=subsets)
+        while sum(len(each["endpoints"]) for each in living.call("GET", slices).json["items"]) < len(addresses):
+            assert living.server.process.poll() is None
+
+
+def test_a_job_of_many_indexes(living: Victim, namespace: str) -> None:
+    jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    template = {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never", "schedulerName": "nobody"}}
+    spec = {"completions": 100_000, "parallelism": 1, "completionMode": "Indexed", "template": template}
+    create(living, jobs, "batch/v1", "Job", "indexed", spec=spec)
+    status = {"completedIndexes": ",".join(map(str, range(1, 99_999, 2))), "succeeded": 49_999}
+    with living.attacked("a job of which every second index has ended"):
+        assert living.call("PATCH", f"{jobs}/indexed/status", {"status": status}, MERGE).status == 200
+        for parallelism in (2, 3):
+            patch = {"spec": {"parallelism": parallelism}}
+            assert living.call("PATCH", f"{jobs}/indexed", patch, MERGE).status == 200
+            while living.call("GET", f"{jobs}/indexed").json["status"].get("active") != parallelism:
+                assert living.server.process.poll() is None
+
+
+def terms(count: int) -> list[dict[str, Any]]:
+    return [{"topologyKey": HOST, "labelSelector": {"matchLabels": {"z": f"v{number}"}}} for number in range(count)]
+
+
+def test_pods_of_many_terms(living: Victim, namespace: str) -> None:
+    for number in range(40):
+        run_pod(living, namespace, f"p{number}")
+    preferred = [{"weight": 1, "podAffinityTerm": term} for term in terms(8_000)]
+    with living.attacked("pods of 8,000 terms beside 40 others", allowance=160 << 20):
+        run_pod(living, namespace, "far", affinity={"podAntiAffinity": {PREFERRED: preferred}})
+        run_pod(living, namespace, "further", affinity={"podAntiAffinity": {REQUIRED: terms(8_000)}})
+        run_pod(living, namespace, "plain")
+
+
+def test_a_pod_of_many_containers(living: Victim, namespace: str) -> None:
+    containers = [{"name": f"c{number}", "image": "i"} for number in range(2_000)]
+    with living.attacked("a pod of 2,000 containers runs", allowance=160 << 20):
+        run_pod(living, namespace, "crowded", containers=containers)

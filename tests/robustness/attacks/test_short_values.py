@@ -1,0 +1,134 @@
+"""Bodies of less than 16 KB, which is little, with thousands of values in them, which is much."""
+
+from __future__ import annotations
+
+from http.client import HTTPSConnection
+from typing import Any
+
+import orjson
+import pytest
+from tests.robustness.attacks.second_client import processor_seconds
+
+CORE = "/api/v1/namespaces/default"
+GROUP = "admissionregistration.k8s.io"
+COUNT = 5_000
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    given = {"containers": [{"name": "c", "image": "i"}], **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "attack"}, "spec": given}
+
+
+def mounting(**fields: Any) -> dict[str, Any]:
+    return pod(containers=[{"name": "c", "image": "i", **fields}])
+
+
+BODIES: list[tuple[str, str, dict[str, Any]]] = [
+    ("containers without anything", f"{CORE}/pods", pod(containers=[{}] * COUNT)),
+    ("mounts of nothing", f"{CORE}/pods", mounting(volumeMounts=[{}] * COUNT)),
+    ("devices of nothing", f"{CORE}/pods", mounting(volumeDevices=[{}] * COUNT)),
+    (
+        "items of a secret",
+        f"{CORE}/pods",
+        pod(volumes=[{"name": "v", "secret": {"secretName": "s", "items": [{}] * COUNT}}]),
+    ),
+    (
+        "rules of a policy",
+        f"/apis/{GROUP}/v1/validatingadmissionpolicies",
+        {
+            "apiVersion": f"{GROUP}/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "attack"},
+            "spec": {"matchConstraints": {"excludeResourceRules": [{}] * COUNT}},
+        },
+    ),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def account(victim: Any) -> None:
+    """Pods are looked at only where there is an account for them."""
+    body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+    assert victim.call("POST", f"{CORE}/serviceaccounts", body).status in (201, 409)
+
+
+@pytest.mark.parametrize(("what", "path", "body"), BODIES, ids=[what for what, _, _ in BODIES])
+def test_many_short_values(victim: Any, what: str, path: str, body: dict[str, Any]) -> None:
+    assert len(orjson.dumps(body)) < 16 * 1024
+    with victim.attacked(f"16 KB: {what}"):
+        for _ in range(3):
+            assert victim.call("POST", path, body).status in (201, 409, 422)
+
+
+def test_a_review_by_somebody_without_a_role(victim: Any) -> None:
+    """Anybody may ask what he may do, and be told 5,000 times what is wrong with the question."""
+    attributes = {"resource": "pods", "labelSelector": {"requirements": [{}] * COUNT}}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+    body = {**review, "spec": {"resourceAttributes": attributes}}
+    assert len(orjson.dumps(body)) < 16 * 1024
+    with victim.attacked("16 KB: requirements of a review"):
+        for _ in range(3):
+            answer = victim.call(
+                "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body, user="somebody"
+            )
+            assert answer.status == 422
+
+
+def test_a_pod_with_its_containers_in_another_order(victim: Any) -> None:
+    """It is refused with a diff, which takes longest where lines occur often, but not in each hundredth line."""
+    like = {
+        "image": "i",
+        "ports": [{"containerPort": 80}],
+        "env": [{"name": "A", "value": "b"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        "resources": {"requests": {"cpu": "100m"}, "limits": {"cpu": "1", "memory": "1Gi"}},
+        "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+        "readinessProbe": {"httpGet": {"path": "/", "port": 80}, "periodSeconds": 5},
+        "securityContext": {"runAsUser": 1, "capabilities": {"add": ["A"]}},
+    }
+    containers = [{"name": f"c{number}", **like} for number in range(800)]
+    made = pod(containers=containers, volumes=[{"name": "v", "emptyDir": {}}])
+    answer = victim.call("POST", f"{CORE}/pods", made)
+    assert answer.status == 201
+    changed = answer.json
+    changed["spec"]["containers"].reverse()
+    try:
+        with victim.attacked("800 containers in another order"):
+            answer = victim.call("PUT", f"{CORE}/pods/attack", changed)
+        assert answer.status == 422
+        assert "pod updates may not change fields other than" in answer.json["message"]
+    finally:
+        assert victim.call("DELETE", f"{CORE}/pods/attack?gracePeriodSeconds=0").status == 200
+
+
+PATTERNS: list[tuple[str, dict[str, Any]]] = [
+    (
+        "zeros of a quantity",
+        pod(containers=[{"name": "c", "image": "i", "resources": {"limits": {"cpu": "0" * 1_500 + "x"}}}]),
+    ),
+    ("beginnings of an initiator", pod(volumes=[{"name": "v", "iscsi": {"initiatorName": "iqn.2000-01." * 12_000}}])),
+]
+
+
+@pytest.mark.parametrize(("what", "body"), PATTERNS, ids=[what for what, _ in PATTERNS])
+def test_texts_that_patterns_go_back_in(victim: Any, what: str, body: dict[str, Any]) -> None:
+    """A pattern that tries all ways to share a text keeps the interpreter's lock, and everybody waits."""
+    worked = processor_seconds(victim.server.process.pid)
+    before = worked()
+    with victim.attacked(what):
+        assert victim.call("POST", f"{CORE}/pods", body).status in (400, 422)
+    assert worked() - before < 5
+
+
+def test_blanks_in_a_range(victim: Any) -> None:
+    context = victim.contexts[False]
+    worked = processor_seconds(victim.server.process.pid)
+    before = worked()
+    with victim.attacked("90,000 blanks in a range"):
+        for value in ("bytes=" + "\t" * 90_000 + "!", "bytes=" + "1" * 5_000 + "-"):
+            connection = HTTPSConnection("127.0.0.1", victim.port, timeout=120, context=context)
+            connection.request("GET", "/openapi/v2", headers={"Range": value, "Impersonate-User": "somebody"})
+            answer = connection.getresponse()
+            answer.read()
+            connection.close()
+            assert answer.status == 416
+    assert worked() - before < 5
