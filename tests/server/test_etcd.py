@@ -74,6 +74,34 @@ def test_two_servers_see_one_cluster(etcd):
         assert gone["type"] == "DELETED"
 
 
+def test_large_and_small_writes_of_two_servers_are_seen_in_their_order(etcd):
+    """Large ones are read aside where they were not written; nobody sees anything older than what was written."""
+    policies = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
+
+    def write(server, number, size):
+        name = f"p{number % 4}"
+        ports = [{"ports": [{"port": number + port + 1}]} for port in range(size)]
+        policy = {"metadata": {"name": name}, "spec": {"podSelector": {}, "ingress": ports}}
+        if number < 4:
+            return server.call("POST", policies, policy).json["metadata"]
+        return server.call("PUT", f"{policies}/{name}", policy).json["metadata"]
+
+    with on(etcd) as first, on(etcd) as second:
+        version = second.call("GET", policies).json["metadata"]["resourceVersion"]
+        watch = Watch(second, f"{policies}?watch=1&resourceVersion={version}")
+        written = []
+        for number in range(40):
+            metadata = write(second if number % 3 == 2 else first, number, 900 if number % 4 < 2 else 1)
+            written.append((metadata["name"], metadata["resourceVersion"]))
+            seen = second.call("GET", f"{policies}/{metadata['name']}").json["metadata"]
+            assert (seen["name"], seen["resourceVersion"]) == written[-1]
+        events = [watch.next()["object"]["metadata"] for _ in written]
+        watch.close()
+        assert [(each["name"], each["resourceVersion"]) for each in events] == written
+        listed = second.call("GET", policies).json["items"]
+        assert [(each["metadata"]["name"], each["metadata"]["resourceVersion"]) for each in listed] == written[-4:]
+
+
 def test_a_server_takes_over_what_another_left(etcd):
     with on(etcd) as server:
         made = server.call("POST", CONFIG_MAPS, config_map("kept", a="1")).json
