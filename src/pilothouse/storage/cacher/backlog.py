@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from pilothouse.storage.backends.contract import Event, KeyValue, StorageError
+from pilothouse.storage.backends.contract import Event, StorageError
 from pilothouse.storage.cacher.entries import Entry
 from pilothouse.storage.cacher.reading import EntryReader, Turn
 
@@ -68,12 +68,11 @@ class Backlog:
         try:
             while waiting:
                 event, is_long = waiting[0]
-                value = event.value or b""
                 entry: Entry | None = None
                 if is_long:
-                    entry = await self._reader.read(KeyValue(event.key, value, event.revision, 0), turn)
+                    entry = await self._reader.read_event(event, turn)
                 else:
-                    await turn.take(len(value))
+                    await turn.take(len(event.value or b""))
                 if not waiting or waiting[0][0] is not event:
                     continue  # all was forgotten meanwhile
                 waiting.popleft()

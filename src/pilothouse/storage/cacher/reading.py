@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from pilothouse.machinery.workers import LONG, weighed
-from pilothouse.storage.backends.contract import KeyValue
+from pilothouse.storage.backends.contract import Event, KeyValue
 from pilothouse.storage.cacher.entries import Entry, EntryCodec, UnreadEntry
 from pilothouse.storage.cacher.tally import CacheTally
 
@@ -78,6 +78,12 @@ class EntryReader:
         except Exception:
             self.tell_unreadable(item.key, item.revision)
             return None
+
+    async def read_event(self, event: Event, turn: Turn) -> Entry | None:
+        """The entry that a change has left; none of a deletion."""
+        if event.value is None:
+            return None
+        return await self.read(KeyValue(event.key, event.value, event.revision, 0), turn)
 
     async def read_all(self, items: Iterable[KeyValue], read: Read | None = None) -> list[Entry]:
         """The entries of many values."""

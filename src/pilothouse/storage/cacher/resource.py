@@ -63,10 +63,6 @@ def _key_of(entry: Entry) -> str:
     return entry.key
 
 
-def _state_of(event: Event) -> KeyValue | None:
-    return None if event.value is None else KeyValue(event.key, event.value, event.revision, 0)
-
-
 def _is_hinted(event: Event) -> bool:
     """Whether there is no need to read what was stored."""
     return isinstance(event.origin, PendingWrite) and event.origin.hint is not None
@@ -401,9 +397,9 @@ class ResourceCache:
         changes: list[Change] = []
         turn = Turn()
         for event in page.events:
-            before, after_it = event.previous, _state_of(event)
+            before = event.previous
             previous = None if before is None else await self._reader.read(before, turn)
-            entry = None if after_it is None else await self._reader.read(after_it, turn)
+            entry = await self._reader.read_event(event, turn)
             changes.append(Change(event.key, event.revision, entry, previous, self.codec, 0.0))
         return changes, page.revision
 

@@ -13,9 +13,9 @@ class SlowReader:
     def __init__(self):
         self.gates = {}
 
-    async def read(self, item, turn, read=None):
-        await self.gates.setdefault(item.revision, asyncio.Event()).wait()
-        return None if item.value == b"bad" else Entry(item.key, item.value, item.revision)
+    async def read_event(self, event, turn):
+        await self.gates.setdefault(event.revision, asyncio.Event()).wait()
+        return None if event.value == b"bad" else Entry(event.key, event.value, event.revision)
 
     def let(self, revision):
         self.gates.setdefault(revision, asyncio.Event()).set()

@@ -4,7 +4,7 @@ import threading
 import pytest
 
 from pilothouse.machinery.workers import LONG
-from pilothouse.storage.backends.contract import KeyValue
+from pilothouse.storage.backends.contract import Event, KeyValue
 from pilothouse.storage.cacher.entries import Entry, UnreadEntry
 from pilothouse.storage.cacher.reading import EntryReader, Turn
 from pilothouse.storage.cacher.tally import CacheTally
@@ -55,6 +55,12 @@ async def test_long_values_are_read_aside_and_short_ones_are_not(reader, codec):
     assert [codec.threads[key] is here for key in "abc"] == [True, False, True]
     assert (await reader.read_or_raise(item("d", JUST_LONG))).key == "d"
     assert codec.threads["d"] is not here
+
+
+@pytest.mark.parametrize(("value", "found"), [(None, None), (b"x", b"x"), (JUST_LONG, JUST_LONG)])
+async def test_events_are_read_but_for_deletions(reader, value, found):
+    entry = await reader.read_event(Event("a", 9, value, created=True), Turn())
+    assert (entry and entry.data) == found
 
 
 async def test_only_short_values_are_read_for_less(reader, codec):
