@@ -7,7 +7,7 @@ CLIENTS := .tools/.installed
 # Tests start a hundred servers: without files of bytecode each of them would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install dev clients run test soak lint golden bench catalogue docs dist clean
+.PHONY: help install dev clients run test soak lint audit golden bench catalogue docs dist clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "make test      all tests, with real kubectl and helm      (JOBS=4 ARGS='tests/unit/options -k port')"
 	@echo "make soak      the tests that take minutes"
 	@echo "make lint      ruff, mypy --strict, import-linter"
+	@echo "make audit     look up known vulnerabilities of the dependencies"
 	@echo "make golden    replay recorded conversations              (SCENARIOS=dir STORE=etcd BACKEND=1 ARGS='--area discovery -v')"
 	@echo "make bench     measure the server against this machine's limit; needs wrk   (ARGS='--quick', ARGS='--beside KUBE_APISERVER ETCD')"
 	@echo "make catalogue make what is known of a Kubernetes release anew; see docs/next-release.md   (KUBERNETES=checkout RECORDED=folder)"
@@ -71,6 +72,15 @@ lint: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# In an environment of its own: what it needs is not what we need. An index that keeps no vulnerabilities is said to know nothing.
+.tools/audit/.installed: | $(BIN)/python
+	@$(PYTHON) -m venv .tools/audit
+	@.tools/audit/bin/python -m pip --quiet --disable-pip-version-check install pip-audit
+	@touch $@
+
+audit: .tools/audit/.installed
+	@.tools/audit/bin/pip-audit --no-deps --disable-pip -r constraints.txt
 
 SCENARIOS ?= tests/golden
 golden: $(if $(filter etcd,$(STORE)),dev,install)
