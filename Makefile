@@ -30,10 +30,15 @@ $(BIN)/python:
 	@echo "Creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
+# pip makes bytecode of what it copies, and an editable install copies nothing. Without it a start takes three times as long,
+# and each kind is compiled on the event loop when it is first used; where Python may not keep bytecode, that is so for ever.
+COMPILE = $(BIN)/python -m compileall -q -j 0 src
+
 # The stamps make a repeated make quick: nothing is installed again until what is to be installed changes.
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Pilothouse"
 	@$(PIP) install -c constraints.txt -e .
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.installed
@@ -56,9 +61,8 @@ run: install
 # processes now and then, so four at a time keep two cores busy. Files are begun in the order of their names, not of how many tests
 # they have: those that take long, with few tests and servers of their own, then come first, and no process ends long after the others.
 JOBS ?= 4
-# Bytecode is made before, as an installed package has it: else the first server to use a module would compile it, on its event loop.
 test: dev clients
-	@$(BIN)/python -m compileall -q -j 0 src
+	@$(COMPILE)
 	KUBECTL="$(CURDIR)/.tools/kubectl" HELM="$(CURDIR)/.tools/helm" $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # What takes too long for every change: faults in many rounds, guides with servers of their own, and the model checker for SECONDS (an hour).
