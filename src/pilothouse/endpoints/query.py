@@ -47,8 +47,8 @@ class Query:
         return values[0] if values else ""
 
     def all(self, name: str) -> list[str]:
-        """All values given."""
-        return self.values.get(name, [])
+        """All values given, as a list of the caller's own."""
+        return list(self.values.get(name, ()))
 
     def boolean(self, name: str) -> bool:
         """True unless absent, ``false`` or ``0``: kube-apiserver takes any other value for true."""

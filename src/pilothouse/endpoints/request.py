@@ -77,6 +77,10 @@ class APIRequest(Request):
         self.credential_notes: tuple[tuple[str, str], ...] = ()
         """What authentication has to say for the audit log."""
 
+    def recall(self, info: RequestInfo) -> None:
+        """Take over how a request that says the same was read."""
+        self.info, self._query = info, info.options
+
     @property
     def options(self) -> Query:
         """The parsed query string."""

@@ -28,13 +28,15 @@ class RequestInfo:
     """The reading of one request. It is kept with the request line, for all requests that say the same."""
 
     __slots__ = (
-        "group", "group_version", "is_resource", "name", "namespace", "parts", "path", "prefix", "question", "resource",
-        "subresource", "verb", "version",
+        "group", "group_version", "is_resource", "name", "namespace", "options", "parts", "path", "prefix", "question",
+        "resource", "subresource", "verb", "version",
     )  # fmt: skip
 
-    def __init__(self, path: str, verb: str) -> None:
+    def __init__(self, path: str, verb: str, options: Query) -> None:
         self.path = path
         self.verb = verb
+        self.options = options
+        """The query string; nobody may change it."""
         self.is_resource = False
         self.prefix = ""
         self.group = ""
@@ -51,7 +53,7 @@ class RequestInfo:
 
 def resolve(method: str, path: str, query: Query) -> RequestInfo:
     """Read a request. Raises ``BadPath`` where kube-apiserver cannot make sense of it either."""
-    info = RequestInfo(path, method.lower())
+    info = RequestInfo(path, method.lower(), query)
     parts = path.strip("/").split("/")
     if len(parts) < 3 or parts[0] not in ("api", "apis") or path.startswith("//"):
         return info

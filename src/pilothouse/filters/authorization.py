@@ -100,7 +100,7 @@ def kept_attributes(request: APIRequest) -> Attributes:
     if type(kept) is Attributes and kept.user is request.user:
         return kept
     made = attributes_of(request)
-    if not request.query:
+    if not _selects(request):
         info.question = made
     return made
 
@@ -120,9 +120,14 @@ def attributes_of(request: APIRequest) -> Attributes:
         resource_request=info.is_resource,
         path=info.path,
     )
-    if request.query and info.is_resource and info.verb in _SELECTING:
+    if _selects(request):
         _add_selectors(attributes, request)
     return attributes
+
+
+def _selects(request: APIRequest) -> bool:
+    """Whether what is asked for may be narrowed by selectors."""
+    return bool(request.query) and request.info.is_resource and request.info.verb in _SELECTING
 
 
 def _add_selectors(attributes: Attributes, request: APIRequest) -> None:

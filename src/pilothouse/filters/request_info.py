@@ -16,7 +16,7 @@ def with_request_info(following: Handler) -> Handler:
     def handle(request: APIRequest) -> Serving:
         kept = request.line.reading
         if type(kept) is RequestInfo:
-            request.info = kept
+            request.recall(kept)
             return following(request)
         if len(request.query) >= LONG:
             return handle_long(request)
