@@ -14,6 +14,7 @@ async def test_a_request_line_is_read_once(ask: Ask) -> None:
         await with_request_info(answering())(request)
     assert again.info is first.info
     assert again.info.resource == "pods"
+    assert again.options is first.options
 
 
 async def test_request_info(ask: Ask) -> None:
