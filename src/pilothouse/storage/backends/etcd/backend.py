@@ -28,7 +28,7 @@ from pilothouse.storage.backends.etcd.compactor import Compactor, compact
 from pilothouse.storage.backends.etcd.connection import DIAL_SECONDS, READ_SECONDS, WRITE_SECONDS, Connection, Transport
 from pilothouse.storage.backends.etcd.errors import COMPACTED, FUTURE, LEASE_NOT_FOUND, CallFailed
 from pilothouse.storage.backends.etcd.leases import LeasePool
-from pilothouse.storage.backends.etcd.live_log import LiveLog, LogFeed, OwnWrite
+from pilothouse.storage.backends.etcd.live_log import LiveLog, OwnWrite
 from pilothouse.storage.backends.etcd.messages import (
     EVERYTHING,
     RangeAnswer,
@@ -47,6 +47,7 @@ from pilothouse.storage.backends.etcd.messages import (
 from pilothouse.storage.backends.etcd.probe import Probe
 from pilothouse.storage.backends.etcd.versions import answers_progress_requests
 from pilothouse.storage.backends.etcd.watches import event_of, find_compacted, opened_watch, watch_changes
+from pilothouse.storage.backends.live_feeds import LiveFeed
 from pilothouse.storage.backends.rounds import SharedRounds
 
 logger = logging.getLogger(__name__)
@@ -277,7 +278,7 @@ class EtcdBackend:
 
     # Following
 
-    def follow(self, follower: Follower) -> LogFeed:
+    def follow(self, follower: Follower) -> LiveFeed:
         self._require_open()
         return self._log.follow(follower)
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Final
 
 from pilothouse.storage.backends.contract import Compacted, Event, Follower, FutureRevision, SetBack, StorageError
@@ -28,6 +27,7 @@ from pilothouse.storage.backends.etcd.connection import Connection
 from pilothouse.storage.backends.etcd.errors import CallFailed
 from pilothouse.storage.backends.etcd.messages import EVERYTHING, WatchedChange
 from pilothouse.storage.backends.etcd.watches import WatchStream, event_of, opened_watch
+from pilothouse.storage.backends.live_feeds import LiveFeed, LiveFeeds
 from pilothouse.storage.progress import Progress
 
 logger = logging.getLogger(__name__)
@@ -57,24 +57,13 @@ class OwnWrite:
             self.landed = event.revision
 
 
-class LogFeed:
-    """A follower's place. Made by `LiveLog.follow`."""
-
-    def __init__(self, log: LiveLog, follower: Follower, revision: int) -> None:
-        self._log, self.follower, self.revision = log, follower, revision
-
-    def close(self) -> None:
-        """Stop at once."""
-        self._log.unfollow(self)
-
-
 class LiveLog:
     """See the module's docstring. `run` is its work and goes on until it is cancelled."""
 
     def __init__(self, connection: Connection, read_revision: Callable[[], Awaitable[int]]) -> None:
         self._connection, self._read_revision = connection, read_revision
         self._progress = Progress()
-        self._feeds: list[LogFeed] = []
+        self._feeds = LiveFeeds("etcd")
         self._under_way: dict[str, list[OwnWrite]] = {}
         self._acknowledged: dict[int, Event] = {}
         self._watch: WatchStream | None = None
@@ -86,20 +75,12 @@ class LiveLog:
 
     # Followers
 
-    def follow(self, follower: Follower) -> LogFeed:
-        feed = LogFeed(self, follower, self.revision)
-        self._feeds.append(feed)
-        return feed
-
-    def unfollow(self, feed: LogFeed) -> None:
-        with suppress(ValueError):
-            self._feeds.remove(feed)
+    def follow(self, follower: Follower) -> LiveFeed:
+        return self._feeds.add(follower, self.revision)
 
     def fail(self, error: StorageError) -> None:
         """Tell all followers that nothing more will come."""
-        feeds, self._feeds = self._feeds, []
-        for feed in feeds:
-            feed.follower.fail(error)
+        self._feeds.fail(error)
 
     async def reach(self, revision: int) -> None:
         """Wait until a revision has been delivered; a member that keeps it back is left for another."""
@@ -219,10 +200,5 @@ class LiveLog:
             for event in events:
                 for write in self._under_way.get(event.key, ()):
                     write.see(event)
-        for feed in tuple(self._feeds):
-            try:
-                feed.follower.receive(events, revision)
-            except Exception:
-                # Those who wrote must get their answer whatever a follower makes of it.
-                logger.exception("a follower of etcd failed at revision %d", revision)
+        self._feeds.deliver(events, revision)
         self._progress.advance(revision)

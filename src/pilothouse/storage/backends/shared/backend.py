@@ -10,10 +10,8 @@ all who wait.
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from pilothouse.net.eager import Prompt
@@ -25,9 +23,9 @@ from pilothouse.storage.backends.contract import (
     History,
     KeyValue,
     Page,
-    StorageError,
     Unavailable,
 )
+from pilothouse.storage.backends.live_feeds import LiveFeed, LiveFeeds
 from pilothouse.storage.backends.rounds import SharedRounds
 from pilothouse.storage.backends.shared.messages import (
     BROKEN,
@@ -41,7 +39,6 @@ from pilothouse.storage.backends.shared.messages import (
 from pilothouse.storage.backends.watching import watch_log
 from pilothouse.storage.progress import Progress
 
-logger = logging.getLogger(__name__)
 _ARRIVAL_SECONDS: Final = 0.02
 _GONE: Final = "the process that keeps the store has gone"
 
@@ -54,14 +51,6 @@ class Newest(Protocol):
 
     def close(self) -> None:
         """Look no more."""
-
-
-class _LiveFeed:
-    def __init__(self, backend: SharedBackend, follower: Follower, revision: int) -> None:
-        self._backend, self.follower, self.revision = backend, follower, revision
-
-    def close(self) -> None:
-        self._backend.unfollow(self)
 
 
 class SharedBackend:
@@ -84,7 +73,7 @@ class SharedBackend:
         self._newest: Newest | None = None
         self._progress = Progress()
         self._greeted: asyncio.Future[None] | None = None
-        self._feeds: list[_LiveFeed] = []
+        self._feeds = LiveFeeds("the shared store")
         self._number = 0
         self._calls: dict[int, Prompt[Any]] = {}
         self._writes: dict[int, tuple[str, bytes | None, object]] = {}
@@ -157,15 +146,9 @@ class SharedBackend:
 
     # Following
 
-    def follow(self, follower: Follower) -> _LiveFeed:
+    def follow(self, follower: Follower) -> LiveFeed:
         self._require_channel()
-        feed = _LiveFeed(self, follower, self._progress.revision)
-        self._feeds.append(feed)
-        return feed
-
-    def unfollow(self, feed: _LiveFeed) -> None:
-        with suppress(ValueError):
-            self._feeds.remove(feed)
+        return self._feeds.add(follower, self._progress.revision)
 
     def watch(self, prefix: str, after: int) -> AsyncIterator[Sequence[Event]]:
         return watch_log(self, prefix, after)
@@ -221,7 +204,7 @@ class SharedBackend:
             _, revision, events = message
             self._deliver([self._event(*event) for event in events], revision)
         elif kind == BROKEN:
-            self._fail_feeds(unpack_error(message[1]))
+            self._feeds.fail(unpack_error(message[1]))
         elif kind == HELLO:
             self._progress.advance(message[1])
             if self._greeted is not None and not self._greeted.done():
@@ -242,12 +225,7 @@ class SharedBackend:
         return Event(key, revision, value, created, None, origin)
 
     def _deliver(self, events: Sequence[Event], revision: int) -> None:
-        for feed in tuple(self._feeds):
-            try:
-                feed.follower.receive(events, revision)
-            except Exception:
-                # The other followers, and those who wrote, must not suffer for it.
-                logger.exception("a follower of the shared store failed at revision %d", revision)
+        self._feeds.deliver(events, revision)
         self._progress.advance(revision)
 
     def _lost(self) -> None:
@@ -267,9 +245,4 @@ class SharedBackend:
             self._greeted.set_exception(error)
         self._revisions.close(error)
         self._progress.fail(error)
-        self._fail_feeds(error)
-
-    def _fail_feeds(self, error: StorageError) -> None:
-        feeds, self._feeds = self._feeds, []
-        for feed in feeds:
-            feed.follower.fail(error)
+        self._feeds.fail(error)

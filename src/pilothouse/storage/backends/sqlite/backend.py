@@ -6,7 +6,6 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from pilothouse.machinery.lock_turns import take_short_turns
@@ -22,6 +21,7 @@ from pilothouse.storage.backends.contract import (
     StorageError,
     Unavailable,
 )
+from pilothouse.storage.backends.live_feeds import LiveFeed, LiveFeeds
 from pilothouse.storage.backends.sqlite import compaction
 from pilothouse.storage.backends.sqlite.clock import StoreClock
 from pilothouse.storage.backends.sqlite.damage import ADVICE, examine
@@ -36,14 +36,6 @@ from pilothouse.storage.backends.watching import watch_log
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
-
-
-class _LiveFeed:
-    def __init__(self, backend: SQLiteBackend, follower: Follower, revision: int) -> None:
-        self._backend, self.follower, self.revision = backend, follower, revision
-
-    def close(self) -> None:
-        self._backend.unfollow(self)
 
 
 class SQLiteBackend:
@@ -68,7 +60,7 @@ class SQLiteBackend:
         self._path, self._clock, self._examine_after = path, StoreClock(clock), examine_after
         self._upkeep_seconds, self._poll_seconds, self._reader_count = upkeep_seconds, poll_seconds, readers
         self._retention = RetentionClock(retention)
-        self._feeds: list[_LiveFeed] = []
+        self._feeds = LiveFeeds(path)
         self._settling = Settling()
         self._revision = 0
         self._writer: Writer | None = None
@@ -107,9 +99,7 @@ class SQLiteBackend:
             await upkeep.stop()
         await readers.stop()
         await writer.stop()
-        for feed in self._feeds:
-            feed.follower.fail(Unavailable(f"{self._path} is closed"))
-        self._feeds.clear()
+        self._feeds.fail(Unavailable(f"{self._path} is closed"))
 
     # The three are no coroutines of their own: each would be one more to go through when a write is done.
 
@@ -140,15 +130,9 @@ class SQLiteBackend:
     async def history(self, prefix: str, after: int, limit: int = 1000) -> History:
         return await self._read(lambda connection: read_history(connection, prefix, after, limit))
 
-    def follow(self, follower: Follower) -> _LiveFeed:
+    def follow(self, follower: Follower) -> LiveFeed:
         self._require_writer()
-        feed = _LiveFeed(self, follower, self._revision)
-        self._feeds.append(feed)
-        return feed
-
-    def unfollow(self, feed: _LiveFeed) -> None:
-        with suppress(ValueError):
-            self._feeds.remove(feed)
+        return self._feeds.add(follower, self._revision)
 
     def watch(self, prefix: str, after: int) -> AsyncIterator[Sequence[Event]]:
         return watch_log(self, prefix, after)
@@ -249,10 +233,5 @@ class SQLiteBackend:
         """Followers first, then the writers: who awaited a write finds it in every cache."""
         if outcome.events:
             self._revision = outcome.revision
-            for feed in tuple(self._feeds):
-                try:
-                    feed.follower.receive(outcome.events, outcome.revision)
-                except Exception:
-                    # Those who wrote must get their answer whatever a follower makes of it.
-                    logger.exception("a follower of %s failed at revision %d", self._path, outcome.revision)
+            self._feeds.deliver(outcome.events, outcome.revision)
         self._settling.add(outcome.results)
