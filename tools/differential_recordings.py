@@ -6,6 +6,7 @@ Both run with the flags of the recordings (``tools/golden.py``), so that a conve
 what ``differential_mutations`` did to it. Each is held with both at the same time, one conversation after the other,
 and what it leaves behind for all namespaces is taken away again. A step that kube-apiserver answers differently when it
 is asked once more is nobody's difference. What differs is printed once for each kind, with as few steps as show it.
+Policies and webhooks of one conversation may reach into another: their area is for one lane.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _LONGEST_WAIT = 4.0
 _TIMEOUT = 10
 _TOLD = 5_000
 _NAMES = count()
+_UNIQUE = re.compile(r"u[0-9a-f]{8}")
 _AGAIN = 8
 """How often kube-apiserver is asked again about a difference."""
 _LEFT_BEHIND = (
@@ -129,6 +131,8 @@ class Side:
             if resource.rpartition("/")[2] not in said:
                 continue
             for name in set(self._names(resource)) - self._known[resource]:
+                if unique not in name and _UNIQUE.search(name):
+                    continue  # of another conversation
                 path = f"/apis/{resource}/{name}"
                 self._ask("PATCH", path, b'{"metadata":{"finalizers":null}}')
                 self._ask("DELETE", path)
@@ -153,9 +157,9 @@ class Side:
 class Comparison:
     """Both servers, and what was found so far."""
 
-    def __init__(self, ports: tuple[int, int]) -> None:
+    def __init__(self, ports: tuple[int, int], lanes: int) -> None:
         self._sides = tuple(Side(port) for port in ports)
-        self._threads = ThreadPoolExecutor(2)
+        self._threads = ThreadPoolExecutor(2 * lanes)
         self._known: set[str] = set()
         self.exchanges = 0
 
@@ -215,7 +219,9 @@ class Comparison:
         positions = [at for at, step in enumerate(steps) if "sleep" not in step and not step.get("background")]
         found = []
         for position, mine, yours in zip(positions, ours, theirs, strict=True):
-            if yours["status"] and (paths := tuple(_differences(_settled(yours), _settled(mine)))):
+            heard = yours["status"] not in (0, 429)  # it has panicked, or is not ready
+            paths = tuple(_differences(_settled(yours), _settled(mine))) if heard else ()
+            if paths and not any(map(_UNIQUE.search, paths)):  # which would be of another conversation
                 found.append(Difference(position, paths))
         return found
 
@@ -257,13 +263,12 @@ def _differences(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
 
 
 def _show(name: str, steps: list[Step], difference: Difference) -> None:
-    print(f"== {name}")
+    lines = [f"== {name}"]
     for step in steps:
         said = {key: value for key, value in step.items() if key not in ("expect", "id", "ignore", "without", "within")}
-        print(f"  {json.dumps(said, ensure_ascii=False)[:1500]}")
-    for path in difference.paths[:6]:
-        print(f"    {path}")
-    print(flush=True)
+        lines.append(f"  {json.dumps(said, ensure_ascii=False)[:1500]}")
+    lines += (f"    {path}" for path in difference.paths[:6])
+    print("\n".join(lines), end="\n\n", flush=True)
 
 
 def _bounded(step: Step) -> Step:
@@ -315,6 +320,7 @@ def main() -> int:
     parser.add_argument("--etcd", required=True)
     parser.add_argument("--exchanges", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--lanes", type=int, default=1, help="conversations at once; more than one for those that wait")
     parser.add_argument("--area", action="append", help="only these")
     parser.add_argument("--only", default="", help="only recordings with this in their name")
     flags = parser.parse_args()
@@ -334,13 +340,18 @@ def main() -> int:
         others = [flag for flag in common if not flag.startswith(("--data-dir", "--secure-port"))]
         undoing.enter_context(kube_apiserver(flags.kube_apiserver, flags.etcd, folder, theirs, _TOKEN, others))
         undoing.enter_context(running_server(common, port, _TOKEN, folder / "own.log"))
-        comparison = Comparison((port, theirs))
-        choice = random.Random(flags.seed)
+        comparison = Comparison((port, theirs), flags.lanes)
+
+        def work(lane: int) -> None:
+            choice = random.Random(f"{flags.seed} {lane}")
+            while comparison.exchanges < flags.exchanges:
+                title, scenario = choice.choice(chosen)
+                steps = _patient([_bounded(step) for step in mutations.conversation(choice, scenario["steps"])])
+                comparison.converse(title, scenario, steps)
+
         started = time.monotonic()
-        while comparison.exchanges < flags.exchanges:
-            title, scenario = choice.choice(chosen)
-            steps = _patient([_bounded(step) for step in mutations.conversation(choice, scenario["steps"])])
-            comparison.converse(title, scenario, steps)
+        with ThreadPoolExecutor(flags.lanes) as threads:
+            list(threads.map(work, range(flags.lanes)))
         spent = time.monotonic() - started
         print(f"{comparison.exchanges} exchanges, {comparison.differences} kinds of differences, {spent:.0f} s")
         return 1 if comparison.differences else 0

@@ -346,3 +346,20 @@ def test_table_of_a_scale_of_a_custom_resource(server: Any) -> None:
         [("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "date")],
     )
     assert table["rows"][0]["cells"][:3] == ["a", 2, 0]
+
+
+def test_deletion_that_asks_for_a_wrong_table(server: Any) -> None:
+    """The object is gone, and the answer is a Status; but the parameter would be wrong for a table."""
+    leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    assert server.call("POST", leases, {"metadata": {"name": "gone"}})[0] == 201
+    accept = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+    status, _, answer = server.call("DELETE", f"{leases}/gone?includeObject=All", headers=accept)
+    assert (status, "includeObject: Invalid value" in answer["message"]) == (400, True)
+    assert server.call("GET", f"{leases}/gone")[0] == 404
+
+
+def test_rules_wait_for_metadata_to_be_right(server: Any) -> None:
+    body = odd("unnamed", count=7)
+    del body["metadata"]["name"]
+    status, _, answer = server.call("POST", TYPED, body)
+    assert (status, [cause["field"] for cause in answer["details"]["causes"]]) == (422, ["metadata.name", "<nil>"])

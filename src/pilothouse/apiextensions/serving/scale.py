@@ -191,6 +191,7 @@ class ScaleFieldManager(FieldManager):
     """kube-apiserver cannot convert scales of custom resources: an apply works as long as it changes nothing."""
 
     def apply(self, live: Object | None, patch: Object, manager: str, *, force: bool, now: str) -> Object:
+        self.check_patch(patch)
         why = f"to proper version: request to convert CR to an invalid group/version: {self.version}"
         if live is None or not live["metadata"].get("managedFields"):
             at = f"failed to convert live object (/; {self.gvk})"

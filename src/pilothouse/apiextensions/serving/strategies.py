@@ -133,7 +133,7 @@ class CustomStrategy(Strategy):
         """All errors: those found, and those of expression rules unless some of them made checking pointless."""
         if self._rules is None:
             return errs
-        if errs and any(error.type in _BLOCKING for error in errs):
+        if any(error.type in _BLOCKING for error in (*ctx.metadata_errors, *errs)):
             return [*errs, invalid(None, None, _UNCHECKED)]
         return errs + self._rules(obj, old, ctx.warnings)
 
