@@ -178,7 +178,9 @@ class Comparison:
                 continue
             self._known.add(kind)
             fewer = self._smallest(scenario, steps, difference)
-            if fewer is not None:
+            if fewer is None:
+                print(f"not again: {kind[:300]}", file=sys.stderr, flush=True)
+            else:
                 _show(name, fewer, difference)
 
     def _smallest(self, scenario: dict[str, Any], steps: list[Step], difference: Difference) -> list[Step] | None:

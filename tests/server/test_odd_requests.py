@@ -363,3 +363,12 @@ def test_rules_wait_for_metadata_to_be_right(server: Any) -> None:
     del body["metadata"]["name"]
     status, _, answer = server.call("POST", TYPED, body)
     assert (status, [cause["field"] for cause in answer["details"]["causes"]]) == (422, ["metadata.name", "<nil>"])
+
+
+@pytest.mark.parametrize(
+    ("query", "accept", "status"),
+    [("", "*/*", 405), ("", "text/html", 406), ("&labelSelector=a%20b", "*/*", 400), ("&limit=x", "*/*", 400)],
+)
+def test_watch_of_what_cannot_be_watched(server: Any, query: str, accept: str, status: int) -> None:
+    path = f"/api/v1/componentstatuses?watch=1{query}"
+    assert server.call("GET", path, headers={"Accept": accept})[0] == status
