@@ -33,8 +33,8 @@ import aiohttp
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tools"))
 
-import differential  # noqa: E402 (after the path is known)
-from differential_answers import TOKEN  # noqa: E402
+from differential_answers import TOKEN  # noqa: E402 (after the path is known)
+from differential_servers import plain_kube_apiserver  # noqa: E402
 from launching import free_port, running_server  # noqa: E402
 from pilothouse.testing.kubelet import Process, StandInKubelet  # noqa: E402
 
@@ -102,7 +102,7 @@ def other_server(folder: Path, tokens: Path, options: argparse.Namespace) -> Any
     """kube-apiserver."""
     place = folder / "other"
     place.mkdir()
-    with differential._kube_apiserver(options.kube_apiserver, options.etcd, place, tokens) as port:
+    with plain_kube_apiserver(options.kube_apiserver, options.etcd, place, tokens) as port:
         found = subprocess.run(["pgrep", "-f", f"secure-port {port} "], capture_output=True, text=True, check=True)
         yield Server("kube-apiserver", port, int(found.stdout.split()[0]), kubectl_of(port))
 

@@ -14,23 +14,22 @@ import argparse
 import json
 import random
 import re
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from differential_answers import TOKEN, Answer, Peer, Request
 from differential_areas import AREAS, DEFINITIONS, MERGE, Maker, Names
+from differential_servers import plain_kube_apiserver
 from launching import free_port, running_server
 
-READY_SECONDS = 60.0
 AT_ONCE = 6
 _TOLD = 10_000
 """After how many exchanges it says that it goes on."""
@@ -127,36 +126,6 @@ def _kind(request: Request, ours: Answer, theirs: Answer) -> str:
     return f"{request.method} {path} {ours.status} {theirs.status} {ours.kind} {theirs.kind} {words}"
 
 
-@contextmanager
-def _kube_apiserver(program: str, etcd: str, folder: Path, tokens: Path) -> Iterator[int]:
-    """Run both until the block ends; the port."""
-    port, client, peer = free_port(), free_port(), free_port()
-    key = folder / "sa.key"
-    subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
-    store = f"http://127.0.0.1:{client}"
-    commands: Sequence[Sequence[str]] = (
-        (etcd, "--data-dir", str(folder / "etcd"), "--listen-client-urls", store, "--advertise-client-urls", store,
-         "--listen-peer-urls", f"http://127.0.0.1:{peer}", "--log-level", "error", "--unsafe-no-fsync"),
-        (program, "--etcd-servers", store, "--secure-port", str(port), "--bind-address", "127.0.0.1",
-         "--token-auth-file", str(tokens), "--service-account-issuer", "https://x",
-         "--service-account-key-file", str(key),
-         "--service-account-signing-key-file", str(key), "--cert-dir", str(folder / "certs"),
-         "--disable-admission-plugins", "ServiceAccount", "--authorization-mode", "RBAC"),
-    )  # fmt: skip
-    with ExitStack() as undoing:
-        for number, command in enumerate(commands):
-            log = undoing.enter_context((folder / f"peer{number}.log").open("wb"))
-            process = subprocess.Popen(command, stdout=log, stderr=log)
-            undoing.callback(process.wait)
-            undoing.callback(process.terminate)
-        deadline = time.monotonic() + READY_SECONDS
-        while Peer(port).say(Request("GET", "/readyz")).status != 200:
-            if time.monotonic() > deadline:
-                raise SystemExit((folder / "peer1.log").read_text()[-2000:])
-            time.sleep(0.2)
-        yield port
-
-
 def main() -> int:
     """Compare until so many requests were exchanged in each area; 1 if anything differed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -170,7 +139,7 @@ def main() -> int:
         folder = Path(name)
         tokens = folder / "tokens.csv"
         tokens.write_text(f'{TOKEN},admin,admin,"system:masters"\n')
-        theirs = undoing.enter_context(_kube_apiserver(flags.kube_apiserver, flags.etcd, folder, tokens))
+        theirs = undoing.enter_context(plain_kube_apiserver(flags.kube_apiserver, flags.etcd, folder, tokens))
         port = free_port()
         own = [f"--data-dir={folder / 'data'}", "--bind-address=127.0.0.1", f"--secure-port={port}"]
         own += [

@@ -59,8 +59,9 @@ class Answer:
 class Peer:
     """A server to talk to, on one connection."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, token: str = TOKEN) -> None:
         self._port = port
+        self._token = token
         self._connection: HTTPSConnection | None = None
 
     def say(self, request: Request) -> Answer:
@@ -73,7 +74,7 @@ class Peer:
         return answer
 
     def _say(self, request: Request) -> Answer:
-        headers = {"Authorization": f"Bearer {TOKEN}", "Accept": request.accept}
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": request.accept}
         if request.body is not None:
             headers["Content-Type"] = request.kind
         if request.user:

@@ -34,6 +34,11 @@ DEFINITION = {
                                     "when": {"type": "string", "format": "date-time"},
                                     "count": {"type": "integer"},
                                     "any": {"x-kubernetes-int-or-string": True},
+                                    "whole": {
+                                        "type": "object",
+                                        "x-kubernetes-embedded-resource": True,
+                                        "x-kubernetes-preserve-unknown-fields": True,
+                                    },
                                 },
                                 "x-kubernetes-validations": [{"rule": "!has(self.count) || self.count != 7"}],
                             }
@@ -215,3 +220,155 @@ def test_graver_errors_of_a_definition(server: Any) -> None:
     body = {**DEFINITION, "spec": {**DEFINITION["spec"], "versions": [version]}}  # type: ignore[dict-item]
     status, _, answer = server.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body)
     assert (status, answer["message"].rpartition(": ")[2]) == (400, "boolean or JSON schema expected")
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/v1", "/apis/apps/v1", "/apis/apiregistration.k8s.io", "/version"])
+def test_content_type_of_a_document_that_takes_none(server: Any, path: str) -> None:
+    """Routes of documents name what they consume, and are held to it by a GET without a body."""
+    status, _, answer = server.call("GET", path, headers={"Content-Type": "text/plain"})
+    assert (status, answer["message"]) == (415, "415: Unsupported Media Type")
+    assert server.call("GET", path, headers={"Content-Type": "text/plain, application/json"})[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/apis", "/apis/apps", "/apis/odd.example/v1"])
+def test_content_type_of_a_document_without_a_route(server: Any, path: str) -> None:
+    assert server.call("GET", path, headers={"Content-Type": "text/plain"})[0] == 200
+
+
+def test_path_below_the_version(server: Any) -> None:
+    status, _, answer = server.call("GET", "/version/x")
+    assert (status, answer["message"]) == (404, "the server could not find the requested resource")
+
+
+@pytest.mark.parametrize(
+    ("accept", "status", "message"),
+    [
+        ("text/plain, */*", 404, 'pods "none" not found'),
+        ("text/plain", 406, "only the following media types are accepted: application/json, application/yaml, "
+         "application/vnd.kubernetes.protobuf"),
+        ("application/json;as=Table;g=meta.k8s.io;v=v1", 406, "only the following media types are accepted: "
+         "application/json, application/yaml, application/vnd.kubernetes.protobuf"),
+        ("text/html", 406, "406: Not Acceptable\n\nAvailable representations: text/plain, application/json, "
+         "application/yaml, application/vnd.kubernetes.protobuf"),
+    ],
+)  # fmt: skip
+def test_accepted_forms_of_a_log(server: Any, accept: str, status: int, message: str) -> None:
+    """The route of a log offers text, but its handler asks for a form that objects have."""
+    path = "/api/v1/namespaces/default/pods/none/log"
+    answered, _, answer = server.call("GET", path, headers={"Accept": accept})
+    assert (answered, answer["message"]) == (status, message)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "message"),
+    [
+        ("GET", "configmaps/a", 400, "Namespace parameter required."),
+        ("DELETE", "pods/a", 400, "Namespace parameter required."),
+        ("GET", "pods/a/log", 400, "Namespace parameter required."),
+        ("POST", "configmaps/a", 405, "the server does not allow this method on the requested resource"),
+        ("PUT", "pods/a/log", 405, "the server does not allow this method on the requested resource"),
+        ("GET", "pods/a/nothing", 404, "the server could not find the requested resource"),
+    ],
+)
+def test_namespace_that_is_empty(server: Any, method: str, path: str, status: int, message: str) -> None:
+    answered, _, answer = server.call(method, f"/api/v1/namespaces//{path}")
+    assert (answered, answer["message"]) == (status, message)
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_change_of_a_custom_resource_without_a_name(server: Any, method: str) -> None:
+    status, _, answer = server.call(method, TYPED, {}, {"Content-Type": "application/merge-patch+json"})
+    assert (status, answer["message"]) == (400, "name must be provided")
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("List", 'no kind "List" is registered for version "apps/v1" in scheme "pkg/api/legacyscheme/scheme.go:30"'),
+        ("WatchEvent", "converting (v1.WatchEvent) to (apps.Deployment): unknown conversion"),
+    ],
+)
+def test_kinds_that_all_groups_share(server: Any, kind: str, why: str) -> None:
+    body = {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "x"}}
+    status, _, answer = server.call("POST", "/apis/apps/v1/namespaces/default/deployments", body)
+    assert (status, answer["message"]) == (400, f'{kind} in version "v1" cannot be handled as a Deployment: {why}')
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [("", True), ("&limit=x", False), ("&timeoutSeconds=", False), ("&labelSelector=a%20b", False), ("&watch=x", True)],
+)
+def test_name_in_a_selector_beside_options_nobody_can_read(server: Any, options: str, named: bool) -> None:
+    """Who is forbidden a list of one object is told its name, unless any option of the list is wrong."""
+    path = f"{MAPS}?fieldSelector=metadata.name%3Da{options}"
+    status, _, answer = server.call("GET", path, headers={"Impersonate-User": "somebody"})
+    assert (status, answer["details"].get("name")) == (403, "a" if named else None)
+
+
+def test_custom_resource_of_another_kind(server: Any) -> None:
+    """Its values are not judged then, but what is embedded and what rules say are."""
+    body = {**odd("other", count=7, whole={"apiVersion": "v1", "kind": "X", "metadata": {"labels": 1}}), "kind": "Even"}
+    status, _, answer = server.call("POST", TYPED, body)
+    fields = [cause["field"] for cause in answer["details"]["causes"]]
+    assert (status, answer["details"]["kind"]) == (422, "Even")
+    assert fields == ["kind", "spec.whole.metadata", "spec"]
+
+
+@pytest.mark.parametrize("position", ["1", "-1"])
+def test_item_that_a_patch_went_through_is_quoted_with_its_keys_sorted(server: Any, position: str) -> None:
+    containers = [{"name": name, "image": "i"} for name in ("a", "b")]
+    body = {"metadata": {"name": f"quoted{position}"}, "template": {"spec": {"containers": containers}}}
+    templates = "/api/v1/namespaces/default/podtemplates"
+    assert server.call("POST", templates, body)[0] == 201
+    patch = [{"op": "replace", "path": f"/template/spec/containers/{position}/image", "value": 1}]
+    json_patch = {"Content-Type": "application/json-patch+json"}
+    status, _, answer = server.call("PATCH", f"{templates}/quoted{position}", patch, json_patch)
+    assert status == 422
+    assert r"{\"image\":1,\"imagePullPolicy\":\"Always\",\"name\":\"b\"" in answer["message"]
+    assert r"{\"name\":\"a\",\"image\":\"i\"" in answer["message"]
+
+
+def test_table_of_a_scale_of_a_custom_resource(server: Any) -> None:
+    paths = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "sizes", "kind": "Size"}
+    spec = {"group": "odd.example", "scope": "Namespaced", "names": names}
+    spec["versions"] = [{**version, "subresources": {"status": {}, "scale": paths}}]
+    server.establish({**DEFINITION, "metadata": {"name": "sizes.odd.example"}, "spec": spec})
+    sizes = "/apis/odd.example/v1/namespaces/default/sizes"
+    assert server.call("POST", sizes, {**odd("a", size=2), "kind": "Size"})[0] == 201
+    accept = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+    status, _, table = server.call("GET", f"{sizes}/a/scale", headers=accept)
+    columns = [(column["name"], column["type"]) for column in table["columnDefinitions"]]
+    assert (status, columns) == (
+        200,
+        [("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "date")],
+    )
+    assert table["rows"][0]["cells"][:3] == ["a", 2, 0]
+
+
+def test_deletion_that_asks_for_a_wrong_table(server: Any) -> None:
+    """The object is gone, and the answer is a Status; but the parameter would be wrong for a table."""
+    leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    assert server.call("POST", leases, {"metadata": {"name": "gone"}})[0] == 201
+    accept = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+    status, _, answer = server.call("DELETE", f"{leases}/gone?includeObject=All", headers=accept)
+    assert (status, "includeObject: Invalid value" in answer["message"]) == (400, True)
+    assert server.call("GET", f"{leases}/gone")[0] == 404
+
+
+def test_rules_wait_for_metadata_to_be_right(server: Any) -> None:
+    body = odd("unnamed", count=7)
+    del body["metadata"]["name"]
+    status, _, answer = server.call("POST", TYPED, body)
+    assert (status, [cause["field"] for cause in answer["details"]["causes"]]) == (422, ["metadata.name", "<nil>"])
+
+
+@pytest.mark.parametrize(
+    ("query", "accept", "status"),
+    [("", "*/*", 405), ("", "text/html", 406), ("&labelSelector=a%20b", "*/*", 400), ("&limit=x", "*/*", 400)],
+)
+def test_watch_of_what_cannot_be_watched(server: Any, query: str, accept: str, status: int) -> None:
+    path = f"/api/v1/componentstatuses?watch=1{query}"
+    assert server.call("GET", path, headers={"Accept": accept})[0] == status

@@ -53,6 +53,8 @@ class Context:
     """The raw values of the object that replaces a stored one, as they will be written."""
     raw_changed: bool = False
     """Whether a raw value outside the status has another text than the stored one."""
+    metadata_errors: Sequence[FieldError] = ()
+    """What is wrong with the wanted object's metadata, for strategies that judge less where that is so."""
     noted: Any = None
     """What the rules of a strategy found out that its warnings need as well."""
     weight: int = 0

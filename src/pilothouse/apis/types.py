@@ -170,9 +170,7 @@ _GROUPS = {
     "audit": "audit.k8s.io",
 }
 _BARE_GROUPS = frozenset({"apps", "autoscaling", "batch", "policy", "extensions"})
-_SHARED_KINDS = frozenset(
-    {"List", "Status", "DeleteOptions", "APIGroupList", "APIGroup", "APIResourceList", "APIVersions"}
-)
+_SHARED_KINDS = frozenset({"Status", "DeleteOptions", "APIGroupList", "APIGroup", "APIResourceList", "APIVersions"})
 
 
 def group_of(package: str) -> str:
@@ -198,7 +196,7 @@ def _packages_of(names: Iterable[str]) -> dict[GroupVersion, str]:
 def find_kind(gvk: GroupVersionKind) -> Struct | None:
     """The type of a kind, None when the catalogue has no such object kind. Remembers nothing that clients make up."""
     package = _packages().get(gvk.group_version)
-    if gvk.kind in _SHARED_KINDS and gvk.version == "v1":
+    if (gvk.kind in _SHARED_KINDS or (gvk.kind, gvk.group) == ("List", "")) and gvk.version == "v1":
         package = "meta.v1"
     if package is None or not exists(f"{package}.{gvk.kind}"):
         return None

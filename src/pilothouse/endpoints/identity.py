@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.machinery import errors
+
+_UNNAMED: Final = "name must be provided"
+
+
+def check_named(request: APIRequest) -> None:
+    """Only paths of custom resources come here without the name of what is to change."""
+    if not request.info.name:
+        raise errors.bad_request(_UNNAMED)
 
 
 def check_identity(scope: ResourceScope, request: APIRequest, obj: dict[str, Any]) -> None:
@@ -19,8 +27,7 @@ def check_identity(scope: ResourceScope, request: APIRequest, obj: dict[str, Any
         raise errors.bad_request(why)
     given = metadata.get("name", "")
     if not given:
-        why = "name must be provided"
-        raise errors.bad_request(f"the name of the object ({name} based on URL) was undeterminable: {why}")
+        raise errors.bad_request(f"the name of the object ({name} based on URL) was undeterminable: {_UNNAMED}")
     if given != name:
         raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
 

@@ -66,7 +66,7 @@ class InstalledVersion:
         if scope is None and info.resource in self._unmade:
             return self._make_and_dispatch(request)
         if scope is None or info.verb == "proxy" or not fits(scope, request):
-            return _refuse(request, errors.not_found_anything())
+            return _refuse(request, _misfit(scope, request))
         verb = scope.verbs.get(info.verb)
         if verb is None or not _allowed(scope, request):
             return _refuse(request, errors.method_not_allowed())
@@ -79,6 +79,18 @@ class InstalledVersion:
         await aside(self._unmade[resource].prepare, weight=LONG)
         self.scope(resource)
         return await self.dispatch(request)
+
+
+def _misfit(scope: Endpoint | None, request: APIRequest) -> errors.StatusError:
+    """What is said of a path that has not the shape of the resource's scope: a namespace may be named, and be empty."""
+    info = request.info
+    if scope is None or not scope.resource.namespaced or info.namespace or len(info.parts) == 1:
+        return errors.not_found_anything()
+    if f"/namespaces//{info.resource}/" not in request.path or len(info.parts) > 3:
+        return errors.not_found_anything()
+    if info.verb not in scope.verbs or (info.verb == "create" and not scope.subresource):
+        return errors.method_not_allowed()
+    return errors.bad_request("Namespace parameter required.")
 
 
 async def _refuse(request: APIRequest, error: errors.StatusError) -> Response:

@@ -89,8 +89,31 @@ def _not_acceptable(request: APIRequest, accept: str, formats: tuple[str, ...]) 
     if _is_known(accept, formats):
         return errors.not_acceptable(formats)
     listed = (*formats, *_STREAMS) if request.info.verb in ("list", "watch") else formats
+    return _unrouted_acceptance(listed)
+
+
+def _unrouted_acceptance(listed: tuple[str, ...]) -> errors.StatusError:
     message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(listed)}"
     return errors.StatusError(406, "NotAcceptable", message, {})
+
+
+def require_acceptable_stream(request: APIRequest, produced: str) -> None:
+    """The 406 of who takes no stream: its route offers ``produced`` too, its endpoint asks for a form of objects."""
+    accept = request.headers.get(b"accept", b"").decode("latin-1")
+    listed = (produced, *ALL_FORMATS)
+    if accept and not any(_media_type(clause) in (*listed, "*/*") for clause in _split(accept, ",")):
+        raise _unrouted_acceptance(listed)
+    negotiate(request, ALL_FORMATS, transforms=METADATA_ALONE, routed=False)
+
+
+def is_routed_content(given: str, kinds: tuple[str, ...]) -> bool:
+    """Whether routing finds a handler for a content type, in which it takes spaces and lists that no handler does."""
+    return any(_media_type(part) in kinds for part in _split(given, ","))
+
+
+def unrouted_content() -> errors.StatusError:
+    """What the router says where no route takes a content type."""
+    return errors.StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
 def comes_to_endpoint(request: APIRequest, formats: tuple[str, ...]) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from pilothouse.endpoints.query import Query
-from pilothouse.machinery import fields, names
+from pilothouse.machinery import errors, fields, labels, names
 from pilothouse.machinery.gvk import GroupVersion
 
 _VERBS: Final = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -104,14 +104,18 @@ def _resolve_collection(info: RequestInfo, query: Query) -> None:
 def _selected_name(query: Query) -> str:
     """A list of exactly one named object is authorized like that object.
 
-    Read as the list itself reads it: a selector that only looks like naming an object must not narrow the question.
+    Read as the list itself reads it: a selector that only looks like naming an object must not narrow the question, and
+    where any option cannot be read, none is.
     """
     selection = query.selection
     if "metadata.name" not in selection.by_field:
         return ""
     try:
         terms = selection.fields.requirements
-    except fields.SelectorError:
+        selection.check_labels()
+        for number in ("limit", "timeoutSeconds"):
+            query.integer(number)
+    except (fields.SelectorError, labels.SelectorError, errors.StatusError):
         return ""
     name = next((term.value for term in terms if term.field == "metadata.name" and term.operator == fields.EQUALS), "")
     return "" if names.check_path_segment_name(name) else name

@@ -22,7 +22,9 @@ CUSTOM_SCALES: Final = "scale"
 """The scheme of scales of custom resources, which knows nothing else."""
 _NAMES: Final = {**_SMALL, CUSTOM_SCALES: "k8s.io/client-go/scale/util.go:146"}
 _META: Final = "meta.k8s.io"
-_OPTIONS: Final = frozenset({"ListOptions", "GetOptions", "CreateOptions", "UpdateOptions", "PatchOptions"})
+_OPTIONS: Final = frozenset(
+    {"ListOptions", "GetOptions", "CreateOptions", "UpdateOptions", "PatchOptions", "WatchEvent"}
+)
 _UNVERSIONED: Final = frozenset({"Status", "APIVersions", "APIGroupList", "APIGroup", "APIResourceList"})
 """Known by their names alone."""
 

@@ -52,3 +52,8 @@ class Selection:
         if isinstance(found, labels.SelectorError):
             raise found.with_traceback(None)
         return found
+
+    def check_labels(self) -> None:
+        """Raise what is wrong with the label selector."""
+        if self.by_label:
+            _ = self.labels

@@ -15,13 +15,14 @@ from pilothouse.machinery import errors, kube_versions
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.machinery.metrics import Counter, Instrument
 from pilothouse.net.messages import Response
-from pilothouse.server.generic import GenericAPIServer, json_route, only_get
+from pilothouse.server.generic import GenericAPIServer, json_route, only_content, only_get
 from pilothouse.server.routes import RouteHandler
 
 _ROUTED: Final = frozenset({"/api", "/apis/apiregistration.k8s.io"})
 """Documents that a router hands out; the aggregator serves the others itself, and refuses in other words."""
 
 
+_ROUTED_ROOTS: Final = frozenset({"api", "version"})
 _MERGED: Final = "/apis merged"
 
 
@@ -78,7 +79,7 @@ class ChainDiscovery:
         """Add the routes to the first server of the chain."""
         routes = self._front.routes
         if self._core:
-            api = only_get(self._top("/api", lambda: discovery.api_versions(self._address())))
+            api = only_get(only_content(self._top("/api", lambda: discovery.api_versions(self._address()))))
             routes.add("/api", api)
             routes.add("/api/", api, hidden=True)
         routes.add("/apis", self._top("/apis", self._group_list))
@@ -141,7 +142,7 @@ class ChainDiscovery:
             return
         handler = self._plain(path, lambda: self._group(group))
         if path in _ROUTED:
-            handler = only_get(handler)
+            handler = only_get(only_content(handler))
         routes.add(path, handler)
         routes.add(f"{path}/", handler, hidden=True)
 
@@ -150,7 +151,7 @@ class ChainDiscovery:
         prefix, _, rest = request.path[1:].partition("/")
         group = rest.partition("/")[0]
         known = prefix == "apis" and group != "" and group in self._fixed_groups
-        if prefix == "api" or known:
+        if (prefix in _ROUTED_ROOTS and request.path != f"/{prefix}") or known:
             return error_response(request, errors.not_found_anything())
         return page_not_found()
 

@@ -14,7 +14,7 @@ import orjson
 
 from pilothouse.endpoints import discovery
 from pilothouse.endpoints.installed import InstalledVersion
-from pilothouse.endpoints.negotiation import PLAIN_JSON
+from pilothouse.endpoints.negotiation import ALL_FORMATS, PLAIN_JSON, is_routed_content, unrouted_content
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import error_response, page_not_found
 from pilothouse.machinery import errors
@@ -60,7 +60,7 @@ class GenericAPIServer:
         custom = installed.version.custom
         handler = _serving(document, routed=not custom)
         if not custom:
-            handler = only_get(handler)
+            handler = only_get(only_content(handler))
         self.routes.add(path, handler)
         self.routes.add(path + "/", handler, hidden=True)
 
@@ -146,6 +146,18 @@ def only_json(handler: RouteHandler) -> RouteHandler:
         if not any(part.partition(b";")[0].strip() in (b"application/json", b"*/*") for part in accept.split(b",")):
             why = "406: Not Acceptable\n\nAvailable representations: application/json"
             return error_response(request, errors.StatusError(406, "NotAcceptable", why, {}))
+        return await handler(request)
+
+    return serve
+
+
+def only_content(handler: RouteHandler, formats: tuple[str, ...] = ALL_FORMATS) -> RouteHandler:
+    """Refuse requests that say they bring something else with the router's 415, though nothing is read."""
+
+    async def serve(request: APIRequest) -> Response:
+        given = request.headers.get(b"content-type", b"").decode("latin-1")
+        if given and not is_routed_content(given, formats):
+            return error_response(request, unrouted_content())
         return await handler(request)
 
     return serve

@@ -11,11 +11,12 @@ from typing import Any
 
 from pilothouse import KUBERNETES_VERSION, __version__
 from pilothouse.apis.emulation import PRESENT, Emulation
+from pilothouse.endpoints.negotiation import JSON
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery.joined_metrics import ways_of_joining
 from pilothouse.machinery.metrics import Instrument, read_aside, render_pieces
 from pilothouse.net.messages import Response
-from pilothouse.server.generic import GenericAPIServer, json_route, only_get, only_json
+from pilothouse.server.generic import GenericAPIServer, json_route, only_content, only_get, only_json
 from pilothouse.server.routes import RouteHandler
 
 METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
@@ -58,7 +59,7 @@ def install_standard_routes(
     emulation: Emulation = PRESENT,
 ) -> None:
     """Add them to the first server of a chain. ``join`` makes a page of metrics one of several processes."""
-    version = only_get(only_json(json_route(partial(version_info, emulation))))
+    version = only_get(only_content(only_json(json_route(partial(version_info, emulation))), (JSON,)))
     server.routes.add("/version", version)
     server.routes.add("/version/", version, hidden=True)
     for path, shown in (("/metrics", instruments), ("/metrics/slis", server.checks.instruments())):

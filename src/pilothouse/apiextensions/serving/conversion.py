@@ -16,7 +16,6 @@ from pilothouse.apiextensions.serving.additions import Conversion
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.apis.apiextensions.schema.embedded import lenient_metadata
 from pilothouse.machinery import errors, large_json
-from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.gvk import GroupResource, GroupVersion, GroupVersionKind
 from pilothouse.machinery.kept_json import copy_to_keep
@@ -171,7 +170,11 @@ def unreadable(entry: Entry, root: str, why: object) -> errors.StatusError:
 def unreadable_list(resource: GroupResource, entries: Sequence[Entry], why: object) -> errors.StatusError:
     """The failure to read a list, for these of its items."""
     shown = [(corrupt(entry, entry.key, why), entry.key) for entry in entries[:_SHOWN]]
-    message = f"failed to read one or more {resource} from the storage: {aggregate(text for text, _ in shown)}"
+    message = f"failed to read one or more {resource} from the storage: {shown[0][0]}"
+    if len(shown) > 1:
+        message += f" (and {len(shown) - 1} more)"
     causes = [{"reason": "UnexpectedServerResponse", "message": text, "field": key} for text, key in shown]
+    if len(shown) == _SHOWN:
+        causes.append({"reason": "FieldValueTooMany", "message": "too many errors, the list is truncated"})
     details = {"name": "list", "group": resource.group, "kind": resource.resource, "causes": causes}
     return errors.StatusError(500, "StorageReadError", message, details)

@@ -7,11 +7,10 @@ from typing import Any, Final
 
 import orjson
 
+from pilothouse.apiextensions.serving.columns import AGE, table_columns
 from pilothouse.apiextensions.serving.strategies import ScaleErrors
 from pilothouse.apis import types
-from pilothouse.apis.columns import NAME
 from pilothouse.apis.resources import Resource
-from pilothouse.apis.strategy import Column
 from pilothouse.endpoints.input import Expected, interpret
 from pilothouse.endpoints.schemes import CUSTOM_SCALES
 from pilothouse.endpoints.scope import ResourceScope
@@ -34,10 +33,22 @@ _UNSET: Final = -(1 << 31)
 _MOST: Final = (1 << 31) - 1
 _GO_TYPES: Final = {str: "string", bool: "bool", float: "float64", int: "int64", type(None): "<nil>"}
 _GO_TYPES_OF_CONTAINERS: Final = {dict: "map[string]interface {}", list: "[]interface {}"}
-_COLUMNS: Final = (
-    NAME,
-    Column("Desired", "integer", lambda obj: obj["spec"].get("replicas"), description="Number of desired replicas"),
-    Column("Available", "integer", lambda obj: obj["status"].get("replicas"), description="Number of actual replicas"),
+_COLUMNS: Final = table_columns(
+    [
+        {
+            "name": "Desired",
+            "type": "integer",
+            "description": "Number of desired replicas",
+            "jsonPath": ".spec.replicas",
+        },
+        {
+            "name": "Available",
+            "type": "integer",
+            "description": "Number of actual replicas",
+            "jsonPath": ".status.replicas",
+        },
+        AGE,
+    ]
 )
 
 
@@ -180,6 +191,7 @@ class ScaleFieldManager(FieldManager):
     """kube-apiserver cannot convert scales of custom resources: an apply works as long as it changes nothing."""
 
     def apply(self, live: Object | None, patch: Object, manager: str, *, force: bool, now: str) -> Object:
+        self.check_patch(patch)
         why = f"to proper version: request to convert CR to an invalid group/version: {self.version}"
         if live is None or not live["metadata"].get("managedFields"):
             at = f"failed to convert live object (/; {self.gvk})"

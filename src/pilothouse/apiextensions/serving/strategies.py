@@ -80,14 +80,14 @@ class CustomStrategy(Strategy):
         return self._hooks is not NO_HOOKS and not self.schema.errors(obj, None)
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        self.check_kind(obj)
+        self._check_kind(ctx, obj, None)
         if self.keeps_status:
             obj.pop("status", None)
         if self._is_hooked(obj):
             self._hooks.prepare_for_create(ctx, obj)
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
-        self.check_kind(obj)
+        self._check_kind(ctx, obj, old)
         if self.keeps_status:
             if "status" in old:
                 obj["status"] = old["status"]
@@ -96,8 +96,8 @@ class CustomStrategy(Strategy):
         if self._is_hooked(obj):
             self._hooks.prepare_for_update(ctx, obj, old)
 
-    def check_kind(self, obj: Object) -> None:
-        """Refuse an object of another kind or version before anything else is said about it."""
+    def _check_kind(self, ctx: Context, obj: Object, old: Object | None) -> None:
+        """Refuse an object of another kind or version: its values do not matter then, what is embedded and rules do."""
         kind, version, wanted = obj.get("kind", ""), obj.get("apiVersion", ""), self._version
         errs: list[FieldError] = []
         if kind != self.kind.kind:
@@ -106,6 +106,7 @@ class CustomStrategy(Strategy):
             errs.append(invalid(Path("apiVersion"), version, f"must be {wanted}"))
         if errs:
             group = version.rpartition("/")[0]
+            errs = self._structural_errors(ctx, obj, old, errs)
             raise errors.invalid(GroupKind(group, kind), obj["metadata"].get("name", ""), errs)
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
@@ -119,15 +120,20 @@ class CustomStrategy(Strategy):
         errs = schema.errors(obj, old)
         if self._scale_errors is not None:
             errs += self._scale_errors(obj, False)
-        errs += schema.embedded_errors(obj)
-        errs += schema.list_errors(obj, old)
+        return self._structural_errors(ctx, obj, old, errs)
+
+    def _structural_errors(
+        self, ctx: Context, obj: Object, old: Object | None, errs: list[FieldError]
+    ) -> list[FieldError]:
+        """All errors: those found, and those that the structure of the schema tells whatever was found."""
+        errs = errs + self.schema.embedded_errors(obj) + self.schema.list_errors(obj, old)
         return self.check_rules(ctx, obj, old, errs)
 
     def check_rules(self, ctx: Context, obj: Object, old: Object | None, errs: list[FieldError]) -> list[FieldError]:
         """All errors: those found, and those of expression rules unless some of them made checking pointless."""
         if self._rules is None:
             return errs
-        if errs and any(error.type in _BLOCKING for error in errs):
+        if any(error.type in _BLOCKING for error in (*ctx.metadata_errors, *errs)):
             return [*errs, invalid(None, None, _UNCHECKED)]
         return errs + self._rules(obj, old, ctx.warnings)
 

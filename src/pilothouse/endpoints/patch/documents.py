@@ -32,7 +32,11 @@ Places = list[list[str]]
 def operation_places(operations: Sequence[dict[str, Any]]) -> Places:
     """The paths that the operations of a JSON patch go through."""
     pointers = (operation.get(name) for operation in operations for name in ("path", "from"))
-    return [pointer.split("/")[1:] for pointer in pointers if isinstance(pointer, str)]
+    return [
+        [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+        for pointer in pointers
+        if isinstance(pointer, str)
+    ]
 
 
 def merge_places(patch: dict[str, Any], document: Any) -> Iterator[list[str]]:
@@ -64,10 +68,16 @@ def sort_along(value: Any, places: Places) -> Any:
 
 def _sort(value: Any, places: Places) -> Any:
     if isinstance(value, list):
-        return [_sort_below(str(position), item, places) for position, item in enumerate(value)]
+        counted = [[_from_the_front(place[0], len(value)), *place[1:]] for place in places]
+        return [_sort_below(str(position), item, counted) for position, item in enumerate(value)]
     if not isinstance(value, dict):
         return value
     return {key: _sort_below(key, value[key], places) for key in sorted(value)}
+
+
+def _from_the_front(position: str, length: int) -> str:
+    """A position of a list that may be counted from its end."""
+    return str(int(position) + length) if position.startswith("-") and position[1:].isdecimal() else position
 
 
 def _sort_below(key: str, value: Any, places: Places) -> Any:

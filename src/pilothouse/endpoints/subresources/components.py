@@ -107,7 +107,9 @@ def _listed(scope: ResourceScope, request: APIRequest, media: Media, entries: li
 
 
 async def refuse_watch(scope: ResourceScope, request: APIRequest) -> Response:
-    """States that nobody keeps cannot be watched."""
+    """States that nobody keeps cannot be watched, as is said to who asks for it rightly."""
+    negotiate(request, scope.formats, transforms=scope.transforms)
+    await list_options(scope, request)
     raise errors.method_not_supported(scope.resource.group_resource, "watch")
 
 

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from pilothouse.apis.resources import Resource, Subresource
 from pilothouse.apis.validation import NEGATIVE
 from pilothouse.endpoints.admission import Admission
+from pilothouse.endpoints.negotiation import require_acceptable_stream
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
@@ -46,6 +47,7 @@ def make_log_endpoint(
 
 async def _log(scope: ResourceScope, request: APIRequest, nodes: Store, links: Links) -> Response:
     """A pod's log; nothing (204) while it has no node."""
+    require_acceptable_stream(request, "text/plain")
     is_insecure = request.options.boolean("insecureSkipTLSVerifyBackend")
     links.metrics.count_log(is_insecure=is_insecure)
     split = "PodLogsQuerySplitStreams" in scope.store.strategy.gates

@@ -8,9 +8,10 @@ from pilothouse.apis import types
 from pilothouse.apis.strategy import Context
 from pilothouse.endpoints.admission import DELETE
 from pilothouse.endpoints.input import content_format, parse_json, read_body, read_type_meta
-from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PROTOBUF, negotiate
+from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PROTOBUF, TABLE, negotiate
 from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.output.objects import entry_response, served_object
+from pilothouse.endpoints.output.table import include_object
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import object_response
 from pilothouse.endpoints.scope import ResourceScope
@@ -71,6 +72,8 @@ async def delete(scope: ResourceScope, request: APIRequest) -> Response:
         "status": "Success",
         "details": {key: value for key, value in details.items() if value},
     }
+    if media.transform == TABLE:
+        include_object(request)  # a Status is no table, but what is said of tables must be right
     return object_response(media, status)
 
 

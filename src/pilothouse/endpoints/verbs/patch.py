@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Final
 
+from pilothouse.endpoints.identity import check_named
 from pilothouse.endpoints.input import read_body
-from pilothouse.endpoints.negotiation import negotiate
+from pilothouse.endpoints.negotiation import is_routed_content, negotiate, unrouted_content
 from pilothouse.endpoints.output.objects import entry_response
 from pilothouse.endpoints.patch.apply import applier_for
 from pilothouse.endpoints.patch.patchers import Patcher, patcher_for
@@ -27,9 +28,10 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
     given = request.headers.get(b"content-type", b"").decode("latin-1")
     kind = given.partition(";")[0]
     if kind not in scope.patch_types:
-        if scope.patch_types is not ALL_PATCHES or _is_routed(given, scope.patch_types):
+        if scope.patch_types is not ALL_PATCHES or is_routed_content(given, scope.patch_types):
             raise errors.unsupported_media_type(scope.patch_types, kind)
-        raise errors.StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+        raise unrouted_content()
+    check_named(request)
     media = negotiate(request, scope.formats, transforms=scope.transforms)
     body = await read_body(request)
     options = read_write_options(request, applied=kind == APPLY)
@@ -60,8 +62,3 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
     finally:
         write.warn()
     return await entry_response(scope, request, media, entry, 201 if created else 200)
-
-
-def _is_routed(given: str, kinds: tuple[str, ...]) -> bool:
-    """Whether routing finds a handler, which takes spaces and lists that no handler does."""
-    return any(part.partition(";")[0].strip() in kinds for part in given.split(","))

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from pilothouse.endpoints.identity import check_identity, check_uid
+from pilothouse.endpoints.identity import check_identity, check_named, check_uid
 from pilothouse.endpoints.input import read_object
 from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.output.objects import entry_response
@@ -21,6 +21,7 @@ from pilothouse.net.messages import Response
 
 async def update(scope: ResourceScope, request: APIRequest) -> Response:
     """Decode, default, check against the stored object and store; 200, or 201 when it was created."""
+    check_named(request)
     media = negotiate(request, scope.formats, transforms=scope.transforms)
     obj, options = await read_object(request, scope.expected)
     step("About to convert to expected version")

@@ -232,7 +232,7 @@ class FieldManager:
             managed = read_entries(entries_of(live), trusted=True)
         except InvalidEntries as error:
             raise errors.generic(f"failed to decode managed fields: {error}") from None
-        self._check_patch(patch)
+        self.check_patch(patch)
         try:
             merged = self._apply(live or self._make_blank(), patch, managed, manager, force=force, now=now)
         except Conflicts as error:
@@ -280,7 +280,8 @@ class FieldManager:
         managed.times[applier] = now
         return merged.value if isinstance(merged.value, dict) else {}
 
-    def _check_patch(self, patch: dict[str, Any]) -> None:
+    def check_patch(self, patch: dict[str, Any]) -> None:
+        """Refuse what is to be applied if it is of another kind, or brings owners of fields."""
         given = _gvk_of(patch)
         if given != self.gvk:
             raise errors.bad_request(f"invalid object type: {given}")

@@ -63,7 +63,8 @@ def _validate(resource: Resource, strategy: Strategy, ctx: Context, obj: Object)
         if rules.standard_finalizers and metadata.get("finalizers"):
             standard_finalizers(metadata, errs)
     if not rules.judged_last:
-        errs += strategy.validate(ctx, obj)
+        ctx.metadata_errors = errs
+        errs = errs + strategy.validate(ctx, obj)
     return errs or (validate_names if rules.free_names else validate_prefix)(metadata, name_is_path_segment)
 
 

@@ -59,7 +59,8 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
         standard_finalizers(metadata, errs)
     if judging.judges_prefix_on_update:
         errs += validate_prefix(metadata, strategy.validate_name)
-    errs += strategy.validate_update(ctx, obj, old)
+    ctx.metadata_errors = errs
+    errs = errs + strategy.validate_update(ctx, obj, old)
     if errs:
         restate(errs, obj)
         shown = listed(errs, repeated=judging.repeats_errors)

@@ -67,3 +67,10 @@ def test_whatever_is_wrong_with_a_scale_the_same_is_said(value: Any) -> None:
     with pytest.raises(StatusError, match=r"no kind is registered for the type v1\.Scale in scheme "):
         body.identify(value, b"")
     assert body.unreadable(SCALE, "for whatever reason").code == 400
+
+
+def test_a_patch_of_another_kind_is_refused_before_anything_is_converted() -> None:
+    manager = ScaleFieldManager(types.struct("autoscaling.v1.Scale"), SCALE, subresource="scale")
+    with pytest.raises(StatusError) as caught:
+        manager.apply(scale(1), {"spec": {"replicas": 7}}, "second", force=False, now=NOW)
+    assert (caught.value.code, caught.value.message) == (400, "invalid object type: /, Kind=")

@@ -8,7 +8,7 @@ import pytest
 from pilothouse.apiextensions.serving.body import CustomBody
 from pilothouse.apiextensions.serving.codec import CustomCodec
 from pilothouse.apiextensions.serving.columns import table_columns
-from pilothouse.apiextensions.serving.conversion import ConversionFailed, Rendering, Versions
+from pilothouse.apiextensions.serving.conversion import ConversionFailed, Rendering, Versions, unreadable_list
 from pilothouse.apiextensions.serving.scale import AccessError, nested, scale_checker
 from pilothouse.apiextensions.serving.strategies import CustomStatusStrategy, CustomStrategy, StatusfulStrategy
 from pilothouse.apis import types
@@ -16,7 +16,7 @@ from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.apis.strategy import Context
 from pilothouse.endpoints.negotiation import NO_PROTOBUF
 from pilothouse.machinery.errors import StatusError
-from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.machinery.gvk import GroupResource, GroupVersionKind
 from pilothouse.machinery.schema.decoding import DecodeError
 
 GVK = GroupVersionKind("example.com", "v1", "Box")
@@ -255,3 +255,17 @@ def test_nested_values():
     assert nested({"a": None}, ["a", "b"], int, "int64") is None
     with pytest.raises(AccessError, match=r"^\.a\.b accessor error: x is of the type string, expected map"):
         nested({"a": "x"}, ["a", "b"], int, "int64")
+
+
+@pytest.mark.parametrize(
+    ("count", "ending", "truncated"), [(1, ": why", False), (3, " (and 2 more)", False), (101, " (and 99 more)", True)]
+)
+def test_lists_tell_the_first_of_what_they_cannot_read(count, ending, truncated):
+    codec = CustomCodec(VERSIONS, "v1", None)
+    entries = [codec.entry(f"/boxes/{number}", stored(box()), 7) for number in range(count)]
+    error = unreadable_list(GroupResource("example.com", "boxes"), entries, "why")
+    assert error.message.startswith("failed to read one or more boxes.example.com from the storage: StorageError: ")
+    assert error.message.endswith(ending)
+    causes = error.details["causes"]
+    assert len(causes) == min(count, 100) + truncated
+    assert (causes[-1]["reason"] == "FieldValueTooMany") is truncated
