@@ -43,7 +43,7 @@ _COLOUR_PART: Final = r"\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*"
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*")
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 _HOST_PORT: Final = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::[0-9]*)?")
-_MAIL_ATOM: Final = re.compile(r"[^\x00-\x20()<>\[\]:;@\\,\".\x7f]+(?:\.[^\x00-\x20()<>\[\]:;@\\,\".\x7f]+)*")
+_MAIL_ATOM: Final = re.compile(r"[^\x00-\x20()<>\[\]:;@\\,\".\x7f]+(?:\.[^\x00-\x20()<>\[\]:;@\\,\".\x7f]++)*+")
 
 
 def _matching(pattern: str) -> Checker:
@@ -220,7 +220,7 @@ _CHECKERS: Final[dict[str, Checker]] = {
     "ssn": lambda text: len(text) == 11 and _ISSN(text),
     "hexcolor": _matching(f"#?({_HEX}{{3}}|{_HEX}{{6}})"),
     "rgbcolor": _matching(rf"rgb\({_COLOUR_PART},{_COLOUR_PART},{_COLOUR_PART}\)"),
-    "byte": _matching(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"),
+    "byte": _matching(r"(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?(?<=.)"),
     "password": lambda text: True,
     "date": is_date,
     "duration": is_duration,
