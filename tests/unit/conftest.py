@@ -34,7 +34,7 @@ class Asked(APIRequest):
         self.line = RequestLine(method, target.encode(), self.path, self.path, self.query, 1, None)
         self.block = HeaderBlock(self.headers, {})
         self.sent = body
-        self.warnings = self.audit = self._query = self.removed_release = None
+        self.warnings = self.audit = self._query = self.removed_release = self.made = None
         self.is_private = False
         self.weight = len(body)
         self.authentication_seconds = self.queued_seconds = 0.0

@@ -8,7 +8,7 @@ from typing import Any
 
 from pilothouse.machinery.field_errors import Path
 
-_TOKEN = re.compile(r"'(?:[^'\\]|\\.)*'|[.\[\]]|[^.\[\]']+", re.DOTALL)
+_TOKEN = re.compile(r"'(?:[^'\\]++|\\.)*+'|[.\[\]]|[^.\[\]']+", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'", "\\": "\\"}
 

@@ -11,7 +11,7 @@ RESERVED = frozenset(
         "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
     }
 )  # fmt: skip
-_PLAIN = re.compile(r"[A-Za-z_](?:(?<!_)_|[A-Za-z0-9])*\Z")
+_PLAIN = re.compile(r"[A-Za-z_](?:(?<!_)_|[A-Za-z0-9]++)*+\Z")
 _ALLOWED = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*\Z")
 _SPECIAL = re.compile(r"__|[./-]")
 _SEQUENCES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}

@@ -105,7 +105,10 @@ def policy_environment(
     variables: Mapping[str, Type] | None = None,
     version: tuple[int, int] = COMPATIBLE,
 ) -> Environment:
-    """Return the environment of a policy's expressions; `variables` None means that it declares none."""
+    """Return the environment of a policy's expressions; `variables` None means that it declares none.
+
+    What is known of variables is what `as_field` gives of their types.
+    """
     declared: dict[str, Type] = {
         "object": DYN,
         "oldObject": DYN,
@@ -120,14 +123,13 @@ def policy_environment(
     if variables is not None:
         declared["variables"] = VARIABLES_TYPE
     chosen = (*libraries(version), PATCH_LIBRARY) if patches else libraries(version)
-    fields = {name: _as_field(kind) for name, kind in (variables or {}).items()}
-    return Environment(declared, chosen, PolicyTypes(fields, patches))
+    return Environment(declared, chosen, PolicyTypes(variables or {}, patches))
 
 
-def _as_field(kind: Type) -> Type:
+def as_field(kind: Type) -> Type:
     """What is known of a variable's type: of anything but plain values, lists and maps nothing."""
     if kind.kind in ("list", "map"):
-        return Type(kind.kind, kind.name, tuple(map(_as_field, kind.parameters)))
+        return Type(kind.kind, kind.name, tuple(map(as_field, kind.parameters)))
     return kind if kind.kind in _PLAIN_KINDS else DYN
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from pilothouse.cel.conversions import parse_timestamp
@@ -36,7 +37,7 @@ from pilothouse.machinery.times import TimeError, parse_duration
 
 MAX_REQUEST_BYTES = 3 * 1024 * 1024
 _NAME_LENGTH = 253
-_WORDED = re.compile(r"([0-9]+)\s*([A-Za-zµ]+)")
+_WORDED = re.compile(r"(?<![0-9])([0-9]++)\s*+([A-Za-zµ]++)")
 # Unlike the check of the format, expressions read the alphabet for URLs: what is special in the other is illegal.
 _URL_ALPHABET = str.maketrans("-_+/", "+/!!")
 _UNITS = (
@@ -266,7 +267,7 @@ def _to_duration(value: Any) -> Any:
     except TimeError:
         pass
     total, found = 0, False
-    for count, unit in _WORDED.findall(value)[:100]:
+    for count, unit in map(re.Match.groups, islice(_WORDED.finditer(value), 100)):
         size = _unit_size(unit.lower())
         if size is not None and len(count) < 19:
             found = True

@@ -60,7 +60,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def _mask(text: str) -> str:
-    return _TOKEN.sub(r"\1<masked>", text)
+    return _TOKEN.sub(r"\1<masked>", text) if "bearer" in text.lower() else text
 
 
 class BufferedHandler(logging.StreamHandler[TextIO]):

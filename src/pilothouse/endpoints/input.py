@@ -37,7 +37,7 @@ from pilothouse.machinery.schema.types import Struct
 from pilothouse.machinery.schema.unknown import in_key_order, unknown_fields
 from pilothouse.machinery.spans import step
 from pilothouse.machinery.weights import weight_of
-from pilothouse.machinery.workers import LONG, aside, finish
+from pilothouse.machinery.workers import LONG, VERY_LONG, aside, finish
 from pilothouse.net.messages import BodyTooLarge
 
 BODY_LIMIT: Final = 3 * 1024 * 1024
@@ -186,7 +186,10 @@ async def read_object(
             return found.decode(), options
         return await _read(request, expected, data, format, options.validation, known), options
     reading = _read(request, expected, data, format, options.validation)
-    return await aside(finish, reading, weight=request.weight), options
+    obj = await aside(finish, reading, weight=request.weight)
+    if request.weight >= VERY_LONG:
+        request.note_made(obj)
+    return obj, options
 
 
 async def _read(

@@ -19,8 +19,9 @@ from pilothouse.endpoints.responses import error_response
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb
 from pilothouse.machinery import errors
 from pilothouse.machinery.addressing import check_looked_up
+from pilothouse.machinery.disposal import dispose
 from pilothouse.machinery.spans import Fields, Span, current
-from pilothouse.machinery.workers import LONG, aside
+from pilothouse.machinery.workers import LONG, afterwards, aside
 from pilothouse.net.messages import MalformedBody, Response
 
 Scopes = dict[tuple[str, str], Endpoint]
@@ -109,11 +110,16 @@ async def call_verb(verb: EndpointVerb, scope: Endpoint, request: APIRequest) ->
         else:
             with Span(named or _UNRECORDED.get(request.info.verb, "Connect"), lambda: trace_fields(request)):
                 response = await verb(scope, request)
+        if is_worth_compressing(request, response):
+            response = await compress(response)
     except errors.StatusError as error:
-        return error_response(request, error)
+        is_long = len(error.message) >= LONG
+        response = await aside(error_response, request, error) if is_long else error_response(request, error)
     except MalformedBody as error:
-        return error_response(request, errors.generic(str(error)))
-    return await compress(response) if is_worth_compressing(request, response) else response
+        response = error_response(request, errors.generic(str(error)))
+    if request.made is not None:
+        afterwards(dispose, request.made)
+    return response
 
 
 def trace_fields(request: APIRequest) -> Fields:

@@ -38,8 +38,8 @@ class APIRequest(Request):
 
     __slots__ = (
         "_query", "ask", "audit", "audit_id", "authentication_seconds", "authorized_by", "credential_notes",
-        "filter_began", "info", "is_private", "known", "queued_seconds", "raw", "received", "removed_release", "seat",
-        "user", "warnings",
+        "filter_began", "info", "is_private", "known", "made", "queued_seconds", "raw", "received", "removed_release",
+        "seat", "user", "warnings",
         "watch_seconds", "weight",
     )  # fmt: skip
 
@@ -68,6 +68,8 @@ class APIRequest(Request):
         """What is known of the body, because it came before."""
         self.weight = 0
         """How long the body is: what is made of a long one is made aside; see ``machinery.workers``."""
+        self.made: list[Any] | None = None
+        """The very large objects that were made for this request: they are freed aside when it is answered."""
         self.seat: Seat | None = None
         """What flow control gave this request; whoever serves it beyond the answer's head may take it over."""
         self.removed_release: str | None = None
@@ -88,6 +90,12 @@ class APIRequest(Request):
         if query is None:
             query = self._query = Query(self.query)
         return query
+
+    def note_made(self, *objects: Any) -> None:
+        """Say that these objects are very large, and nobody else's."""
+        if self.made is None:
+            self.made = []
+        self.made += objects
 
     def warn(self, message: str) -> None:
         """Add a Warning header to the answer."""

@@ -9,7 +9,7 @@ import orjson
 from pilothouse.apis import types
 from pilothouse.endpoints.negotiation import ALL_FORMATS, INDENTED_JSON, JSON, PLAIN_JSON, YAML, Media, negotiate
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
@@ -32,7 +32,7 @@ def encode_object(media: Media, obj: dict[str, Any]) -> bytes:
     if media.format == JSON:
         if media.pretty:
             return escape_html(orjson.dumps(obj, option=orjson.OPT_INDENT_2))
-        return escape_html(orjson.dumps(obj)) + b"\n"
+        return escape_html(large_json.dumps(obj)) + b"\n"
     if media.format == YAML:
         from pilothouse.machinery import yaml_codec
 

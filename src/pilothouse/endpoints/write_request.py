@@ -23,7 +23,7 @@ from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import like, without_notes
 from pilothouse.machinery.spans import step
 from pilothouse.machinery.structured.atoms import as_compared
-from pilothouse.machinery.workers import LONG, weighed
+from pilothouse.machinery.workers import LONG, VERY_LONG, weighed
 from pilothouse.registry.rest.before_create import ensure_namespace, wipe_system_fields
 from pilothouse.storage.backends.contract import TooLarge
 from pilothouse.storage.cacher import Entry
@@ -139,6 +139,8 @@ class WriteRequest:
             obj = attributes.object if attributes.object is not None else obj
         if has_owners(obj):
             await weighed(ctx.weight, self.merge_owners, obj, _AFTER_ADMISSION)
+        if ctx.weight >= VERY_LONG:
+            self._request.note_made(obj, old)
         return obj
 
     def merge_owners(self, obj: Object, when: str = "") -> None:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 EQUALS: Final = "="
 NOT_EQUALS: Final = "!="
 
-_TERM = re.compile(r"(?:[^\\,]|\\.)*\\?", re.DOTALL)
+_TERM = re.compile(r"(?:[^\\,]++|\\.)*+\\?", re.DOTALL)
 _OPERATOR = re.compile(r"!=|==|=")
 _ESCAPED = re.compile(r"[\\,=]")
 

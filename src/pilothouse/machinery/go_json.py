@@ -265,11 +265,27 @@ def _char(char: str) -> str:
     return "'\"'" if char == '"' else "'" + quote(char)[1:-1] + "'"
 
 
+_LONG_TEXT: Final = 128 * 1024
 _SEPARATORS: Final = ("\u2028".encode(), "\u2029".encode())
 
 
 def escape_html(data: bytes) -> bytes:
     """JSON as Go's encoder writes it: characters that mean something to browsers are escaped inside strings."""
+    return _escape_html(data) if len(data) <= _LONG_TEXT else b"".join(map(_escape_html, _between_characters(data)))
+
+
+def _between_characters(data: bytes) -> Iterator[bytes]:
+    """Pieces of a long text, none of which ends within a character."""
+    at = 0
+    while at < len(data):
+        end = at + _LONG_TEXT
+        while end < len(data) and data[end] & 0xC0 == 0x80:
+            end += 1
+        yield data[at:end]
+        at = end
+
+
+def _escape_html(data: bytes) -> bytes:
     if b"<" in data:
         data = data.replace(b"<", b"\\u003c")
     if b">" in data:

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 Values = list[Any]
 Step = Callable[[Values], Values]
-_NAME: Final = re.compile(r"(?:\\.|[^\s.\[\]\\{}?@'\"(),=<>!|*$])+")
+_NAME: Final = re.compile(r"(?:\\.|[^\s.\[\]\\{}?@'\"(),=<>!|*$]++)++")
+_QUOTED: Final = re.compile(r"'(?:\\.|[^'\\]++)*+'|\"(?:\\.|[^\"\\]++)*+\"")
 _MOST_DIGITS: Final = 18
 _SLICE: Final = re.compile(r"(-?[0-9]*)(?::(-?[0-9]*)(?::(-?[0-9]*))?)?")
 _FILTER: Final = re.compile(r"\?\((.*)\)", re.DOTALL)
@@ -137,7 +138,7 @@ def _bracket(inside: str) -> Step:
 
 
 def _split(inside: str) -> list[str]:
-    return re.findall(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"", inside)
+    return _QUOTED.findall(inside)
 
 
 def _unquote(text: str) -> str:
@@ -216,7 +217,7 @@ def _holds(compare: Callable[[Any, Any], bool], left: Values, right: Values) -> 
 
 
 def _blank_quoted(text: str) -> str:
-    return re.sub(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"", lambda found: " " * len(found[0]), text)
+    return _QUOTED.sub(lambda found: " " * len(found[0]), text)
 
 
 def _operand(text: str) -> Callable[[Any], Values]:

@@ -32,6 +32,7 @@ from pilothouse.machinery.label_matching import (
     parse_int,
 )
 from pilothouse.machinery.names import check_label_key, check_label_value
+from pilothouse.machinery.piecewise import in_order, in_order_by
 
 _BINARY: Final = (IN, NOT_IN, EQUALS, DOUBLE_EQUALS, NOT_EQUALS, GREATER_THAN, LESS_THAN)
 _OPERATORS: Final = (*_BINARY, EXISTS, DOES_NOT_EXIST)
@@ -75,7 +76,7 @@ class Selector:
     __slots__ = ("matches", "requirements", "selectable")
 
     def __init__(self, requirements: Iterable[Requirement] = (), *, selectable: bool = True) -> None:
-        self.requirements = tuple(sorted(requirements, key=_key_of))
+        self.requirements = tuple(in_order_by(_key_of, tuple(requirements)))
         self.selectable = selectable
         self.matches: Matcher = compile_all(self.requirements) if selectable else never
 
@@ -261,7 +262,7 @@ class _Parser:
             return self._checked(key, EXISTS, [])
         operator = self._operator()
         values = self._value_set() if operator in (IN, NOT_IN) else self._exact_value()
-        return self._checked(key, operator, sorted(values))
+        return self._checked(key, operator, in_order(list(values)))
 
     def _checked(self, key: str, operator: str, values: list[str]) -> Requirement:
         requirement, errors = new_requirement(key, operator, values, self.path)

@@ -27,6 +27,7 @@ from typing import Any, Final
 
 import orjson
 
+from pilothouse.machinery.disposal import dispose
 from pilothouse.machinery.workers import ABANDONED, checkpoint
 
 WHOLE: Final = 96 * 1024
@@ -183,11 +184,19 @@ class _Reader:
             return self._parse(self._data)  # a scalar: a string at most, which is read as fast as it is copied
         stack: list[tuple[int, Any]] = []
         root = self._enter(stack)
-        while stack:
-            self._continue(stack)
-        self._skip(_SPACE)
-        if self._at < len(self._data):
-            raise _Unsound
+        try:
+            while stack:
+                self._continue(stack)
+            self._skip(_SPACE)
+            if self._at < len(self._data):
+                raise _Unsound
+        except BaseException as error:
+            error.__traceback__ = None  # its frames have the containers as well
+            stack.clear()
+            made = [root]
+            del root
+            dispose(made)
+            raise
         return root
 
     def _enter(self, stack: list[tuple[int, Any]]) -> Any:

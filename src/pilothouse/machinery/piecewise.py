@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+Item = TypeVar("Item")
 
 _PIECE: Final = 32 * 1024
 _FEW: Final = 1_000
@@ -32,6 +34,17 @@ def in_order(texts: list[str]) -> list[str]:
     for text in texts:
         parts[bisect_right(pivots, text)].append(text)
     return [text for part in parts for text in sorted(part)]
+
+
+def in_order_by(key: Callable[[Item], str], items: Sequence[Item]) -> list[Item]:
+    """The same for items by their texts; those of one text stay in their order."""
+    if len(items) <= _FEW:
+        return sorted(items, key=key)
+    pivots = sorted(map(key, items[:: len(items) // (_FEW // 4)]))
+    parts: list[list[Item]] = [[] for _ in range(len(pivots) + 1)]
+    for item in items:
+        parts[bisect_right(pivots, key(item))].append(item)
+    return [item for part in parts for item in sorted(part, key=key)]
 
 
 def all_of(test: Callable[[str], object], texts: list[str]) -> bool:

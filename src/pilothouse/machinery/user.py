@@ -25,7 +25,7 @@ NODE_UID: Final = "authentication.kubernetes.io/node-uid"
 
 _NOTHING: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?").fullmatch
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*").fullmatch
+_SUBDOMAIN = re.compile(r"[a-z0-9]++(?:-++[a-z0-9]++)*+(?:\.[a-z0-9]++(?:-++[a-z0-9]++)*+)*+").fullmatch
 
 
 @dataclass(frozen=True, slots=True)

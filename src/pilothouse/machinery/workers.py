@@ -257,6 +257,13 @@ async def aside(work: Callable[..., Result], *arguments: Any, weight: int = VERY
     return await job.result()
 
 
+def afterwards(work: Callable[..., object], *arguments: Any) -> None:
+    """Have work done aside that nobody waits for. It must raise nothing."""
+    job = _Job(lambda: work(*arguments), asyncio.get_running_loop())
+    user, request = _REQUEST.get()
+    _very_long.submit(job, user, next(_requests) if request < 0 else request)
+
+
 async def weighed(weight: int, work: Callable[..., Result], *arguments: Any) -> Result:
     """What ``work`` gives, made here and now if its input is short, else aside."""
     if weight < LONG or _here.aside:

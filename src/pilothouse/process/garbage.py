@@ -1,11 +1,11 @@
 """How Python looks for garbage in cycles, without holding up everybody while it does.
 
-A look at a generation is one call that keeps the interpreter's lock, some 0.2 ms for each thousand objects in it. In
-large lots, a server that has come to hold a few hundred thousand objects is stopped for 100 ms and more, again and
-again, to find next to nothing: what requests leave behind is hardly ever a cycle. So young objects are looked at in
-small lots, twice, and what is still there then is frozen: nobody looks at it again. As cycles may die later, there is a
-look at everything after all, each time that twice as much has been frozen as at the last one: in a moment when the
-process has little to do, or, if there is none, when twice as much again has been.
+A look at a generation is one call that keeps the interpreter's lock, some 0.2 ms for each thousand objects in it, and
+more while a long request makes them. In large lots, a server that has come to hold a few hundred thousand objects is
+stopped for 100 ms and more, again and again, to find next to nothing: what requests leave behind is hardly ever a
+cycle. So young objects are looked at in small lots, twice, and what is still there then is frozen: nobody looks at it
+again. As cycles may die later, there is a look at everything after all, each time that twice as much has been frozen as
+at the last one: in a moment when the process has little to do, or, if there is none, when twice as much again has been.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-THRESHOLDS: Final = (10_000, 3, 25)
+THRESHOLDS: Final = (2_000, 3, 25)
 """Objects made and not freed between looks at the youngest, such looks between those at older ones, and so on."""
-_FIRST_FULL: Final = 64
+_FIRST_FULL: Final = 320
 """After so many looks at the second generation everything is looked at for the first time: 2.5 million objects."""
 _QUIET: Final = 0.1
 """What share of a processor a process takes at most that has little to do."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilothouse.machinery.piecewise import all_of, in_order, occurs
+from pilothouse.machinery.piecewise import all_of, in_order, in_order_by, occurs
 from pilothouse.machinery.yaml_codec import load
 
 PIECE = 32 * 1024
@@ -44,3 +45,9 @@ def test_one_text_that_fails(at: int) -> None:
     assert all_of(str.isalpha, texts)
     texts[at] = "7"
     assert not all_of(str.isalpha, texts)
+
+
+@pytest.mark.parametrize("count", [10, 5_000])
+def test_items_are_sorted_by_their_texts_and_stay_in_order_where_these_are_equal(count: int) -> None:
+    items = [(str(number * 7919 % 997), number) for number in range(count)]
+    assert in_order_by(itemgetter(0), items) == sorted(items, key=itemgetter(0))

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pilothouse.cel.environment import PER_CALL_LIMIT, Environment, Program
 from pilothouse.cel.kubernetes import CURRENT
-from pilothouse.cel.policies import LazyVariables, PolicyError, compile_expression, policy_environment
+from pilothouse.cel.policies import LazyVariables, PolicyError, as_field, compile_expression, policy_environment
 from pilothouse.cel.steps import Tracker
 from pilothouse.cel.types import BOOL, DYN, Type
 from pilothouse.cel.values import EvaluationError
@@ -63,7 +63,7 @@ class Compiler:
 
     def _add_variable(self, name: str, text: str) -> None:
         compiled = self.variables[name] = _compile(self._environment(True, False), text, ())
-        self._types[name] = compiled.type if isinstance(compiled, Program) else DYN
+        self._types[name] = as_field(compiled.type) if isinstance(compiled, Program) else DYN
 
     def _environment(self, authorizer: bool, patches: bool) -> Environment:
         return policy_environment(

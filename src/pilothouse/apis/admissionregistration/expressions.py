@@ -16,6 +16,33 @@ if TYPE_CHECKING:
     from pilothouse.cel.types import Type
 
 
+class Variables:
+    """The variables that a policy has declared so far. Each is compiled once, however many expressions see it."""
+
+    def __init__(self, names_and_texts: Iterable[tuple[str, str]] = (), *, has_params: bool = False) -> None:
+        self._has_params = has_params
+        self._waiting = list(names_and_texts)
+        self._types: dict[str, Type] = {}
+
+    def declare(self, name: str, text: str) -> None:
+        """One more, that all expressions from now on may speak of."""
+        self._waiting.append((name, text))
+
+    def types(self) -> dict[str, Type]:
+        """What each of them is; of one that does not compile, which is reported where it stands, nothing is known."""
+        from pilothouse.cel.policies import PolicyError, as_field, compile_expression, policy_environment
+        from pilothouse.cel.types import DYN
+
+        for name, text in self._waiting:
+            known = policy_environment(params=self._has_params, authorizer=True, variables=self._types)
+            try:
+                self._types[name] = as_field(compile_expression(known, text, ()).type)
+            except PolicyError:
+                self._types[name] = DYN
+        self._waiting.clear()
+        return self._types
+
+
 class Expression(NamedTuple):
     """One expression and what it may refer to."""
 
@@ -26,8 +53,8 @@ class Expression(NamedTuple):
     path: Path
     has_params: bool = False
     has_authorizer: bool = True
-    variables: tuple[tuple[str, str], ...] = ()
-    """Names and expressions of the variables declared before it."""
+    variables: Variables | None = None
+    """The variables declared before it."""
     composed: bool = False
     """Whether it may speak of variables at all."""
     stored: bool = False
@@ -53,17 +80,9 @@ def _error(expression: Expression) -> FieldError | None:
 
 
 def _environment(expression: Expression) -> Environment:
-    from pilothouse.cel.policies import PolicyError, compile_expression, policy_environment
-    from pilothouse.cel.types import DYN
-    from pilothouse.cel.types import Type as CelType
+    from pilothouse.cel.policies import policy_environment
 
-    declared: dict[str, CelType] = {}
-    for name, text in expression.variables:
-        known = policy_environment(params=expression.has_params, authorizer=True, variables=dict(declared))
-        try:
-            declared[name] = compile_expression(known, text, ()).type
-        except PolicyError:
-            declared[name] = DYN  # reported where the variable itself stands
+    declared = {} if expression.variables is None else expression.variables.types()
     return policy_environment(
         params=expression.has_params,
         authorizer=expression.has_authorizer,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from pilothouse.apis.admissionregistration.expressions import Expression, compile_expressions
+from pilothouse.apis.admissionregistration.expressions import Expression, Variables, compile_expressions
 from pilothouse.apis.admissionregistration.registration import RegistrationStrategy
 from pilothouse.apis.admissionregistration.rules import (
     FAILURE_POLICIES,
@@ -70,7 +70,7 @@ class PolicyCheck:
         self.old_spec: Object = old["spec"] if old is not None else {}
         self.is_update = old is not None
         self.has_params = self.spec.get("paramKind") is not None
-        self.variables: tuple[tuple[str, str], ...] = ()
+        self.variables = Variables(has_params=self.has_params)
 
     def check_head(self) -> None:
         """What both kinds begin with."""
@@ -112,7 +112,7 @@ class PolicyCheck:
         else:
             stored = {one.get("expression", "") for one in self.old_spec.get("validations") or ()}
             self._compile(text, "variable", path.child("expression"), text in stored)
-            self.variables += ((name, text),)
+            self.variables.declare(name, text)
 
     def _compile(self, text: str, purpose: str, path: Path, stored: bool, *, authorizer: bool = True) -> None:
         composed = self.mutating or bool(self.spec.get("variables"))

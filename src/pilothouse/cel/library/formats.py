@@ -14,7 +14,7 @@ from pilothouse.machinery.times import TimeError, parse_time
 
 FORMAT_TYPE = struct("kubernetes.NamedFormat")
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\Z", re.IGNORECASE)
-_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})\Z")
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?(?<=.)\Z")
 _TIME_PATTERN_LENGTH = 79
 _UUID_PATTERN_LENGTH = 79
 Check = Callable[[str], list[str]]

@@ -18,7 +18,7 @@ _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})?")
 _PORT = re.compile(r"(?::[0-9]*)?\Z")
 _USER = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*\Z")
 _BAD_HOST = re.compile(r"[\x00-\x20\\^`{|}/?#@]")
-_GOOD_PATH = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@\[\]/]|%[0-9A-Fa-f]{2})*\Z")
+_GOOD_PATH = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@\[\]/]++|%[0-9A-Fa-f]{2})*+\Z")
 _KEPT_IN_PATH = "-_.~$&+,/:;=@"
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from pilothouse.endpoints.identity import check_identity, check_named, check_uid
 from pilothouse.endpoints.input import read_object
 from pilothouse.endpoints.negotiation import negotiate
@@ -13,6 +11,7 @@ from pilothouse.endpoints.output.objects import entry_response
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_request import WriteRequest, has_owners
+from pilothouse.machinery import large_json
 from pilothouse.machinery.schema.emptied import copy_noted
 from pilothouse.machinery.spans import step
 from pilothouse.machinery.workers import LONG, weighed
@@ -35,15 +34,18 @@ async def update(scope: ResourceScope, request: APIRequest) -> Response:
     if has_owners(obj):
         await weighed(weight, write.merge_owners, obj)
     uid = obj["metadata"].get("uid")
-    pristine = orjson.dumps(obj)
+    first: dict[str, Any] | None = obj if obj.__class__ is dict else None
+    pristine = b"" if first is None else await weighed(weight, large_json.dumps, obj)
 
     async def change(old: dict[str, Any] | None) -> dict[str, Any]:
+        """The object as it was sent; copies of it, should other writes come between."""
+        nonlocal first
         if uid:
             check_uid(scope, request, uid, old, dry_run=options.dry_run)
-        if obj.__class__ is dict:
-            wanted: dict[str, Any] = orjson.loads(pristine)
-            return wanted
-        return await weighed(weight, copy_noted, obj)
+        if not pristine:
+            return await weighed(weight, copy_noted, obj)
+        wanted, first = first, None
+        return await weighed(weight, large_json.loads, pristine) if wanted is None else wanted
 
     try:
         entry, created = await write.update(request.info.name, change)

@@ -24,7 +24,7 @@ _MOST: Final = 256
 _LARGEST: Final = 16 * 1024
 _DRAWN_NAME: Final = re.compile(TOKEN_VOLUME_PREFIX.encode() + rb"[a-z0-9]{5}").search
 _BLANK: Final = b"\0"  # which no JSON has
-_is_in_key: Final = re.compile(rb'\0(?:[^"\\]|\\.)*":').search
+_is_in_key: Final = re.compile(rb'\0(?:[^"\\]++|\\.)*+":').search
 
 
 class KnownMessages:

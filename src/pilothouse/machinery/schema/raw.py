@@ -28,7 +28,7 @@ Writing = Callable[[dict[str, Any], Texts], Texts]
 ANY: Final = "*"
 _scan: Final = JSONDecoder().raw_decode
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
-_STRING_OR_SPACE: Final = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\n\r]+')
+_STRING_OR_SPACE: Final = re.compile(rb'("(?:[^"\\]++|\\.)*+")|[ \t\n\r]++')
 
 
 def raw_places(struct: Struct) -> tuple[Place, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.machinery import large_json
+from pilothouse.machinery.disposal import dispose
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.schema.types import ListOf, MapOf, Special, Struct, Type
 
@@ -25,9 +26,11 @@ def read_repeating(kind: Struct, data: bytes) -> tuple[Any, list[str]] | None:
     """The value, and the errors; None for a text that is too deep for this."""
     try:
         reading = _Reading()
-        value = reading.read(kind, large_json.loads_with(data, Pairs), "")
+        pairs = [large_json.loads_with(data, Pairs)]
+        value = reading.read(kind, pairs[0], "")
     except RecursionError:
         return None
+    dispose(pairs)
     return value, list(reading.errs)
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from pilothouse.apis.apiextensions.schema.nodes import Node
 from pilothouse.machinery.field_errors import Path
 
-_TOKEN: Final = re.compile(r"'(?:\\.|[^'\\])*'|[.\[\]]|[^.\[\]]+", re.DOTALL)
+_TOKEN: Final = re.compile(r"'(?:\\.|[^'\\]++)*+'|[.\[\]]|[^.\[\]]+", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 

@@ -320,12 +320,13 @@ def _check_map_keys(schema: Schema, path: Path, errs: list[FieldError]) -> None:
         errs.append(forbidden(where.child("nullable"), f"cannot be nullable when x-kubernetes-list-type is {declared}"))
     if declared != "map":
         return
+    needed = frozenset(items.get("required") or ())
     for key in schema.get("x-kubernetes-list-map-keys") or ():
         child = (items.get("properties") or {}).get(key)
         if child is None:
             continue
         own = where.child("properties").key(key)
-        if key not in (items.get("required") or ()) and child.get("default") is None:
+        if key not in needed and child.get("default") is None:
             why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
             errs.append(required(own.child("default"), why))
         if child.get("nullable"):

@@ -24,10 +24,9 @@ def _compiled(pattern: str) -> Any:
     return re2.compile(pattern)
 
 
-_HOSTNAME: Final = (
-    r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}]"
-    r"(([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$"
-)
+_LETTERS: Final = r"[a-zA-Z\p{L}]+"
+_LABEL: Final = r"[a-zA-Z0-9\p{S}\p{L}]+"
+"""Without dashes. The whole of kube-openapi's pattern repeats these classes sixty times: 250,000 instructions."""
 _CARD: Final = re.compile(
     r"(?:4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}"
     r"|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35\d{3})\d{11})",
@@ -44,7 +43,7 @@ _COLOUR_PART: Final = r"\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*"
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*")
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 _HOST_PORT: Final = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::[0-9]*)?")
-_MAIL_ATOM: Final = re.compile(r"[^\x00-\x20()<>\[\]:;@\\,\".\x7f]+(?:\.[^\x00-\x20()<>\[\]:;@\\,\".\x7f]+)*")
+_MAIL_ATOM: Final = re.compile(r"[^\x00-\x20()<>\[\]:;@\\,\".\x7f]+(?:\.[^\x00-\x20()<>\[\]:;@\\,\".\x7f]++)*+")
 
 
 def _matching(pattern: str) -> Checker:
@@ -92,9 +91,24 @@ def is_duration(text: str) -> bool:
 
 
 def is_hostname(text: str) -> bool:
-    if _compiled(_HOSTNAME).search(text) is None or len(text.encode()) > 255:
+    if len(text.encode()) > 255:
         return False
-    return all(len(part.encode()) <= 63 for part in text.split("."))
+    *labels, last = text.split(".")
+    if not all(len(label.encode()) <= 63 for label in (*labels, last)):
+        return False
+    if not labels:
+        rest = last[1:].removeprefix("-")
+        return last[:1] != "-" and _is_label(last[:1] + rest)
+    is_top = len(last) > 1 and _compiled(_LETTERS).fullmatch(last) is not None
+    return is_top and all(map(_is_dashed_label, labels))
+
+
+def _is_dashed_label(text: str) -> bool:
+    return text[:1] != "-" and text[-1:] != "-" and _is_label(text.replace("-", ""))
+
+
+def _is_label(text: str) -> bool:
+    return _compiled(_LABEL).fullmatch(text) is not None
 
 
 def is_uri(text: str) -> bool:
@@ -206,7 +220,7 @@ _CHECKERS: Final[dict[str, Checker]] = {
     "ssn": lambda text: len(text) == 11 and _ISSN(text),
     "hexcolor": _matching(f"#?({_HEX}{{3}}|{_HEX}{{6}})"),
     "rgbcolor": _matching(rf"rgb\({_COLOUR_PART},{_COLOUR_PART},{_COLOUR_PART}\)"),
-    "byte": _matching(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"),
+    "byte": _matching(r"(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?(?<=.)"),
     "password": lambda text: True,
     "date": is_date,
     "duration": is_duration,

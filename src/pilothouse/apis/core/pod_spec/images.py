@@ -10,12 +10,12 @@ import re
 from functools import lru_cache
 from typing import Final
 
-_DOMAIN_PART: Final = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
-_HOST: Final = rf"(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
-_PATH_PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_PATH: Final = rf"{_PATH_PART}(?:/{_PATH_PART})*"
+_DOMAIN_PART: Final = r"[a-zA-Z0-9]++(?:-++[a-zA-Z0-9]++)*+"
+_HOST: Final = rf"(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*+|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
+_PATH_PART: Final = r"[a-z0-9]++(?:(?:\.|__?|-++)[a-z0-9]++)*+"
+_PATH: Final = rf"{_PATH_PART}(?:/{_PATH_PART})*+"
 _TAG: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
-_DIGEST: Final = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
+_DIGEST: Final = r"[A-Za-z][A-Za-z0-9]*+(?:[-_+.][A-Za-z][A-Za-z0-9]*+)*+:[0-9a-fA-F]{32,}"
 
 _match_reference = re.compile(rf"({_HOST})/({_PATH})(?::({_TAG}))?(?:@({_DIGEST}))?").fullmatch
 _is_identifier = re.compile(r"[a-f0-9]{64}").fullmatch

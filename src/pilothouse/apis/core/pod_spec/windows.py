@@ -18,7 +18,7 @@ _MAX_USER: Final = 104
 _LABEL: Final = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _has_control = re.compile(r"[\x00-\x1f\x7f]").search
 _is_netbios = re.compile(r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}').fullmatch
-_is_domain = re.compile(rf"{_LABEL}(?:\.{_LABEL})*").fullmatch
+_is_domain = re.compile(rf"{_LABEL}(?:\.{_LABEL})*+").fullmatch
 _is_blank = re.compile(r"[. ]+").fullmatch
 _has_bad_character = re.compile(r'["/\\:;|=,+*?<>@\[\]]').search
 _NOT_ON_WINDOWS: Final = "cannot be set for a windows pod"
