@@ -26,6 +26,7 @@ from wsproto.frame_protocol import CloseReason, Opcode
 
 from pilothouse.net.frame_turns import FrameTurns
 from pilothouse.net.framing import Framing
+from pilothouse.net.header_lists import list_tokens
 from pilothouse.net.messages import Request, Upgraded
 from pilothouse.net.request_body import ClientDisconnected
 from pilothouse.net.writing import WriteGate
@@ -79,7 +80,7 @@ def read_handshake(request: Request) -> Handshake:
     if headers.get(b"sec-websocket-version") != b"13":
         raise BadHandshake(400, "missing or bad WebSocket Version", ((b"Sec-WebSocket-Version", b"13"),))
     asked = headers.get(b"sec-websocket-protocol", b"").strip()
-    protocols = tuple(map(bytes.strip, asked.split(b","))) if asked else ()
+    protocols = tuple(list_tokens([asked])) if asked else ()
     return Handshake(accept_for(key), protocols)
 
 
