@@ -2,28 +2,31 @@
 
 The handshake is judged as Go's x/net/websocket judges it, which is laxer than the RFC (any key will do) and stricter
 (one subprotocol at most, since nobody chooses among them). What the client sends is parsed by wsproto piece by piece
-and dropped, so a message costs no memory however long it is; pings are answered, a close ends the connection.
+and dropped, so a message costs no memory however long it is; pings are answered, a close ends the connection. Frames are
+taken in turns with what others say (``frame_turns.py``).
 
 Frames written wait in the transport alone: the writer drains before it makes more. While the client is slow, only its
 latest ping is remembered. A close frame is the last thing sent; a client that does not take it is cut off.
 
 Who cannot take more of what the client sends pauses the WebSocket, not its transport: there are frames here that came
-in one piece and wait for their turn, and whoever has read the last of them asks the transport for more.
+in one piece and wait for their turn.
 """
 
 import asyncio
 import base64
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, cast
 
 from wsproto.connection import Connection, ConnectionState, ConnectionType
-from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
+from wsproto.events import BytesMessage, CloseConnection, Event, Ping, TextMessage
 from wsproto.frame_protocol import CloseReason, Opcode
 
+from pilothouse.net.frame_turns import FrameTurns
 from pilothouse.net.framing import Framing
+from pilothouse.net.header_lists import list_tokens
 from pilothouse.net.messages import Request, Upgraded
 from pilothouse.net.request_body import ClientDisconnected
 from pilothouse.net.writing import WriteGate
@@ -34,8 +37,6 @@ MESSAGE_LIMIT: Final = 32 << 20  # x/net: DefaultMaxPayloadBytes
 CLOSE_SECONDS: Final = 2.0
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _FINAL: Final = 0x80
-_PIECE: Final = 2048
-"""How many bytes are read in one turn: a few hundred frames at most."""
 
 
 class BadHandshake(Exception):
@@ -79,7 +80,7 @@ def read_handshake(request: Request) -> Handshake:
     if headers.get(b"sec-websocket-version") != b"13":
         raise BadHandshake(400, "missing or bad WebSocket Version", ((b"Sec-WebSocket-Version", b"13"),))
     asked = headers.get(b"sec-websocket-protocol", b"").strip()
-    protocols = tuple(map(bytes.strip, asked.split(b","))) if asked else ()
+    protocols = tuple(list_tokens([asked])) if asked else ()
     return Handshake(accept_for(key), protocols)
 
 
@@ -121,19 +122,17 @@ class WebSocket(Upgraded):
 
     transport: asyncio.Transport
     _gate: WriteGate
+    _input: FrameTurns
 
     def __init__(
         self, leftover: bytes, serve: Callable[["WebSocket"], Awaitable[None]], ended: Callable[[], object]
     ) -> None:
         self._leftover = leftover
-        self._unread = b""
-        """What came in the same piece as too many frames, or while reading was paused."""
-        self._turn_due = False
-        """Whether the next of it is read in a coming turn."""
-        self._paused = False
         self._serve = serve
         self._ended = ended
         self._parser = Connection(ConnectionType.SERVER)
+        self._events: Iterator[Event] = self._parser.events()
+        """Of what has arrived, as far as it is parsed."""
         self._task: asyncio.Task[None] | None = None
         self._received = 0  # of the message that is arriving
         self._ping: Ping | None = None  # to be answered once the client reads again
@@ -162,6 +161,7 @@ class WebSocket(Upgraded):
         if self._closing:
             return
         self._closing = True
+        self._input.end()
         if not self.transport.is_closing():
             self.transport.write(bytes(self._parser.send(CloseConnection(code=code))))
         self.transport.close()
@@ -174,13 +174,11 @@ class WebSocket(Upgraded):
 
     def pause_reading(self) -> None:
         """Nothing more of what the client sends is looked at."""
-        self._paused = True
-        self.transport.pause_reading()
+        self._input.pause()
 
     def resume_reading(self) -> None:
         """What is here is read first, then what comes."""
-        self._paused = False
-        self._read_later()
+        self._input.resume()
 
     # For the server
 
@@ -190,6 +188,7 @@ class WebSocket(Upgraded):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self._gate = WriteGate(self.transport)
+        self._input = FrameTurns(self.transport, self._take_frame)
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(lambda _: self._ended())
         leftover, self._leftover = self._leftover, b""
@@ -197,44 +196,23 @@ class WebSocket(Upgraded):
             self.data_received(leftover)
 
     def data_received(self, data: bytes) -> None:
-        """Frames may be as short as six bytes: many of them are read in turns with others."""
-        self._unread += data
-        if not self._turn_due and not self._paused:
-            self._read_some()
+        if not self._closing:
+            self._parser.receive_data(data)
+            self._input.go_on()
 
-    def _read_some(self) -> None:
-        piece, self._unread = self._unread[:_PIECE], self._unread[_PIECE:]
-        self._read(piece)
-        if self._unread and not self._closing:
-            self.transport.pause_reading()
-            self._read_later()
-
-    def _read_later(self) -> None:
-        if not self._turn_due:
-            self._turn_due = True
-            asyncio.get_running_loop().call_soon(self._read_on)
-
-    def _read_on(self) -> None:
-        self._turn_due = False
-        if self._unread and not self._closing and not self._paused:
-            self._read_some()
-        if not self._unread and not self._paused and not self._closing:
-            self.transport.resume_reading()
-
-    def _read(self, data: bytes) -> None:
-        if self._closing:
-            return
-        self._parser.receive_data(data)
-        for event in self._parser.events():
-            if isinstance(event, TextMessage | BytesMessage):
-                self._skip(event)
-            elif isinstance(event, Ping):
-                self._answer(event)
-            elif isinstance(event, CloseConnection):
-                asked = self._parser.state is ConnectionState.REMOTE_CLOSING
-                self.close(CloseReason.NORMAL_CLOSURE if asked else event.code)
-            if self._closing:
-                return
+    def _take_frame(self) -> bool:
+        event = next(self._events, None)
+        if event is None:
+            self._events = self._parser.events()
+            return False
+        if isinstance(event, TextMessage | BytesMessage):
+            self._skip(event)
+        elif isinstance(event, Ping):
+            self._answer(event)
+        elif isinstance(event, CloseConnection):
+            asked = self._parser.state is ConnectionState.REMOTE_CLOSING
+            self.close(CloseReason.NORMAL_CLOSURE if asked else event.code)
+        return True
 
     def eof_received(self) -> bool:
         return False
@@ -250,6 +228,7 @@ class WebSocket(Upgraded):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
+        self._input.end()
         self._gate.close()
         if self._cut_off is not None:
             self._cut_off.cancel()

@@ -43,16 +43,34 @@ class MessageSocket(WebSocket):
 
     async def receive(self) -> Piece | None:
         """The next piece of a message; None once the client has gone."""
+        if not await self._arrival():
+            return None
+        piece = self._pieces.popleft()
+        self._note_taken(len(piece.data) + _COST)
+        return piece
+
+    async def receive_available(self) -> list[Piece]:
+        """All pieces that have come; none once the client has gone."""
+        if not await self._arrival():
+            return []
+        pieces = list(self._pieces)
+        self._pieces.clear()
+        self._note_taken(self._size)
+        return pieces
+
+    async def _arrival(self) -> bool:
+        """Wait for a piece; False if there will be none."""
         while not self._pieces:
             if self._closing:
-                return None
+                return False
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
-        piece = self._pieces.popleft()
-        self._size -= len(piece.data) + _COST
-        if self._paused and self._size < HIGH_WATER and not self.is_closing():
+        return True
+
+    def _note_taken(self, size: int) -> None:
+        self._size -= size
+        if self._input.paused and self._size < HIGH_WATER and not self.is_closing():
             self.resume_reading()
-        return piece
 
     async def send(self, *pieces: bytes) -> None:
         """One binary message made of pieces, at the pace of the client. Raises ClientDisconnected."""
@@ -68,7 +86,7 @@ class MessageSocket(WebSocket):
             self._begins = False
         if message.message_finished:
             self._begins = True
-        if self._size >= HIGH_WATER and not self._paused and not self.is_closing():
+        if self._size >= HIGH_WATER and not self._input.paused and not self.is_closing():
             self.pause_reading()
         self._wake()
 

@@ -28,7 +28,9 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
 from pilothouse.net.dialing import OutgoingError
+from pilothouse.net.header_lists import list_tokens
 from pilothouse.net.messages import Response
 from pilothouse.net.reverse_proxy import Destination, pass_upgrade, wants_upgrade
 from pilothouse.registry.store.store import Store
@@ -87,7 +89,8 @@ async def _connect(scope: ResourceScope, request: APIRequest, nodes: Store, link
         raise errors.bad_request("Upgrade request required")
     is_native = _WEBSOCKETS_TO_KUBELETS in kubelet.features and _WEBSOCKETS_TO_KUBELETS in scope.store.strategy.gates
     links.metrics.count_stream(scope.subresource, is_native=is_native)
-    destination = Destination(kubelet.target, path.encode(), urlencode(_parameters(options)).encode())
+    told = await weighed(len(request.query), urlencode, _parameters(options))
+    destination = Destination(kubelet.target, path.encode(), told.encode())
     try:
         return await _carry(scope, request, links, destination, options, is_native=is_native)
     except OutgoingError as error:
@@ -120,8 +123,8 @@ async def _carry(
 
 def asked_protocols(request: APIRequest) -> list[str]:
     """The WebSocket protocols that a client offers, best first."""
-    values = request.header_values(b"sec-websocket-protocol")
-    return [name.strip() for value in values for name in value.decode("latin-1").split(",") if name.strip()]
+    tokens = list_tokens(request.header_values(b"sec-websocket-protocol"))
+    return [name.decode("latin-1") for name in tokens if name]
 
 
 def _read_options(subresource: str, query: Query) -> Object:

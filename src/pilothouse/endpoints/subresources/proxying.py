@@ -25,6 +25,7 @@ from pilothouse.endpoints.subresources.links import ANYBODY, Links
 from pilothouse.machinery import errors
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
 from pilothouse.net.dialing import OutgoingError, Target
 from pilothouse.net.messages import Response
 from pilothouse.net.reverse_proxy import BadLocation, Destination, forward, pass_upgrade, wants_upgrade
@@ -33,6 +34,8 @@ from pilothouse.registry.store.store import Store
 
 Locate = Callable[[ResourceScope, APIRequest, "Reference"], Awaitable[Target]]
 _METHODS: Final = ("get", "create", "update", "patch", "delete", "")
+_LAST_PORT: Final = (1 << 16) - 1
+_LONGEST_PORT: Final = 20
 _NOT_ALLOWED: Final = "address not allowed"
 _SAFE: Final = "/:@!$&'()*+,;=-._~"
 
@@ -70,7 +73,7 @@ async def _proxy(scope: ResourceScope, request: APIRequest, links: Links, locate
     await admit_connect(scope, request, {"metadata": {}, **({"path": path} if path else {})})
     reference = Reference(request.info.name, scope.resource.singular)
     target = await locate(scope, request, reference)
-    prefix, rest = split_path(request)
+    prefix, rest = await weighed(len(request.raw_path), split_path, request)
     query = request.query.encode("latin-1")
     destination = Destination(target, rest, query, prefix=prefix)
     if wants_upgrade(request):
@@ -98,16 +101,16 @@ def split_path(request: APIRequest) -> tuple[str, bytes]:
 
     Where escapes hide the borders between the segments that were judged, what was judged is sent, escaped anew.
     """
-    depth = len(request.path.strip("/").split("/")) - len(request.info.parts) + 3
+    depth = request.path.strip("/").count("/") + 1 - len(request.info.parts) + 3
     lead = len(request.path) - len(request.path.lstrip("/"))
-    plain = request.path[lead:].split("/")
-    raw = request.raw_path[lead:].split("/")
+    plain = request.path[lead:].split("/", depth)
+    raw = request.raw_path[lead:].split("/", depth)
     prefix = "/" + "/".join(plain[:depth])
     if [_unescape(segment) for segment in raw[:depth]] == plain[:depth]:
         rest = raw[depth:]
     else:
-        rest = [escape(segment, _SAFE) for segment in plain[depth:]]
-    return prefix, "".join(f"/{segment}" for segment in rest).encode("latin-1")
+        rest = [escape(each, _SAFE) for each in plain[depth:]]
+    return prefix, "".join(f"/{each}" for each in rest).encode("latin-1")
 
 
 def _unescape(segment: str) -> str:
@@ -124,7 +127,7 @@ class _Locator:
 
     def _target(self, host: str, port: str, scheme: str) -> Target:
         secure = scheme == "https"
-        number = int(port) if port.isdigit() else 443 if secure else 80
+        number = _port_number(host, port) if port else 443 if secure else 80
         return Target(host, number, ANYBODY if secure else None, self._links.guard)
 
     async def find_pod(self, scope: ResourceScope, request: APIRequest, reference: Reference) -> Target:
@@ -155,7 +158,7 @@ class _Locator:
     async def find_service(self, scope: ResourceScope, request: APIRequest, reference: Reference) -> Target:
         """A ready endpoint that really is a pod of the namespace."""
         namespace, port = request.info.namespace, reference.port
-        if port.isascii() and port.isdigit():
+        if _is_number(port):
             port = await _port_name(scope.store, namespace, reference)
         slices = await slices_of(self._slices, namespace, reference.name)
         for endpoint, (address, number) in candidates(slices, port, "IPv4"):
@@ -173,6 +176,20 @@ class _Locator:
             return False
         known = [each.get("ip") for each in (pod.get("status") or {}).get("podIPs") or ()]
         return endpoint["addresses"][0] in known
+
+
+def _is_number(port: str) -> bool:
+    """Whether Go reads it as one; what is longer is a name."""
+    return port.isascii() and port.isdigit() and len(port) < 20 and int(port) < 1 << 63
+
+
+def _port_number(host: str, port: str) -> int:
+    """The number that a port is given as. Raises what dialling anything else ends with."""
+    if not (port.isascii() and port.isdigit()):
+        raise errors.unavailable(f"error trying to reach service: dial tcp: lookup {host}:{port}: no such host")
+    if len(port) > _LONGEST_PORT or int(port) > _LAST_PORT:
+        raise errors.unavailable(f"error trying to reach service: dial tcp: address {port}: invalid port")
+    return int(port)
 
 
 def _first_port(pod: Object) -> str:

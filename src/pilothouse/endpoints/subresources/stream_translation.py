@@ -12,6 +12,8 @@ WebSocket closed.
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,12 +26,12 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.go_quote import quote
 from pilothouse.net.client import Outbound
 from pilothouse.net.dialing import OutgoingError
-from pilothouse.net.messages import ClientDisconnected, Response
+from pilothouse.net.messages import BodyTooLarge, ClientDisconnected, Response
 from pilothouse.net.pacing import Pace, pace_of
 from pilothouse.net.reverse_proxy import Destination
 from pilothouse.net.spdy import SpdySession, SpdyStream, StreamReset
 from pilothouse.net.websocket import BadHandshake, Handshake, read_handshake
-from pilothouse.net.websocket_messages import MessageSocket
+from pilothouse.net.websocket_messages import MessageSocket, Piece
 
 PROTOCOL: Final = b"v5.channel.k8s.io"
 _SPDY_PROTOCOLS: Final = (
@@ -44,7 +46,10 @@ _WITH_RESIZE: Final = (*_WITH_STATUS, "v3.channel.k8s.io")
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 _CHANNELS: Final = 5
 _MAX_STATUS: Final = 1 << 20
+_REFUSAL_SECONDS: Final = 10.0
+_EXIT_CODE: Final = re.compile(r"[0-9]{1,3}").fullmatch
 _PING_SECONDS: Final = 5.0
+_WRITES_A_TURN: Final = 16
 _IDLE_SECONDS: Final = 4 * 3600.0
 _EXIT: Final = "NonZeroExitCode"
 
@@ -103,8 +108,7 @@ class _Translator:
             status = failed.status
         except (OutgoingError, StreamReset, TimeoutError) as error:
             status = _internal(str(error) or "Timeout occurred")
-        exited = status.get("reason") == _EXIT
-        self._metrics.count_translated(200 if exited else status.get("code", 200))
+        self._metrics.count_translated(_code_of(status))
         await socket.send(bytes((ERROR,)), orjson.dumps(status))
 
     async def _run(self, socket: MessageSocket) -> None:
@@ -142,7 +146,10 @@ class _Translator:
         is_spdy = b"upgrade" in head.get(b"connection").lower() and b"spdy/3.1" in head.get(b"upgrade").lower()
         if head.status != 101 or not is_spdy:
             try:
-                body = await reply.read(_MAX_STATUS)
+                async with asyncio.timeout(_REFUSAL_SECONDS):
+                    body = await reply.read(_MAX_STATUS)
+            except BodyTooLarge as error:
+                raise OutgoingError(f"unable to upgrade connection: {error}") from None
             finally:
                 await reply.abort()
             raise _not_upgraded(body)
@@ -216,36 +223,57 @@ async def _copy_input(
     socket: MessageSocket, stdin: SpdyStream | None, resize: SpdyStream | None, pace: Pace | None
 ) -> None:
     """What the client sends, to the stream of its channel, until it goes. Input is held to the pace, sizes are not."""
-    sinks = {STDIN: stdin, RESIZE: resize}
-    channel = ERROR
+    sinks, channels = {STDIN: stdin, RESIZE: resize}, _Channels()
     while True:
         async with asyncio.timeout(_IDLE_SECONDS):
-            piece = await socket.receive()
-        if piece is None:
+            pieces = await socket.receive_available()
+        if not pieces:
             raise ClientDisconnected("client disconnected")
-        data = piece.data
-        if piece.first:
-            channel = data[0]
-            if channel == CLOSE:
-                if len(data) != 2 or data[1] >= _CHANNELS:
-                    raise ClientDisconnected("protocol error")
-                channel = data[1]
-                data = b""
-                closing = sinks.get(channel)
-                if closing is not None:
-                    closing.close()
-            else:
-                data = data[1:]
-        sink = sinks.get(channel)
-        if sink is None or not data:
-            continue
-        if pace is None or channel != STDIN:
-            sink.write(data)
-            await sink.drain()
-        else:
-            async for part in pace.spread(data):
-                sink.write(part)
+        for number, (channel, data) in enumerate(channels.sort(pieces)):
+            sink = sinks.get(channel)
+            if number % _WRITES_A_TURN == _WRITES_A_TURN - 1:
+                await asyncio.sleep(0)
+            if sink is None:
+                continue
+            if data is None:
+                sink.close()
+            elif pace is None or channel != STDIN:
+                sink.write(data)
                 await sink.drain()
+            else:
+                async for part in pace.spread(data):
+                    sink.write(part)
+                    await sink.drain()
+
+
+class _Channels:
+    """Knows to which channel a piece of a message belongs."""
+
+    def __init__(self) -> None:
+        self._channel = ERROR
+
+    def sort(self, pieces: list[Piece]) -> Iterator[tuple[int, bytes | None]]:
+        """What there is for each channel, in order; None closes it. Raises ClientDisconnected.
+
+        Messages may be as short as a byte: input, which has no borders, is handed on at once.
+        """
+        gathered: list[bytes] = []
+        for piece in pieces:
+            data = piece.data
+            if piece.first:
+                channel, data = data[0], data[1:]
+                if gathered and not channel == self._channel == STDIN:
+                    yield self._channel, b"".join(gathered)
+                    gathered = []
+                self._channel = channel
+                if channel == CLOSE:
+                    if len(data) != 1 or data[0] >= _CHANNELS:
+                        raise ClientDisconnected("protocol error")
+                    self._channel, data = data[0], b""
+                    yield self._channel, None
+            gathered.append(data)
+        if gathered:
+            yield self._channel, b"".join(gathered)
 
 
 def _judge(message: bytes, protocol: str) -> None:
@@ -264,15 +292,30 @@ def _judge(message: bytes, protocol: str) -> None:
         raise CommandFailed(_internal("error stream protocol error: unknown error"))
     if status.get("reason") != _EXIT:
         raise CommandFailed(_internal(str(status.get("message", ""))))
-    causes = (status.get("details") or {}).get("causes") or ()
-    code = next((str(cause.get("message", "")) for cause in causes if cause.get("reason") == "ExitCode"), None)
+    code = _exit_code(status)
     if code is None:
         raise CommandFailed(_internal("error stream protocol error: no ExitCode cause given"))
-    if not (code.isascii() and code.isdigit() and int(code) < 256):
+    if not _EXIT_CODE(code) or int(code) > 255:
         raise CommandFailed(_internal(f"error stream protocol error: invalid exit code value {quote(code)}"))
     words = f"command terminated with non-zero exit code: command terminated with exit code {code}"
     details = {"causes": [{"reason": "ExitCode", "message": code}]}
     raise CommandFailed({"metadata": {}, "status": "Failure", "message": words, "reason": _EXIT, "details": details})
+
+
+def _exit_code(status: dict[str, Any]) -> str | None:
+    """What a Status gives as exit code, whatever else it is made of."""
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    for cause in causes if isinstance(causes, list) else ():
+        if isinstance(cause, dict) and cause.get("reason") == "ExitCode":
+            return str(cause.get("message", ""))
+    return None
+
+
+def _code_of(status: dict[str, Any]) -> int:
+    """What is counted: codes that a kubelet makes up are all one."""
+    code = 200 if status.get("reason") == _EXIT else status.get("code", 200)
+    return code if isinstance(code, int) and 100 <= code < 600 else 500
 
 
 def _internal(why: str) -> dict[str, Any]:

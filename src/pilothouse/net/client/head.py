@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from pilothouse.net.header_lists import MOST_TOKENS, list_tokens
+
 MAX_HEAD: Final = 1 << 20
 _STATUS: Final = re.compile(rb"HTTP/1\.([0-9]) ([0-9]{3})(?: ([\t\x20-\x7e\x80-\xff]*))?").fullmatch
 _HEADER: Final = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)").fullmatch
@@ -18,6 +20,7 @@ _PLAIN_VALUE: Final = re.compile(rb"[\x21-\x7e]+").fullmatch
 _DIGITS: Final = re.compile(rb"[0-9]{1,18}").fullmatch
 _MAX_HEADERS: Final = 1000
 _WITHOUT_BODY: Final = frozenset({*range(200), 204, 304})
+_ORDINARY_STATUS: Final = 128
 _ORDINARY: Final = 4096  # longer heads and their lines are not worth remembering
 
 Headers = list[tuple[bytes, bytes]]
@@ -155,7 +158,8 @@ def _read_head(data: bytes) -> ReplyHead:
     if len(lines) > _MAX_HEADERS:
         raise MalformedReply("net/http: too many headers in the response")
     read = _recall_line if len(data) <= _ORDINARY else _read_line
-    head = ReplyHead(*_read_status(status_line), list(map(read, lines)))
+    status = _recall_status if len(status_line) <= _ORDINARY_STATUS else _read_status
+    head = ReplyHead(*status(status_line), list(map(read, lines)))
     _read_framing(head)
     return head
 
@@ -163,7 +167,6 @@ def _read_head(data: bytes) -> ReplyHead:
 _recall_head: Final = lru_cache(maxsize=1024)(_read_head)
 
 
-@lru_cache(maxsize=64)
 def _read_status(line: bytes) -> tuple[int, int, bytes]:
     match = _STATUS(line)
     if match is None:
@@ -179,6 +182,7 @@ def _read_line(line: bytes) -> Line:
     return pair[1].lower(), (pair[1], pair[2].rstrip(b" \t"))
 
 
+_recall_status: Final = lru_cache(maxsize=64)(_read_status)
 _recall_line: Final = lru_cache(maxsize=2048)(_read_line)
 """Servers send the same lines again and again."""
 _ID_NAMES: Final = (b"\r\naudit-id: ", b"\r\nAudit-Id: ")
@@ -191,8 +195,9 @@ _PASSING: Final[Sequence[tuple[bytes, Callable[[bytes], Line]]]] = (
 
 def _read_framing(head: ReplyHead) -> None:
     if b"connection" in head:
-        tokens = [token.strip() for value in head.values(b"connection") for token in value.lower().split(b",")]
-        head.close = b"close" in tokens or (head.close and b"keep-alive" not in tokens)
+        tokens = [token.lower() for token in list_tokens(head.values(b"connection"))]
+        is_long = len(tokens) >= MOST_TOKENS  # whatever else it says
+        head.close = is_long or b"close" in tokens or (head.close and b"keep-alive" not in tokens)
     if b"transfer-encoding" in head:
         codings = [value.lower() for value in head.values(b"transfer-encoding")]
         if codings != [b"chunked"]:

@@ -42,9 +42,10 @@ def encode_name(name: bytes) -> bytes:
             known = hpack.encode_integer(INDEX[lower], 4)
         else:
             known = b"\0" + hpack.encode_string(lower)
-        if len(_names) >= _MAX_KNOWN:
-            _names.clear()
-        _names[name] = known
+        if len(name) <= _SHORT:
+            if len(_names) >= _MAX_KNOWN:
+                _names.clear()
+            _names[name] = known
     return known
 
 
@@ -58,7 +59,7 @@ def encode_field(pair: Pair) -> bytes:
         return b""
     size = len(value)
     encoded = b"%b%c%b" % (encoded_name, size, value) if size < _SHORT else encoded_name + hpack.encode_string(value)
-    if size <= 24:  # what is longer is likely an id, and seen once
+    if size <= 24 and len(name) <= _SHORT:  # what is longer is likely an id, and seen once
         if len(_fields) >= _MAX_KNOWN:
             _fields.clear()
         _fields[pair] = encoded

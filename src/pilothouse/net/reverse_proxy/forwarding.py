@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -26,6 +28,8 @@ from pilothouse.net.reverse_proxy.rewriting import MAX_HTML, Rewriter
 _WHOLE: Final = 64 * 1024  # up to here, an answer is read whole and sent in one piece
 _AWAITED_BODY: Final = 256 * 1024  # up to here, the server below has waited for the request's body already
 _HTML: Final = b"text/html"
+_PAGES: Final = ThreadPoolExecutor(2, "pages")
+"""Corrects links in pages. Others who need a thread do not wait for them."""
 _REDIRECTED: Final = b"the backend attempted to redirect this request, which is not permitted"
 
 
@@ -141,7 +145,8 @@ def _add_trailers(outbound: Outbound, request: Request) -> None:
     names = announced(b",".join(request.header_values(b"trailer")))
     if names:
         outbound.headers.append((b"Trailer", b",".join(names)))
-        outbound.trailers = lambda: [pair for pair in passing(request.trailers) if pair[0] in names]
+        wanted = frozenset(names)
+        outbound.trailers = lambda: [pair for pair in passing(request.trailers) if pair[0] in wanted]
 
 
 async def _answer(request: Request, destination: Destination, host: bytes, reply: Reply) -> Response:
@@ -211,8 +216,12 @@ async def _correct_html(destination: Destination, host: bytes, headers: Headers,
             rest = partial(copy, reply, begin=b"".join(pieces))
             return Response(reply.status, b"", b"", headers, stream=rest)
     await reply.close()
-    data = b"".join(pieces)
-    corrected = await asyncio.to_thread(_rewriter(destination, host).document, data, encoding)
+    data, unwanted = b"".join(pieces), threading.Event()
+    loop, document = asyncio.get_running_loop(), _rewriter(destination, host).document
+    try:
+        corrected = await loop.run_in_executor(_PAGES, document, data, encoding, unwanted)
+    finally:
+        unwanted.set()
     return Response(reply.status, data if corrected is None else corrected, b"", headers)
 
 

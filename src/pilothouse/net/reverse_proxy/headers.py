@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from pilothouse.net.client.head import Headers, ReplyHead
+from pilothouse.net.header_lists import list_tokens
 from pilothouse.net.messages import Request
 from pilothouse.net.request_body import Trailers
 
@@ -38,6 +39,7 @@ _CORS: Final = frozenset(
     }
 )
 _FORWARDED_FOR: Final = b"x-forwarded-for"
+_ORDINARY_NAME: Final = 128  # longer ones are not worth remembering
 _NOT_SENT: Final = _FRAMING | HOP_BY_HOP | {_FORWARDED_FOR}
 _NOT_RETURNED: Final = HOP_BY_HOP | {b"content-length", b"date"}
 _NOT_RETURNED_BUT_OWN: Final = _NOT_RETURNED | _CORS
@@ -87,7 +89,7 @@ def _judge_headers(head: ReplyHead, cors: bool) -> tuple[frozenset[bytes], Heade
 
 def announced(value: bytes) -> list[bytes]:
     """The trailers that a Trailer header names, without those that would change how the message is read."""
-    named = [canonical(token.strip()) for token in value.split(b",")]
+    named = dict.fromkeys(map(canonical, list_tokens([value])))
     return [name for name in named if _is_passed_on(name)]
 
 
@@ -101,12 +103,14 @@ def _is_passed_on(name: bytes) -> bool:
     return bool(name) and lower not in _NOT_SENT and not lower.startswith(_CREDENTIALS)
 
 
-@lru_cache(maxsize=1024)
 def canonical(name: bytes) -> bytes:
     """The name of a header as Go writes it."""
-    return name.title()
+    return _recall_canonical(name) if len(name) <= _ORDINARY_NAME else name.title()
+
+
+_recall_canonical: Final = lru_cache(maxsize=1024)(bytes.title)
 
 
 def listed(values: Iterable[bytes]) -> frozenset[bytes]:
     """The headers that Connection names as its own."""
-    return frozenset(token.strip().lower() for value in values for token in value.split(b",") if token.strip())
+    return frozenset(token.lower() for token in list_tokens(values) if token)

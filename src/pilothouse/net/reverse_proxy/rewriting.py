@@ -1,7 +1,8 @@
 """Links to the backend, in Location and in HTML, made to lead through the proxy again.
 
 Only links to the same host with an absolute path are changed, and only in the attributes that HTML 4 and 5 say hold
-URLs. Every start tag is written anew (names in lower case, values in double quotes), all else is kept as it is.
+URLs. Every start tag is written anew (names in lower case, values in double quotes), all else is kept as it is, and so
+is a tag with more attributes than any has. A document takes some times its length in memory, whatever it is made of.
 """
 
 from __future__ import annotations
@@ -9,13 +10,21 @@ from __future__ import annotations
 import gzip
 import posixpath
 import re
+import threading
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from inspect import unwrap
 from typing import Final
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-MAX_HTML: Final = 16 << 20
+MAX_HTML: Final = 4 << 20
+_MOST_ATTRIBUTES: Final = 1000
+_PIECES: Final = 1000
+"""So many pieces of a document are joined at once."""
+_split: Final = unwrap(urlsplit)
+"""Without its memory: a hundred links of a megabyte would stay there."""
 _URL_ATTRIBUTES: Final = {
     "a": ("href",),
     "applet": ("codebase",),
@@ -62,7 +71,7 @@ class Rewriter:
 
     def location(self, url: str) -> str:
         """A link as the client must follow it. Raises ValueError for what is no URL."""
-        parts = urlsplit(url)
+        parts: SplitResult = _split(url)
         foreign = bool(parts.netloc) and parts.netloc not in self.hosts
         if foreign or not parts.path.startswith("/"):
             return url
@@ -73,21 +82,31 @@ class Rewriter:
                 path += "/"
         return urlunsplit(SplitResult(self.scheme, self.host, path, parts.query, parts.fragment))
 
-    def document(self, data: bytes, encoding: bytes) -> bytes | None:
-        """An HTML document with its links corrected; None for one that cannot be read."""
+    def document(self, data: bytes, encoding: bytes, unwanted: threading.Event) -> bytes | None:
+        """An HTML document with its links corrected; None for one that cannot be read, or is not wanted any more."""
         try:
             text = _decompress(data, encoding)
         except (OSError, EOFError, zlib.error, ValueError):
             return None
-        return _compress(
-            self.markup(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape"), encoding
-        )
+        written = bytearray()
+        for piece in self.pieces(text.decode("utf-8", "surrogateescape")):
+            if unwanted.is_set():
+                return None
+            written += piece.encode("utf-8", "surrogateescape")
+        return _compress(bytes(written), encoding)
 
     def markup(self, text: str) -> str:
+        """HTML with its links corrected."""
+        return "".join(self.pieces(text))
+
+    def pieces(self, text: str) -> Iterator[str]:
         """HTML with its links corrected. Every character is looked at once, whatever the document is like."""
         out: list[str] = []
         at = 0
         while (start := text.find("<", at)) >= 0:
+            if len(out) >= _PIECES:
+                yield "".join(out)
+                out.clear()
             out.append(text[at:start])
             name = _TAG_NAME.match(text, start + 1)
             if name is None:
@@ -97,15 +116,17 @@ class Rewriter:
             tag = name[0].lower()
             attributes, at, closing = _read_attributes(text, name.end())
             if at < 0:  # the document ends inside of a tag
-                return "".join([*out, text[start:]])
-            out.append(self._tag(tag, attributes, closing))
+                at = start
+                break
+            is_usual = len(attributes) <= _MOST_ATTRIBUTES
+            out.append(self._tag(tag, attributes, closing) if is_usual else text[start:at])
             if tag in _RAW_TEXT and not closing:
                 end = re.compile(rf"</{re.escape(tag)}[\s/>]", re.IGNORECASE).search(text, at)
                 stop = len(text) if end is None else end.start()
                 out.append(text[at:stop])
                 at = stop
         out.append(text[at:])
-        return "".join(out)
+        yield "".join(out)
 
     def _tag(self, tag: str, attributes: list[tuple[str, str]], closing: str) -> str:
         wanted = _URL_ATTRIBUTES.get(tag, ())
@@ -130,7 +151,10 @@ def _end_of_other(text: str, start: int) -> int:
 
 
 def _read_attributes(text: str, at: int) -> tuple[list[tuple[str, str]], int, str]:
-    """Names and values, where the tag ends (-1: nowhere), and whether a slash closes it."""
+    """Names and values, where the tag ends (-1: nowhere), and whether a slash closes it.
+
+    Of more attributes than any tag has there is one too many.
+    """
     found: list[tuple[str, str]] = []
     while True:
         filling = _FILLING.match(text, at)
@@ -141,8 +165,9 @@ def _read_attributes(text: str, at: int) -> tuple[list[tuple[str, str]], int, st
         match = _ATTRIBUTE.match(text, at)
         if match is None:
             return found, -1, ""
-        value = next((group for group in match.groups()[1:] if group is not None), "")
-        found.append((match[1].lower(), _unescape(value)))
+        if len(found) <= _MOST_ATTRIBUTES:
+            value = next((group for group in match.groups()[1:] if group is not None), "")
+            found.append((match[1].lower(), _unescape(value)))
         at = match.end()
 
 

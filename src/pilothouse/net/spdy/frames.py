@@ -3,8 +3,8 @@
     control  1 version(15) type(16) | flags(8) length(24) | payload
     data     0 stream(31)           | flags(8) length(24) | payload
 
-Data is handed out as it arrives, so a frame costs no memory however long it is. Control frames and what their headers
-decompress to are bounded. Header blocks of one direction share one compression context, so frames with headers must be
+Data is handed out as it arrives, so a frame costs no memory however long it is. Control frames, what their headers
+decompress to and how many values that are is bounded, by far more than streams of containers have. Header blocks of one direction share one compression context, so frames with headers must be
 read and written in order.
 """
 
@@ -20,10 +20,10 @@ VERSION: Final = 3
 SYN_STREAM, SYN_REPLY, RST_STREAM, SETTINGS, PING, GOAWAY, HEADERS, WINDOW_UPDATE = 1, 2, 3, 4, 6, 7, 8, 9
 FIN: Final = 1
 PROTOCOL_ERROR, INVALID_STREAM, REFUSED_STREAM, CANCEL = 1, 2, 3, 5
-MAX_CONTROL: Final = 1 << 18
-MAX_HEADER_BLOCK: Final = 1 << 20
+MAX_CONTROL: Final = 1 << 15
+MAX_HEADER_BLOCK: Final = 1 << 14
 MAX_DATA: Final = 1 << 15
-_MAX_HEADERS: Final = 1000
+_MAX_HEADERS: Final = 100
 _HEAD: Final = struct.Struct(">II")
 _CONTROL_BIT: Final = 1 << 31
 _STREAM_MASK: Final = (1 << 31) - 1
@@ -57,60 +57,60 @@ class Control(NamedTuple):
 
 
 class FrameReader:
-    """Takes frames out of a stream of bytes."""
+    """Takes frames out of a stream of bytes: ``feed`` takes these as they come, ``next_frame`` gives what is complete."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()  # the beginning of a frame, without its data
-        self._needed = 0  # how long it must be to be understood
+        self._data = b""
+        self._at = 0  # what is before was read
         self._inflate = zlib.decompressobj(zdict=DICTIONARY)
         self._stream = 0  # of the data frame that is arriving
         self._left = 0
         self._fin = False
 
-    def feed(self, data: bytes) -> list[Data | Control]:
-        """The frames, or pieces of data frames, that are complete now. Raises SpdyError."""
-        if self._buffer:
-            self._buffer += data
-            if len(self._buffer) < self._needed:
-                return []
-            data = bytes(self._buffer)
-            self._buffer.clear()
-        frames: list[Data | Control] = []
-        at, size = 0, len(data)
-        while at < size:
-            if self._left:
-                piece = data[at : at + self._left]
-                at += len(piece)
-                self._left -= len(piece)
-                frames.append(Data(self._stream, piece, self._fin and not self._left))
-                continue
-            if size - at < _HEAD.size:
-                self._keep(data[at:], _HEAD.size)
-                break
+    @property
+    def pending(self) -> int:
+        """How many bytes are unread."""
+        return len(self._data) - self._at
+
+    def feed(self, data: bytes) -> None:
+        """Add input."""
+        self._data = data if self._at >= len(self._data) else self._data[self._at :] + data
+        self._at = 0
+
+    def next_frame(self) -> Data | Control | None:
+        """The next frame, or piece of a data frame; None until there is more input. Raises SpdyError."""
+        data, at = self._data, self._at
+        if not self._left:
+            if len(data) - at < _HEAD.size:
+                return None
             first, second = _HEAD.unpack_from(data, at)
             flags, length = second >> 24, second & 0xFFFFFF
-            if not first & _CONTROL_BIT:
-                at += _HEAD.size
-                self._begin_data(first, flags, length, frames)
-                continue
-            kind, end = _check_control(first, length), at + _HEAD.size + length
-            if size < end:
-                self._keep(data[at:], end - at)
-                break
-            frames.append(self._control(kind, flags, data[at + _HEAD.size : end]))
-            at = end
-        return frames
+            if first & _CONTROL_BIT:
+                return self._next_control(first, flags, length)
+            at += _HEAD.size
+            self._at = at
+            self._begin_data(first, flags, length)
+            if not length:
+                return Data(first, b"", self._fin)
+        piece = data[at : at + self._left]
+        if not piece:
+            return None
+        self._at += len(piece)
+        self._left -= len(piece)
+        return Data(self._stream, piece, self._fin and not self._left)
 
-    def _keep(self, data: bytes, needed: int) -> None:
-        self._buffer += data
-        self._needed = needed
+    def _next_control(self, first: int, flags: int, length: int) -> Control | None:
+        kind, begin = _check_control(first, length), self._at + _HEAD.size
+        end = begin + length
+        if len(self._data) < end:
+            return None
+        self._at = end
+        return self._control(kind, flags, self._data[begin:end])
 
-    def _begin_data(self, stream: int, flags: int, length: int, frames: list[Data | Control]) -> None:
+    def _begin_data(self, stream: int, flags: int, length: int) -> None:
         if not stream:
             raise SpdyError("stream id is zero")
         self._stream, self._left, self._fin = stream, length, bool(flags & FIN)
-        if not length:
-            frames.append(Data(stream, b"", self._fin))
 
     def _control(self, kind: int, flags: int, payload: bytes) -> Control:
         fin = bool(flags & FIN)
@@ -157,11 +157,16 @@ def parse_headers(plain: bytes) -> HeaderMap:
     count = int.from_bytes(plain[:4], "big")
     if len(plain) < 4 or count > _MAX_HEADERS:
         raise SpdyError("invalid headers")
+    left = _MAX_HEADERS  # values
     at, headers = 4, HeaderMap()
     for _ in range(count):
         name, at = _string(plain, at)
         value, at = _string(plain, at)
-        headers.setdefault(name.lower(), []).extend(value.split("\0"))
+        values = value.split("\0", left)
+        left -= len(values)
+        if left < 0:
+            raise SpdyError("too many headers")
+        headers.setdefault(name.lower(), []).extend(values)
     return headers
 
 

@@ -1,8 +1,12 @@
 """One side of a SPDY connection: opens streams, takes those of the other side, answers pings.
 
 A stream is read with ``read`` until it gives nothing, written with ``write`` and ``drain``, and ended with ``close``
-(this side has no more to say) or ``reset``. While a stream holds more than ``HIGH_WATER`` unread bytes, the connection
-is not read: whoever uses a session reads all its streams.
+(this side has no more to say) or ``reset``. While streams together hold more than ``HIGH_WATER`` unread bytes, the
+connection is not read: whoever uses a session reads all its streams.
+
+What the other side can make this one do or hold is bounded: frames are taken in turns with what others say
+(``frame_turns.py``), pieces count with what they take beside their bytes, and so do the headers of streams. Who asks
+for answers (pings, streams that are refused) and reads none of them is hung up on.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, cast
 
+from pilothouse.net.frame_turns import FrameTurns
 from pilothouse.net.messages import Upgraded
 from pilothouse.net.request_body import ClientDisconnected
 from pilothouse.net.spdy.frames import (
@@ -34,6 +39,12 @@ from pilothouse.net.writing import WriteGate
 
 HIGH_WATER: Final = 256 * 1024
 MAX_STREAMS: Final = 1000
+MOST_HEADERS: Final = 256 * 1024
+"""What the headers of all streams together may take."""
+_COST: Final = 128
+"""Bytes that a piece, or a stream, takes beside its data: one of a single byte comes in a frame of nine."""
+_MOST_UNHEARD: Final = 1000
+"""Answers that may wait for the other side to read on."""
 _REPLY_SECONDS: Final = 30.0
 
 
@@ -44,7 +55,7 @@ class StreamReset(ConnectionError):
 class SpdyStream:
     """One stream."""
 
-    __slots__ = ("_ended", "_error", "_pieces", "_session", "_size", "_waiter", "closed", "headers", "id", "replied")
+    __slots__ = ("_ended", "_error", "_pieces", "_session", "_size", "_waiter", "closed", "headers", "id", "replied", "weight")
 
     def __init__(self, session: SpdySession, number: int, headers: HeaderMap) -> None:
         self._session = session
@@ -55,6 +66,8 @@ class SpdyStream:
         self._error: Exception | None = None
         self.id = number
         self.headers = headers
+        self.weight = 0
+        """What its headers take, of those that the other side has opened."""
         self.closed = False
         """Whether this side has ended the stream."""
         self.replied: asyncio.Future[None] | None = None
@@ -69,16 +82,15 @@ class SpdyStream:
         if not self._pieces:
             return b""
         piece = self._pieces.popleft()
-        self._size -= len(piece)
-        self._session.note_read(self)
+        self._size -= len(piece) + _COST
+        self._session.note_read(len(piece) + _COST)
         return piece
 
     async def read_available(self) -> list[bytes]:
         """All pieces that have come; none at the end. Raises StreamReset."""
         await self._wait()
-        pieces, self._pieces = list(self._pieces), deque()
-        self._size = 0
-        self._session.note_read(self)
+        pieces = list(self._pieces)
+        self.drop()
         return pieces
 
     async def _wait(self) -> None:
@@ -93,10 +105,11 @@ class SpdyStream:
 
     async def read_all(self, limit: int) -> bytes:
         """Everything up to the end, but no more than ``limit`` bytes of it."""
-        data = b""
-        while piece := await self.read():
-            data = (data + piece)[:limit]
-        return data
+        data = bytearray()
+        while pieces := await self.read_available():
+            for piece in pieces:
+                data += piece[: limit - len(data)]
+        return bytes(data)
 
     def write(self, data: bytes) -> None:
         """Send; a no-op once this side has ended the stream."""
@@ -119,25 +132,31 @@ class SpdyStream:
         if not (self.closed and self._ended):
             self._session.send(FrameWriter.rst_stream(self.id, CANCEL))
         self.closed = True
+        self.drop()
         self.end(StreamReset("stream reset"))
         self._session.note_closed(self)
 
-    # For the session
+    def drop(self) -> None:
+        """Forget what has come and was not read."""
+        size, self._size = self._size, 0
+        self._pieces.clear()
+        self._session.note_read(size)
 
-    @property
-    def is_congested(self) -> bool:
-        return self._size > HIGH_WATER
+    # For the session
 
     @property
     def is_over(self) -> bool:
         """Whether both sides have ended it."""
         return self.closed and self._ended
 
-    def feed(self, data: bytes) -> None:
-        if data and not self._ended:
-            self._pieces.append(data)
-            self._size += len(data)
-            self._wake()
+    def feed(self, data: bytes) -> int:
+        """Keep a piece; what that takes."""
+        if not data or self._ended:
+            return 0
+        self._pieces.append(data)
+        self._size += len(data) + _COST
+        self._wake()
+        return len(data) + _COST
 
     def end(self, error: Exception | None = None) -> None:
         if not self._ended:
@@ -159,6 +178,7 @@ class SpdySession(Upgraded):
 
     transport: asyncio.Transport
     _gate: WriteGate
+    _input: FrameTurns
 
     def __init__(
         self,
@@ -175,7 +195,9 @@ class SpdySession(Upgraded):
         self._streams: dict[int, SpdyStream] = {}
         self._next = 2 if is_server else 1
         self._last = 0  # the latest stream of the other side
-        self._paused = False
+        self._held = 0  # what has come and was not read
+        self._weight = 0  # of all headers
+        self._unheard = 0  # answers since the other side stopped reading
         self.lost = False
 
     # For its user
@@ -217,40 +239,48 @@ class SpdySession(Upgraded):
 
     # For its streams
 
-    def note_read(self, stream: SpdyStream) -> None:
-        if self._paused and not any(each.is_congested for each in self._streams.values()):
-            self._paused = False
-            if not self.transport.is_closing():
-                self.transport.resume_reading()
+    def note_read(self, size: int) -> None:
+        self._held -= size
+        if not self.lost and self._input.paused and self._held <= HIGH_WATER:
+            self._input.resume()
 
     def note_closed(self, stream: SpdyStream) -> None:
         if stream.is_over:
-            self._streams.pop(stream.id, None)
-            self.note_read(stream)
+            self._forget(stream.id)
+
+    def _forget(self, number: int) -> SpdyStream | None:
+        stream = self._streams.pop(number, None)
+        if stream is not None:
+            self._weight -= stream.weight
+        return stream
 
     # Callbacks of the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self._gate = WriteGate(self.transport)
+        self._input = FrameTurns(self.transport, self._take_frame)
         leftover, self._leftover = self._leftover, b""
         if leftover:
             self.data_received(leftover)
 
     def data_received(self, data: bytes) -> None:
+        self._reader.feed(data)
+        self._input.go_on()
+
+    def _take_frame(self) -> bool:
         try:
-            for frame in self._reader.feed(data):
-                if isinstance(frame, Data):
-                    self._receive(frame)
-                else:
-                    self._control(frame)
+            frame = self._reader.next_frame()
+            if isinstance(frame, Data):
+                self._receive(frame)
+            elif frame is not None:
+                self._control(frame)
         except SpdyError:
+            self._input.end()
             self.send(FrameWriter.goaway(self._last, 1))
             self.transport.close()
-            return
-        if not self._paused and any(stream.is_congested for stream in self._streams.values()):
-            self._paused = True
-            self.transport.pause_reading()
+            return False
+        return frame is not None
 
     def eof_received(self) -> bool:
         return False
@@ -259,10 +289,12 @@ class SpdySession(Upgraded):
         self._gate.pause()
 
     def resume_writing(self) -> None:
+        self._unheard = 0
         self._gate.open()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost = True
+        self._input.end()
         self._gate.close()
         streams, self._streams = self._streams, {}
         for stream in streams.values():
@@ -280,7 +312,9 @@ class SpdySession(Upgraded):
         stream = self._streams.get(frame.stream)
         if stream is None:
             return  # of a stream that was given up
-        stream.feed(frame.payload)
+        self._held += stream.feed(frame.payload)
+        if self._held > HIGH_WATER and not self._input.paused:
+            self._input.pause()
         if frame.fin:
             stream.end()
             self.note_closed(stream)
@@ -296,28 +330,44 @@ class SpdySession(Upgraded):
                 stream.end()
                 self.note_closed(stream)
         elif frame.type == RST_STREAM:
-            stream = self._streams.pop(frame.stream, None)
+            stream = self._forget(frame.stream)
             if stream is not None:
                 stream.closed = True
+                stream.drop()
                 stream.end(StreamReset("stream reset"))
-                self.note_read(stream)
         elif frame.type == PING:
             if frame.stream % 2 != self._next % 2:  # theirs; ours come back as answers
-                self.send(FrameWriter.ping(frame.stream))
+                self._answer(FrameWriter.ping(frame.stream))
         elif frame.type == GOAWAY and not self._streams:
             self.transport.close()
 
     def _accept(self, frame: Control) -> None:
         number = frame.stream
         if number % 2 == self._next % 2 or number <= self._last:
-            self.send(FrameWriter.rst_stream(number, INVALID_STREAM))
+            self._answer(FrameWriter.rst_stream(number, INVALID_STREAM))
             return
         self._last = number
-        if self._on_stream is None or len(self._streams) >= MAX_STREAMS:
-            self.send(FrameWriter.rst_stream(number, REFUSED_STREAM))
+        weight = _weight_of(frame.headers)
+        if self._on_stream is None or len(self._streams) >= MAX_STREAMS or self._weight + weight > MOST_HEADERS:
+            self._answer(FrameWriter.rst_stream(number, REFUSED_STREAM))
             return
         stream = self._streams[number] = SpdyStream(self, number, frame.headers)
-        self.send(self._writer.syn_reply(number, {}))
+        stream.weight = weight
+        self._weight += weight
+        self._answer(self._writer.syn_reply(number, {}))
         if frame.fin:
             stream.end()
         self._on_stream(stream)
+
+    def _answer(self, frame: bytes) -> None:
+        """Send what the other side makes necessary. Raises SpdyError when it has read none of that for too long."""
+        if self._gate.paused:
+            self._unheard += 1
+            if self._unheard > _MOST_UNHEARD:
+                raise SpdyError("answers are not read")
+        self.send(frame)
+
+
+def _weight_of(headers: HeaderMap) -> int:
+    """What the headers of a stream take."""
+    return _COST + sum(len(name) + sum(len(value) + _COST for value in values) for name, values in headers.items())

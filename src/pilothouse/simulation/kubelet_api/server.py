@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pilothouse.endpoints.query import Query
 from pilothouse.machinery.supervision import Supervisor
+from pilothouse.net.header_lists import list_tokens
 from pilothouse.net.listener import Listener, bind
 from pilothouse.net.messages import BodyWriter, Request, Response
 from pilothouse.net.server import HttpServer
@@ -163,8 +164,7 @@ class KubeletServer:
 
 
 def _asked(request: Request, name: bytes) -> list[str]:
-    values = request.header_values(name)
-    return [word.strip() for value in values for word in value.decode("latin-1").split(",")]
+    return [word.decode("latin-1") for word in list_tokens(request.header_values(name))]
 
 
 def _choose(asked: list[str], known: tuple[str, ...]) -> str:

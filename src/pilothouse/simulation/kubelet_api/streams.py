@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 
+from pilothouse.machinery.go_quote import quote
 from pilothouse.net.messages import ClientDisconnected
 from pilothouse.net.spdy import SpdySession, SpdyStream, StreamReset
 from pilothouse.net.websocket import frame_binary, frame_text
@@ -25,6 +26,8 @@ Spawn = Callable[[Coroutine[Any, Any, None]], None]
 _STATUS_PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _CLOSE: Final = 255
 _MOST_UNHEARD: Final = 256 * 1024
+_KINDS: Final = ("error", "stdin", "stdout", "stderr", "resize")
+_MOST_WAITING: Final = 100
 
 
 def exit_status(code: int) -> bytes:
@@ -51,9 +54,12 @@ class SpdyCommand:
     def on_stream(self, stream: SpdyStream) -> None:
         """Called by the session."""
         kind = stream.header("streamtype")
+        if kind not in _KINDS or kind in self._streams:
+            stream.reset()
+            return
         self._streams[kind] = stream
         self._missing.discard(kind)
-        if not self._missing and kind in ("error", "stdin", "stdout", "stderr", "resize"):
+        if not self._missing:
             self._missing = {"never"}
             self._spawn(self._run())
 
@@ -176,6 +182,8 @@ class SpdyForwarding:
         request = stream.header("requestid")
         other = self._waiting.pop(request, None)
         if other is None:
+            if len(self._waiting) >= _MOST_WAITING:
+                self._waiting = {name: each for name, each in self._waiting.items() if not each.is_over}
             self._waiting[request] = stream
             return
         data, error = (stream, other) if stream.header("streamtype") == "data" else (other, stream)
@@ -183,7 +191,7 @@ class SpdyForwarding:
 
     async def _forward(self, data: SpdyStream, error: SpdyStream) -> None:
         try:
-            reader, writer = await self._connect(int(data.header("port")))
+            reader, writer = await self._connect(_port_of(data))
         except OSError as failure:
             error.write(f"an error occurred forwarding: {failure}".encode())
             error.close()
@@ -193,6 +201,14 @@ class SpdyForwarding:
             await asyncio.gather(_to_socket(data, writer), _to_stream(reader, data))
         writer.close()
         error.close()
+
+
+def _port_of(data: SpdyStream) -> int:
+    """The port that a stream leads to. Raises OSError."""
+    text = data.header("port")
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) < 1 << 16):
+        raise OSError(f"unable to parse port {quote(text)}")
+    return int(text)
 
 
 async def _to_socket(data: SpdyStream, writer: Writer) -> None:
@@ -255,6 +271,12 @@ class SocketCommand:
         return write
 
     async def _read(self, socket: MessageSocket) -> None:
+        """Until the client goes, or sends as base64 what is none."""
+        with suppress(ValueError):
+            await self._read_pieces(socket)
+        await self._input.put(b"")
+
+    async def _read_pieces(self, socket: MessageSocket) -> None:
         channel = 0
         while (piece := await socket.receive()) is not None:
             data = piece.data
@@ -267,7 +289,6 @@ class SocketCommand:
                 await self._input.put(base64.b64decode(data) if self._base64 else data)
             elif channel == 4 and data:
                 await self._sizes.put(data)
-        await self._input.put(b"")
 
 
 class SocketTransport(asyncio.Transport):
@@ -276,6 +297,9 @@ class SocketTransport(asyncio.Transport):
     def __init__(self, socket: MessageSocket) -> None:
         super().__init__()
         self._socket = socket
+        self.reads = asyncio.Event()
+        """Set while the session wants more."""
+        self.reads.set()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self._socket.write_frames(frame_binary(bytes(data)))
@@ -287,18 +311,20 @@ class SocketTransport(asyncio.Transport):
         self._socket.close()
 
     def pause_reading(self) -> None:
-        """Left to the WebSocket, which is read piece by piece."""
+        self.reads.clear()
 
     def resume_reading(self) -> None:
-        """See ``pause_reading``."""
+        self.reads.set()
 
 
 async def serve_tunnel(socket: MessageSocket, on_stream: Callable[[SpdyStream], object]) -> None:
     """Speak SPDY inside of a WebSocket until the client goes."""
     session = SpdySession(is_server=True, on_stream=on_stream)
-    session.connection_made(SocketTransport(socket))
+    transport = SocketTransport(socket)
+    session.connection_made(transport)
     try:
         while (piece := await socket.receive()) is not None:
             session.data_received(piece.data)
+            await transport.reads.wait()
     finally:
         session.connection_lost(None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import threading
 
 import pytest
 from hypothesis import given
@@ -50,10 +51,18 @@ def test_markup(text: str, expected: str) -> None:
 
 
 def test_compressed_documents() -> None:
-    corrected = REWRITER.document(gzip.compress(b'<a href="/x">'), b"gzip")
+    wanted = threading.Event()
+    corrected = REWRITER.document(gzip.compress(b'<a href="/x">'), b"gzip", wanted)
     assert corrected is not None and gzip.decompress(corrected) == b'<a href="/proxy/base/x">'
-    assert REWRITER.document(b"not gzip", b"gzip") is None
-    assert REWRITER.document(b"x", b"br") is None
+    assert REWRITER.document(b"not gzip", b"gzip", wanted) is None
+    assert REWRITER.document(b"x", b"br", wanted) is None
+    wanted.set()
+    assert REWRITER.document(b"x", b"", wanted) is None, "whoever wanted it has gone"
+
+
+def test_a_tag_with_more_attributes_than_any_has() -> None:
+    tag = f"<A {'b ' * 1001}HREF=/x>"
+    assert REWRITER.markup(f"{tag}<A HREF=/x>") == f'{tag}<a href="/proxy/base/x">'
 
 
 @given(st.text("<>/ab=\"' !-", max_size=200))

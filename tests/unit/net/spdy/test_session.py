@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pilothouse.net.spdy import SpdySession, SpdyStream, StreamReset
+from pilothouse.net.spdy.session import HIGH_WATER, MOST_HEADERS
 
 Pair = tuple[SpdySession, "asyncio.Queue[SpdyStream]", SpdySession]
 
@@ -71,7 +72,7 @@ async def test_a_stream_that_nobody_reads_holds_up_the_connection(pair: Pair) ->
             await here.drain()
 
     flooding = asyncio.ensure_future(flood())
-    while not (server._paused and client._gate.paused):
+    while not (server._input.paused and client._gate.paused):
         await asyncio.sleep(0.01)
     assert there._size < 2 << 20
     flooding.cancel()
@@ -91,3 +92,42 @@ async def test_nonsense_ends_the_connection(pair: Pair) -> None:
     while not client.lost:
         await asyncio.sleep(0.01)
     assert server.transport.is_closing()
+
+
+async def test_pieces_that_nobody_reads_count_with_what_they_take(pair: Pair) -> None:
+    client, opened, server = pair
+    streams = [await client.open({}) for _ in range(20)]
+    for stream in streams:
+        for _ in range(1000):
+            stream.write(b"x")
+        await stream.drain()
+    theirs = [await opened.get() for _ in streams]
+    while not server._input.paused:
+        await asyncio.sleep(0.01)
+    assert sum(len(each._pieces) for each in theirs) * 100 <= HIGH_WATER
+    for stream in streams:
+        stream.close()
+    assert await asyncio.gather(*(each.read_all(2000) for each in theirs)) == [b"x" * 1000] * len(theirs)
+
+
+async def test_headers_of_all_streams_are_bounded(pair: Pair) -> None:
+    client, opened, server = pair
+    with pytest.raises(StreamReset):
+        for _ in range(100):
+            await client.open({"a": "x" * 8000})
+    assert opened.qsize() == MOST_HEADERS // 8200
+    while not opened.empty():
+        (await opened.get()).reset()
+    await client.open({"a": "x" * 8000})
+    assert len(server._streams) == 1
+
+
+async def test_who_reads_no_answers_is_hung_up_on(pair: Pair) -> None:
+    client, _, server = pair
+    client.transport.pause_reading()
+    while not server.transport.is_closing():
+        client.send(client._writer.ping(1) * 1000)
+        await client._gate.wait()
+        await asyncio.sleep(0)
+    assert server.transport.get_write_buffer_size() < 1 << 20
+    client.transport.resume_reading()
