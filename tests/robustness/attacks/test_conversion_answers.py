@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPResponse, HTTPSConnection
 from typing import Any
 
@@ -126,22 +127,25 @@ def test_an_object_that_grows(victim: Victim, party: OutsideParty, things: Calla
 def test_watches(victim: Victim, party: OutsideParty, things: Callable[[str], str]) -> None:
     """What changes is converted once for all who watch."""
     create(victim, things("v1"), 1, {"a": "b"})
-    watching = [watch(victim, things("v2")) for _ in range(WATCHES)]
-    for each in watching:
-        assert orjson.loads(each.readline())["type"] == "ADDED"
-    before = party.calls
-    with victim.attacked(f"{WATCHES} watches of converted objects"):
-        for number in range(CHANGES):
-            change = {"spec": {"number": number}}
-            assert victim.call("PATCH", f"{things('v1')}/t0", change, MERGE).status == 200
+    with ExitStack() as opened:
+        watching = [opened.enter_context(watch(victim, things("v2"))) for _ in range(WATCHES)]
         for each in watching:
-            seen = [orjson.loads(each.readline()) for _ in range(CHANGES)]
-            assert [event["object"]["spec"]["number"] for event in seen] == list(range(CHANGES))
-            each.close()
-    assert party.calls - before <= CHANGES
+            assert orjson.loads(each.readline())["type"] == "ADDED"
+        before = party.calls
+        with victim.attacked(f"{WATCHES} watches of converted objects"):
+            for number in range(CHANGES):
+                change = {"spec": {"number": number}}
+                assert victim.call("PATCH", f"{things('v1')}/t0", change, MERGE).status == 200
+            for each in watching:
+                seen = [orjson.loads(each.readline()) for _ in range(CHANGES)]
+                assert [event["object"]["spec"]["number"] for event in seen] == list(range(CHANGES))
+        assert party.calls - before <= CHANGES
 
 
-def watch(victim: Victim, path: str) -> HTTPResponse:
-    connection = HTTPSConnection("127.0.0.1", victim.port, timeout=120, context=victim.contexts[False])
-    connection.request("GET", f"{path}?watch=true&resourceVersion=0")
-    return connection.getresponse()
+@contextmanager
+def watch(victim: Victim, path: str) -> Iterator[HTTPResponse]:
+    made = HTTPSConnection("127.0.0.1", victim.port, timeout=120, context=victim.contexts[False])
+    with closing(made) as connection:
+        connection.request("GET", f"{path}?watch=true&resourceVersion=0")
+        with connection.getresponse() as answer:
+            yield answer
