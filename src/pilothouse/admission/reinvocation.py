@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import orjson
 
 from pilothouse.endpoints.admission import Attributes
+from pilothouse.machinery.workers import weighed
 
 K = TypeVar("K")
 
@@ -69,22 +70,22 @@ class Round(Generic[K]):
         self._run.require()
         self._retire()
 
-    def begin(self, obj: Any) -> None:
+    async def begin(self, attributes: Attributes) -> None:
         """Compare the object with how the first run left it."""
-        if self._run.again and self._asked and self._last != _snapshot(obj):
+        if self._run.again and self._asked and self._last != await _snapshot(attributes):
             self._retire()
 
-    def end(self, obj: Any) -> None:
+    async def end(self, attributes: Attributes) -> None:
         """Remember how the object was left."""
         if self._asked:
-            self._last = _snapshot(obj)
+            self._last = await _snapshot(attributes)
 
     def _retire(self) -> None:
         self._due |= self._asked
         self._asked = set()
 
 
-def begin_round(attributes: Attributes, plugin: str) -> Round[Any]:
+async def begin_round(attributes: Attributes, plugin: str) -> Round[Any]:
     """The plug-in's round of this request, a new one or that of the run before."""
     run: Reinvocation | None = attributes.reinvocation
     if run is None:
@@ -92,9 +93,13 @@ def begin_round(attributes: Attributes, plugin: str) -> Round[Any]:
     found = run.rounds.get(plugin)
     if found is None:
         found = run.rounds[plugin] = Round(run)
-    found.begin(attributes.object)
+    await found.begin(attributes)
     return found
 
 
-def _snapshot(obj: Any) -> bytes:
+async def _snapshot(attributes: Attributes) -> bytes:
+    return await weighed(attributes.weight, _sorted_json, attributes.object)
+
+
+def _sorted_json(obj: Any) -> bytes:
     return orjson.dumps(obj, option=orjson.OPT_SORT_KEYS)

@@ -11,20 +11,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import orjson
-
 from pilothouse.apis import types
 from pilothouse.apis.conversion import converters_for, own_defaults
 from pilothouse.apis.resources import Resource, table
 from pilothouse.apis.strategies import strategy_for
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.schema.emptied import without_notes
 from pilothouse.machinery.structured.shapes import Shape, shape_of
+from pilothouse.machinery.workers import weighed
 
 
 class Wanted(Protocol):
@@ -45,10 +44,20 @@ class Equivalent:
     kind: GroupVersionKind
 
 
+class Converted(Protocol):
+    """What a conversion webhook answered."""
+
+    @property
+    def objects(self) -> list[Object]: ...
+
+    @property
+    def weight(self) -> int: ...
+
+
 class Converter(Protocol):
     """A conversion webhook."""
 
-    async def convert(self, objects: list[Object], version: GroupVersion) -> list[Object]: ...
+    async def convert(self, objects: list[Object], version: GroupVersion, weight: int) -> Converted: ...
 
 
 class Schema(Protocol):
@@ -143,17 +152,9 @@ class ServedVersions:
         """A hub object as it is wanted, with kind and apiVersion. Raises the 500 for one that cannot be converted."""
         if obj is None:
             return None
-        obj, kind, scope = without_notes(obj), wanted.kind, attributes.scope
-        if kind == attributes.kind and isinstance(scope, ResourceScope):
-            return scope.served_object(obj)
-        row = row_of(wanted.resource)
-        if row is None:
-            return await self._convert(attributes, kind, obj)
-        if row.gvk == kind:
-            _, from_hub = converters_for(row)
-            if from_hub is not None:
-                obj = from_hub(obj)
-        return {**obj, "kind": kind.kind, "apiVersion": str(kind.group_version)}
+        if row_of(wanted.resource) is None and wanted.kind != attributes.kind:
+            return await self._convert(attributes, wanted.kind, without_notes(obj))
+        return await weighed(attributes.weight, _to_version, attributes, wanted, obj)
 
     async def from_version(self, attributes: Attributes, wanted: Wanted, value: Any) -> Object:
         """A changed object back in the hub version, decoded and defaulted; raises the 500 for what cannot be one."""
@@ -162,13 +163,10 @@ class ServedVersions:
             value = await self._convert_back(attributes, wanted.kind, value)
         elif not isinstance(scope, ResourceScope) or wanted.kind != attributes.kind:
             gates = scope.store.strategy.gates if isinstance(scope, ResourceScope) else None
-            return _decode_other(wanted, value, gates)
+            return await weighed(attributes.weight, _decode_other, wanted, value, gates)
         if not isinstance(scope, ResourceScope):
             return _require_object(value)
-        obj = _decode_own(scope, value)
-        if wanted.kind == attributes.kind:
-            return scope.defaulted(obj, scope.store.strategy)
-        return scope.hub_object(obj)
+        return await weighed(attributes.weight, _decode_own, scope, value, wanted.kind == attributes.kind)
 
     async def _convert(self, attributes: Attributes, kind: GroupVersionKind, obj: Object) -> Object:
         definition = self._definition(attributes.resource)
@@ -177,16 +175,18 @@ class ServedVersions:
         if converter is None:
             return {**obj, "apiVersion": str(gv), "kind": kind.kind}
         try:
-            (converted,) = await converter.convert([orjson.loads(orjson.dumps(obj))], gv)
+            copied = await weighed(attributes.weight, _copy, obj)
+            converted = await converter.convert([copied], gv, attributes.weight)
         except errors.StatusError as error:
             raise errors.internal_error(error.message) from None
-        return converted
+        attributes.weight = max(attributes.weight, converted.weight)
+        return converted.objects[0]
 
     async def _convert_back(self, attributes: Attributes, kind: GroupVersionKind, value: Any) -> Object:
-        obj: Object = orjson.loads(orjson.dumps(_require_object(value)))
+        obj = await weighed(attributes.weight, _copy, _require_object(value))
         definition = self._definition(attributes.resource)
         if definition is not None:
-            definition.versions.schemas[kind.version].default(obj)
+            await weighed(attributes.weight, definition.versions.schemas[kind.version].default, obj)
         return await self._convert(attributes, attributes.kind, obj)
 
     def shape_of(self, attributes: Attributes, wanted: Wanted) -> Shape:
@@ -239,7 +239,26 @@ def _require_object(value: Any) -> Object:
     return value
 
 
-def _decode_own(scope: ResourceScope, value: Any) -> Object:
+def _copy(obj: Object) -> Object:
+    copied: Object = large_json.loads(large_json.dumps(obj))
+    return copied
+
+
+def _to_version(attributes: Attributes, wanted: Wanted, obj: Object) -> Object:
+    """What tables and changes of ``apiVersion`` make of a hub object."""
+    obj, kind, scope = without_notes(obj), wanted.kind, attributes.scope
+    if kind == attributes.kind and isinstance(scope, ResourceScope):
+        return scope.served_object(obj)
+    row = row_of(wanted.resource)
+    if row is not None and row.gvk == kind:
+        _, from_hub = converters_for(row)
+        if from_hub is not None:
+            obj = from_hub(obj)
+    return {**obj, "kind": kind.kind, "apiVersion": str(kind.group_version)}
+
+
+def _decode_own(scope: ResourceScope, value: Any, is_as_requested: bool) -> Object:
+    """The hub object, with defaults if it comes in the version of the request."""
     try:
         obj, _ = scope.expected.decode(value)
     except DecodeError as error:
@@ -247,7 +266,7 @@ def _decode_own(scope: ResourceScope, value: Any) -> Object:
     for field in ("kind", "apiVersion"):
         if isinstance(value, dict) and field in value:
             obj.setdefault(field, value[field])
-    return obj
+    return scope.defaulted(obj, scope.store.strategy) if is_as_requested else scope.hub_object(obj)
 
 
 def _decode_other(wanted: Wanted, value: Any, gates: frozenset[str] | None) -> Object:

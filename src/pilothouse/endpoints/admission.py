@@ -53,6 +53,8 @@ class Attributes:
     """The endpoint, for plug-ins that convert or decode."""
     reinvocation: Any = None
     """What the chain keeps between its runs over one request."""
+    weight: int = 0
+    """How much work the objects are, in bytes of JSON; whoever makes one longer says so."""
 
 
 class Admission(Protocol):

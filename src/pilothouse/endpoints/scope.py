@@ -119,6 +119,10 @@ class ShownScope(Endpoint):
             entry.keep(self.form, data)
         return data
 
+    def weight(self, entry: Entry) -> int:
+        """How long an entry is that can be rendered, in bytes."""
+        return len(entry.data)
+
     def served_object(self, obj: Object) -> Object:
         """A hub object as this endpoint shows it, with kind and apiVersion."""
         if self.from_hub is not None:
@@ -158,6 +162,10 @@ class ResourceScope(ShownScope):
         if self._empty is None:
             self._empty = {"metadata": {}, **decode(self.expected.struct, self.strategy.blank)[0]}
         return self._empty
+
+    def weight(self, entry: Entry) -> int:
+        """As its store knows it: somebody else may have converted it into something longer."""
+        return self.store.weight(entry)
 
     def hub_object(self, obj: Object) -> Object:
         """A decoded body as the store takes it: in the hub version and, for built-in kinds, without its type."""

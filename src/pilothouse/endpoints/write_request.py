@@ -137,6 +137,7 @@ class WriteRequest:
             step("About to check admission control")
             await admission.admit(attributes)
             obj = attributes.object if attributes.object is not None else obj
+            ctx.weight = max(ctx.weight, attributes.weight)
         if has_owners(obj):
             await weighed(ctx.weight, self.merge_owners, obj, _AFTER_ADMISSION)
         if ctx.weight >= VERY_LONG:
@@ -192,6 +193,7 @@ class WriteRequest:
             return self._attributes(operation, obj, old)
         attributes.object, attributes.old_object, attributes.reinvocation = obj, old, None
         attributes.name = attributes.name or obj["metadata"].get("name", "")
+        attributes.weight = self.ctx.weight
         return attributes
 
     def _attributes(self, operation: str, obj: Object, old: Object | None) -> Attributes:
@@ -241,6 +243,7 @@ def attributes_of(
         times={} if audit is None else audit.times,
         path_name=request.info.name,
         scope=scope,
+        weight=ctx.weight,
     )
 
 

@@ -19,6 +19,7 @@ import orjson
 from pilothouse.machinery import errors
 from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.workers import ABANDONED, checkpoint
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
@@ -54,6 +55,8 @@ def apply(document: Any, operations: list[Operation], max_copied: int = MAX_COPI
     """The document after all operations; ``JsonPatchError`` if one does not apply."""
     application = _Application(document, max_copied)
     for operation in operations:
+        if ABANDONED:
+            checkpoint()
         application.run(operation)
     return application.root
 
@@ -138,11 +141,10 @@ class _Application:
         if parent is None:
             raise JsonPatchError(f"copy operation does not apply: doc is missing destination path: {path}: {_MISSING}")
         self._count(value)
-        # A value may be copied into itself: what leads there is changed in a copy, or it would hold itself for ever.
-        self.own.clear()
+        # What is copied will be reachable twice, and so must not be changed in place any more. It may be copied into
+        # itself, too: what leads there is then changed in a copy, or it would hold itself for ever.
+        self._disown(value)
         self._wrap("error while adding value during copy", _insert, self._writable(path), key, value)
-        # What was ours may now be reachable twice, so nothing may be changed in place any more.
-        self.own.clear()
 
     def test(self, operation: Operation) -> None:
         path = _required(operation, "path", "test operation failed to decode path")
@@ -199,6 +201,15 @@ class _Application:
         fresh = container.copy()
         self.own[id(fresh)] = fresh
         return fresh
+
+    def _disown(self, value: Any) -> None:
+        """Have a value and all in it copied before they are changed. Takes no longer than counting its bytes."""
+        pending = [value]
+        while pending:
+            item = pending.pop()
+            if isinstance(item, (dict, list)):
+                self.own.pop(id(item), None)
+                pending.extend(item.values() if isinstance(item, dict) else item)
 
     def _wrap(self, context: str, action: Any, *arguments: Any) -> Any:
         try:

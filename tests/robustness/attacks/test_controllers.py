@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.robustness.attacks.conftest import Victim
@@ -14,12 +15,15 @@ SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 MERGE = "application/merge-patch+json"
 PORTS = 90
 PODS = 150
+DEPENDENTS = 60
+OWNERS = 300
 
 
 @pytest.fixture(scope="module")
 def managed(launch_victim: Callable[..., Victim]) -> Victim:
     """A server with the controllers that are attacked."""
-    return launch_victim("--controllers=cronjob,endpoints-controller,endpointslice-controller")
+    controllers = "cronjob,endpoints-controller,endpointslice-controller,garbage-collector-controller"
+    return launch_victim(f"--controllers={controllers}")
 
 
 def worked_on(victim: Victim) -> int:
@@ -72,3 +76,33 @@ def await_endpoints(victim: Victim, count: int) -> None:
         if found == [count, count]:
             assert [len(each["ports"]) for each in (*subsets, *slices)] == [PORTS] * (1 + len(slices))
             return
+
+
+def owned_map(name: str, owners: int) -> dict[str, Any]:
+    """A config map of owners that do not exist."""
+    references = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": f"o{number}", "uid": f"{name}-{number}"}
+        for number in range(owners)
+    ]
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "ownerReferences": references}}
+
+
+def reads(victim: Victim) -> int:
+    """How many config maps were asked for and not found."""
+    page = victim.call("GET", "/metrics").body.decode()
+    counted = r'^apiserver_request_total\{verb="GET",.*resource="configmaps",.*code="404"\} (\d+)'
+    return sum(map(int, re.findall(counted, page, re.MULTILINE)))
+
+
+def test_owners_that_do_not_exist(managed: Victim) -> None:
+    """Each is asked for, at a pace; what has one such owner is not behind all that have many."""
+    before = reads(managed)
+    with managed.attacked(f"{DEPENDENTS} dependents of {OWNERS} owners that do not exist"):
+        for number in range(DEPENDENTS):
+            assert managed.call("POST", f"{CORE}/configmaps", owned_map(f"many{number}", OWNERS)).status == 201
+        assert managed.call("POST", f"{CORE}/configmaps", owned_map("one", 1)).status == 201
+        while managed.call("GET", f"{CORE}/configmaps/one").status == 200:
+            assert managed.server.process.poll() is None
+    assert reads(managed) - before < DEPENDENTS * OWNERS / 2
+    assert managed.call("GET", f"{CORE}/configmaps/many{DEPENDENTS - 1}").status == 200
+    assert managed.call("DELETE", f"{CORE}/configmaps").status == 200

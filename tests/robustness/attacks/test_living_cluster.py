@@ -132,3 +132,26 @@ def test_a_pod_of_many_containers(living: Victim, namespace: str) -> None:
     containers = [{"name": f"c{number}", "image": "i"} for number in range(2_000)]
     with living.attacked("a pod of 2,000 containers runs", allowance=160 << 20):
         run_pod(living, namespace, "crowded", containers=containers)
+
+
+def long_template() -> dict[str, Any]:
+    """The template of pods that nobody schedules, half a megabyte."""
+    variables = [{"name": f"V{number}", "value": "x"} for number in range(11_000)]
+    spec = {"containers": [{"name": "c", "image": "i", "env": variables}], "schedulerName": "nobody"}
+    return {"metadata": {"labels": {"a": "b"}}, "spec": spec}
+
+
+def test_workloads_of_long_templates(living: Victim, namespace: str) -> None:
+    """They are compared, named and written down, and no copy is made for each of many pods."""
+    apps, spec = f"/apis/apps/v1/namespaces/{namespace}", {"selector": {"matchLabels": {"a": "b"}}}
+    template, kinds = long_template(), ("Deployment", "StatefulSet", "DaemonSet")
+    with living.attacked("workloads of half a megabyte", allowance=256 << 20):
+        for kind, more in zip(kinds, ({"replicas": 0}, {"replicas": 30, "serviceName": "s"}, {}), strict=True):
+            given = {**spec, **more, "template": template}
+            create(living, f"{apps}/{kind.lower()}s", "apps/v1", kind, "long", spec=given)
+        for kind in kinds:
+            path = f"{apps}/{kind.lower()}s/long"
+            while living.call("GET", path).json["status"].get("observedGeneration") != 1:
+                assert living.server.process.poll() is None
+        for kind in kinds:
+            assert living.call("DELETE", f"{apps}/{kind.lower()}s/long").status == 200

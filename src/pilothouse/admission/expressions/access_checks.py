@@ -54,11 +54,14 @@ class AccessChecks:
             "authorizer.requestResource": ResourceCheck(self._decide, requested),
         }
 
-    async def run(self, evaluate: Callable[[], T]) -> T:
-        """The result of an evaluation, repeated until all its questions are answered."""
+    async def run(self, evaluate: Callable[[], T], weight: int = 0) -> T:
+        """The result of an evaluation, repeated until all its questions are answered.
+
+        ``weight`` is that of what is done besides evaluating, in bytes.
+        """
         while True:
             try:
-                return await attempted(0, evaluate)
+                return await attempted(weight, evaluate)
             except _Unanswered as unanswered:
                 self._answers[unanswered.check] = await self._ask(unanswered.check)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import partial
+from operator import ne
 from typing import TYPE_CHECKING, Any
 
 from pilothouse.admission.metrics import NO_ERROR, VALIDATE, error_type
@@ -22,10 +23,11 @@ from pilothouse.admission.refusals import forbidden
 from pilothouse.admission.reinvocation import Round, begin_round
 from pilothouse.apis import types
 from pilothouse.endpoints.admission import Attributes
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.schema.unknown import unknown_fields
+from pilothouse.machinery.workers import weighed
 
 if TYPE_CHECKING:
     from pilothouse.admission.expressions.access_checks import AccessChecks
@@ -134,7 +136,7 @@ class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
     async def _apply_all(self, invocations: list[_Invocation], attributes: Attributes, errs: _Errors) -> None:
         from pilothouse.admission.expressions.access_checks import AccessChecks
 
-        this_round: Round[_Key] = begin_round(attributes, self.name)
+        this_round: Round[_Key] = await begin_round(attributes, self.name)
         namespace = await find_namespace(attributes, self.namespaces)
         checks = AccessChecks(self.environment.authorizer, attributes.user)
         mutated = False
@@ -146,14 +148,14 @@ class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
                 continue
             before = attributes.object
             mutated |= await self._apply(invocation, inputs, attributes, checks, errs)
-            if attributes.object != before:
+            if await weighed(attributes.weight, ne, attributes.object, before):
                 this_round.changed()
             if invocation.definition.reinvoked:
                 this_round.note(invocation.key)
         if mutated:
             # The last policy's own mutation makes it due again too, even one that left the object as it was.
             this_round.changed()
-        this_round.end(attributes.object)
+        await this_round.end(attributes)
 
     async def _inputs(
         self, invocation: _Invocation, attributes: Attributes, namespace: Any, checks: AccessChecks
@@ -208,12 +210,18 @@ class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
     ) -> None:
         match, served, mutator = invocation.match, self.environment.served, invocation.definition.compiled
         assert inputs.obj is not None
-        shape = served.shape_of(attributes, match)
-        value = await checks.run(lambda: mutator.evaluate(mutation, inputs))
-        changed = mutation.change(inputs.obj, value, shape)
-        if not mutation.applies:
-            _refuse_unknown(match, changed)
-        if changed is not inputs.obj:
+        shape, obj = served.shape_of(attributes, match), inputs.obj
+
+        def change() -> tuple[dict[str, Any], int]:
+            """The changed object, and how long it has become."""
+            changed = mutation.change(obj, mutator.evaluate(mutation, inputs), shape)
+            if not mutation.applies:
+                _refuse_unknown(match, changed)
+            return changed, 0 if changed is obj else len(large_json.dumps(changed))
+
+        changed, size = await checks.run(change, attributes.weight)
+        if changed is not obj:
+            attributes.weight = max(attributes.weight, size)
             attributes.object = await served.from_version(attributes, match, changed)
             inputs.obj = await served.to_version(attributes, match, attributes.object)
 

@@ -5,6 +5,7 @@ A webhook that wants to is asked again, once, when the object changed after it h
 
 from __future__ import annotations
 
+from operator import ne
 from typing import Any, Final
 
 import orjson
@@ -15,14 +16,16 @@ from pilothouse.admission.reinvocation import Round, begin_round
 from pilothouse.admission.webhooks.accounting import CallAccount
 from pilothouse.admission.webhooks.conditions import meets_conditions
 from pilothouse.admission.webhooks.failures import CallFailed, rejection
+from pilothouse.admission.webhooks.hooks import Hook
 from pilothouse.admission.webhooks.matching import Invocation, match
 from pilothouse.admission.webhooks.patching import apply_patch, decode_patch
 from pilothouse.admission.webhooks.plugin import WebhookPlugin, settle_failure, take_notes
 from pilothouse.admission.webhooks.reviews import Verdict
 from pilothouse.endpoints.admission import Attributes
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.workers import weighed
 
 _MUTATION: Final = "mutation.webhook.admission.k8s.io/"
 _PATCH: Final = "patch.webhook.admission.k8s.io/"
@@ -45,7 +48,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         hooks = await self.hooks_for(attributes)
         if not hooks:
             return
-        this_round: Round[str] = begin_round(attributes, self.name)
+        this_round: Round[str] = await begin_round(attributes, self.name)
         served, metrics = self.environment.served, self.environment.metrics.conditions
         for position, hook in enumerate(hooks):
             invocation = await match(hook, attributes, self.namespaces, served)
@@ -61,7 +64,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
                 this_round.changed()
             if hook.reinvoked:
                 this_round.note(hook.uid)
-        this_round.end(attributes.object)
+        await this_round.end(attributes)
 
     async def _ask(self, place: str, invocation: Invocation, attributes: Attributes, obj: Any, old: Any) -> bool:
         """Whether the webhook changed the object; raises the refusal."""
@@ -71,7 +74,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         account = CallAccount(metrics, hook, ADMIT, attributes.operation, times)
         try:
             verdict = await self.caller.ask(invocation, attributes, obj, old, mutating=True)
-            take_notes(hook, verdict, attributes)
+            await take_notes(hook, verdict, attributes)
             if not verdict.allowed:
                 raise rejection(hook.name, verdict.result)
             changed = await self._change(place, invocation, attributes, verdict, obj)
@@ -90,19 +93,29 @@ class MutatingAdmissionWebhook(WebhookPlugin):
     async def _change(
         self, place: str, invocation: Invocation, attributes: Attributes, verdict: Verdict, obj: Any
     ) -> bool:
-        hook = invocation.hook
-        operations = decode_patch(hook.name, verdict)
-        if not operations:
+        if not verdict.patch:
             return False
-        if obj is None:
-            why = (
-                f"admission webhook {quote(hook.name)} attempted to modify the object, "
-                "which is not supported for this operation"
-            )
-            raise errors.internal_error(why)
-        patched = apply_patch(hook.name, verdict, obj, operations)
-        said: dict[str, Any] = {"configuration": hook.configuration, "webhook": hook.name}
-        said |= {"patch": operations, "patchType": "JSONPatch"}
-        annotate(attributes.request_annotations, _PATCH + place, escape_html(orjson.dumps(said)).decode())
+        attributes.weight = max(attributes.weight, verdict.weight)
+        patched = await weighed(attributes.weight, _patch, place, invocation.hook, attributes, verdict, obj)
+        if patched is None:
+            return False
         attributes.object = await self.environment.served.from_version(attributes, invocation, patched)
-        return bool(patched != obj)
+        return await weighed(attributes.weight, ne, patched, obj)
+
+
+def _patch(place: str, hook: Hook, attributes: Attributes, verdict: Verdict, obj: Any) -> Any:
+    """The object as a webhook changed it, None if there is nothing to change; raises the refusal or CallFailed."""
+    operations = decode_patch(hook.name, verdict)
+    if not operations:
+        return None
+    if obj is None:
+        why = (
+            f"admission webhook {quote(hook.name)} attempted to modify the object, "
+            "which is not supported for this operation"
+        )
+        raise errors.internal_error(why)
+    patched = apply_patch(hook.name, verdict, obj, operations)
+    said: dict[str, Any] = {"configuration": hook.configuration, "webhook": hook.name}
+    said |= {"patch": operations, "patchType": "JSONPatch"}
+    annotate(attributes.request_annotations, _PATCH + place, escape_html(large_json.dumps(said)).decode())
+    return patched

@@ -80,7 +80,7 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
             account.failed(failure)
             settle_failure(hook, failure, attributes, f"{_VALIDATION}{position}")
             return
-        take_notes(hook, verdict, attributes)
+        await take_notes(hook, verdict, attributes)
         if not verdict.allowed:
             denied = rejection(hook.name, verdict.result)
             account.refused(denied)

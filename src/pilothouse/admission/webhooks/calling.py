@@ -23,9 +23,11 @@ from pilothouse.admission.webhooks.reviews import (
     read_verdict,
 )
 from pilothouse.endpoints.admission import Attributes
-from pilothouse.machinery import go_json
+from pilothouse.machinery import go_json, large_json
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.spans import Span, propagation_headers
+from pilothouse.machinery.weights import weight_of
+from pilothouse.machinery.workers import weighed
 from pilothouse.net.outgoing import Answer, OutgoingError, Tls, plain_path
 from pilothouse.registry.rest_client import RestClient
 from pilothouse.registry.service_routing import ServiceResolver
@@ -34,6 +36,8 @@ _AGENT: Final = "kube-apiserver-admission"
 _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json, */*"}
 _DEFAULT_SECONDS: Final = 30
 _SHOWN: Final = 2048
+_LONGEST: Final = 8 * 1024 * 1024
+"""How long an answer may be: a patch that replaces the largest object fits several times."""
 _SERVER_MESSAGES: Final = {
     409: "the server reported a conflict",
     404: "the server could not find the requested resource",
@@ -67,7 +71,7 @@ class HookCaller:
             why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
             raise CallFailed(hook.name, f"could not create admission objects: {why}", 400)
         uid = str(uuid.uuid4())
-        request = make_request(uid, attributes, invocation, obj, old)
+        body = await weighed(attributes.weight, _encode, version, uid, attributes, invocation, obj, old)
         fields = {
             "configuration": hook.configuration,
             "webhook": hook.name,
@@ -77,10 +81,12 @@ class HookCaller:
             "UID": uid,
         }
         with Span("Call mutating webhook" if mutating else "Call validating webhook", fields) as span:
-            review = await self._call(hook, orjson.dumps(make_review(version, request)))
+            answer = await self._call(hook, body)
             span.step("Request completed")
         try:
-            return read_verdict(version, uid, review, mutating=mutating)
+            return await weighed(weight_of(answer.body), _read, version, uid, answer, mutating)
+        except OutgoingError as error:
+            raise CallFailed(hook.name, f"failed to call webhook: {error}") from None
         except InvalidResponse as error:
             raise CallFailed(hook.name, f"received invalid webhook response: {error}") from None
 
@@ -90,7 +96,7 @@ class HookCaller:
         await self._to_urls.close()
         self._credentials.close()
 
-    async def _call(self, hook: Hook, body: bytes) -> Any:
+    async def _call(self, hook: Hook, body: bytes) -> Answer:
         seconds = hook.seconds if hook.seconds is not None else _DEFAULT_SECONDS
         url, target, server_name = _address(hook.client)
         if not url:
@@ -100,16 +106,24 @@ class HookCaller:
         tls = Tls(hook.client.authorities, server_name, shown.cert_file, shown.key_file)
         client = self._to_services if hook.client.service else self._to_urls
         try:
-            answer = await client.post(
+            return await client.post(
                 f"{url}?timeout={seconds}s",
                 body,
                 tls=tls,
                 headers={**_HEADERS, **propagation_headers(), **shown.headers},
                 seconds=seconds,
+                limit=_LONGEST,
             )
-            return decode_answer(answer)
         except OutgoingError as error:
             raise CallFailed(hook.name, f"failed to call webhook: {error}") from None
+
+
+def _encode(version: str, uid: str, attributes: Attributes, invocation: Invocation, obj: Any, old: Any) -> bytes:
+    return large_json.dumps(make_review(version, make_request(uid, attributes, invocation, obj, old)))
+
+
+def _read(version: str, uid: str, answer: Answer, mutating: bool) -> Verdict:
+    return read_verdict(version, uid, decode_answer(answer), weight=weight_of(answer.body), mutating=mutating)
 
 
 def _resource(attributes: Attributes) -> str:
@@ -142,7 +156,7 @@ def decode_answer(answer: Answer) -> Any:
     if not 200 <= answer.status <= 206:
         raise OutgoingError(_server_message(answer))
     try:
-        return orjson.loads(answer.body)
+        return large_json.loads(answer.body)
     except orjson.JSONDecodeError:
         why = go_json.explain(answer.body)
         raise OutgoingError(f"couldn't get version/kind; json parse error: {why}") from None
@@ -151,7 +165,7 @@ def decode_answer(answer: Answer) -> Any:
 def _server_message(answer: Answer) -> str:
     """What Go's client makes of an answer that is no success: the Status in it, or words for its code."""
     try:
-        status = orjson.loads(answer.body)
+        status = large_json.loads(answer.body)
         if isinstance(status, dict) and status.get("kind") == "Status" and status.get("message"):
             return str(status["message"])
     except orjson.JSONDecodeError:

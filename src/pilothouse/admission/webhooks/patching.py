@@ -8,7 +8,7 @@ import orjson
 
 from pilothouse.admission.webhooks.failures import CallFailed
 from pilothouse.admission.webhooks.reviews import JSON_PATCH, Verdict
-from pilothouse.machinery import errors, go_json, json_patch
+from pilothouse.machinery import errors, go_json, json_patch, large_json
 from pilothouse.machinery.go_quote import quote
 
 
@@ -17,8 +17,8 @@ def decode_patch(hook: str, verdict: Verdict) -> list[Any]:
     if not verdict.patch:
         return []
     try:
-        value = orjson.loads(verdict.patch)
-        return list(json_patch.decode(value))
+        value = large_json.loads(verdict.patch)
+        return list(json_patch.decode(value, limit=len(verdict.patch)))  # kube-apiserver counts only those of clients
     except orjson.JSONDecodeError:
         why = go_json.explain(verdict.patch)
     except errors.StatusError as error:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from pilothouse.admission.annotations import annotate
+from pilothouse.admission.annotations import annotate, annotate_all
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.manifests.source import find_source
 from pilothouse.admission.plugin import Plugin
@@ -17,6 +17,7 @@ from pilothouse.admission.webhooks.matching import EXCLUDED, is_registration
 from pilothouse.admission.webhooks.reviews import Verdict
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.workers import weighed
 
 logger = logging.getLogger(__name__)
 
@@ -54,11 +55,11 @@ class WebhookPlugin(Plugin):
         await self.caller.close()
 
 
-def take_notes(hook: Hook, verdict: Verdict, attributes: Attributes) -> None:
+async def take_notes(hook: Hook, verdict: Verdict, attributes: Attributes) -> None:
     """Hand on what a webhook wants the audit log and the client to know."""
-    for key, value in verdict.annotations.items():
-        annotate(attributes.annotations, f"{hook.name}/{key}", value)
     attributes.warnings += verdict.warnings
+    if verdict.annotations:
+        await weighed(verdict.weight, annotate_all, attributes.annotations, hook.name, verdict.annotations)
 
 
 def settle_failure(hook: Hook, failure: CallFailed, attributes: Attributes, annotation: str) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pilothouse.admission.versions import Wanted
 from pilothouse.endpoints.admission import Attributes
+from pilothouse.machinery.base64_text import decode as decode_base64
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind, GroupVersionResource
+from pilothouse.machinery.warning_texts import telling
 
 _GROUP: Final = "admission.k8s.io"
 _KNOWN: Final = ("v1", "v1beta1")
@@ -31,6 +32,8 @@ class Verdict:
     patch_type: str = ""
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
+    weight: int = 0
+    """How much work the answer is, in bytes."""
 
 
 def choose_version(versions: tuple[str, ...]) -> str:
@@ -75,7 +78,7 @@ def _resource(resource: GroupVersionResource) -> dict[str, str]:
     return {"group": resource.group, "version": resource.version, "resource": resource.resource}
 
 
-def read_verdict(version: str, uid: str, review: Any, *, mutating: bool) -> Verdict:
+def read_verdict(version: str, uid: str, review: Any, *, mutating: bool, weight: int = 0) -> Verdict:
     """What an answer says; raises InvalidResponse."""
     response = review.get("response") if isinstance(review, dict) else None
     if not isinstance(response, dict):
@@ -91,8 +94,9 @@ def read_verdict(version: str, uid: str, review: Any, *, mutating: bool) -> Verd
         result=_dict(response.get("status")),
         patch=patch if mutating else b"",
         patch_type=patch_type or "",
-        warnings=[str(each) for each in response.get("warnings") or ()],
+        warnings=telling(str(each) for each in response.get("warnings") or ()),
         annotations={str(key): str(value) for key, value in (_dict(response.get("auditAnnotations")) or {}).items()},
+        weight=weight,
     )
 
 
@@ -122,7 +126,7 @@ def _verify(
 
 def _read_patch(response: dict[str, Any]) -> bytes:
     try:
-        return base64.b64decode(response.get("patch") or "", validate=True)
+        return decode_base64(response.get("patch") or "")
     except (binascii.Error, ValueError, TypeError):
         raise InvalidResponse("illegal base64 data in response.patch") from None
 

@@ -1,16 +1,16 @@
 """The versions of one definition, and how an object gets from one to another.
 
 Where code converts (``additions``), it is called. A webhook is asked with many objects at a time; what it answered is
-kept with the entry, so that each stored state is converted to each version at most once. Without either a conversion
-changes ``apiVersion`` and drops what the other version's schema does not know.
+kept with the entry, so that each stored state is converted to each version at most once: whoever else wants it
+meanwhile waits for the same answer, or hears of the same failure. Without either a conversion changes ``apiVersion``
+and drops what the other version's schema does not know. What is long is made aside, and long lists in batches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Protocol
-
-import orjson
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from pilothouse.apiextensions.serving.additions import Conversion
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
@@ -20,9 +20,16 @@ from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.gvk import GroupResource, GroupVersion, GroupVersionKind
 from pilothouse.machinery.kept_json import copy_to_keep
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
 from pilothouse.storage.cacher import Entry
 
 _SHOWN: Final = 100
+_BATCH: Final = 500
+_BATCH_BYTES: Final = 1 << 20
+"""How many objects a converter is asked for at once, and how long these may be: so a list of any length takes little
+room while it is converted, and what it may become is bounded."""
+_IN_A_TURN: Final = 4_000
+"""So many entries are looked at before others get their turn."""
 
 
 class ConversionFailed(errors.StatusError):
@@ -33,11 +40,19 @@ class ConversionFailed(errors.StatusError):
         self.kind = kind
 
 
+class Converted(NamedTuple):
+    """Objects in another version, in the same order."""
+
+    objects: list[Object]
+    weight: int
+    """How much work they are, in bytes."""
+
+
 class Converter(Protocol):
     """Asks somebody else to convert objects (a webhook)."""
 
-    async def convert(self, objects: list[Object], version: GroupVersion) -> list[Object]:
-        """The objects in another version, in the same order. Raises ``ConversionFailed``."""
+    async def convert(self, objects: list[Object], version: GroupVersion, weight: int) -> Converted:
+        """The objects, which are so many bytes, in another version. Raises ``ConversionFailed``."""
         ...
 
 
@@ -79,22 +94,26 @@ class Versions:
         self.schemas[version].clean(obj)
         return obj
 
-    async def convert(self, objects: list[Object], version: str) -> list[Object]:
-        """Objects of any versions in one; those given are used up."""
+    async def convert(self, objects: list[Object], version: str, weight: int) -> Converted:
+        """Objects of any versions, which are so many bytes, in one; those given are used up."""
         if self.converter is None:
-            return [self.relabel(obj, version) for obj in objects]
+            made = await weighed(weight, lambda: [self.relabel(obj, version) for obj in objects])
+            return Converted(made, weight)
         wanted = f"{self.group}/{version}"
         others = [obj for obj in objects if obj["apiVersion"] != wanted]
-        converted = iter(await self.converter.convert(others, GroupVersion(self.group, version)) if others else ())
+        if not others:
+            return Converted(objects, weight)
+        converted = await self.converter.convert(others, GroupVersion(self.group, version), weight)
+        await weighed(converted.weight, self._clean, converted.objects, version)
+        answered = iter(converted.objects)
+        done = [obj if obj["apiVersion"] == wanted else next(answered) for obj in objects]
+        return Converted(done, max(weight, converted.weight))
+
+    def _clean(self, objects: list[Object], version: str) -> None:
         schema = self.schemas[version]
-        done = []
         for obj in objects:
-            if obj["apiVersion"] != wanted:
-                obj = next(converted)
-                obj["metadata"] = lenient_metadata(obj.get("metadata"))
-                schema.clean(obj)
-            done.append(obj)
-        return done
+            obj["metadata"] = lenient_metadata(obj.get("metadata"))
+            schema.clean(obj)
 
     def normalize(self, obj: Object) -> None:
         """Bring a stored object into the form its own version's schema demands today."""
@@ -113,6 +132,7 @@ class Rendering:
         self._version = version
         self._form = self.form = form
         """Names these bytes among the forms that are kept with an entry."""
+        self._under_way: dict[Entry, asyncio.Future[ConversionFailed | None]] = {}
         self._prefix = b'{"apiVersion":"%b/%b",' % (versions.group.encode(), version.encode())
 
     def render(self, entry: Entry) -> bytes:
@@ -125,18 +145,63 @@ class Rendering:
             obj = self._load(entry)
             if self._versions.converter is not None:
                 raise ConversionFailed(f"it has not been converted to {self._version} yet")
-            made = copy_to_keep(escape_html(orjson.dumps(self._versions.relabel(obj, self._version))))
+            made = _encode(self._versions.relabel(obj, self._version))
             entry.keep(self._form, made)
         return made
 
     async def prepare(self, entries: Sequence[Entry]) -> None:
         """Have all entries converted that have not been yet. Raises ``ConversionFailed``."""
-        missing = self.missing(entries)
-        if not missing:
-            return
-        converted = await self._versions.convert([self._load(entry) for entry in missing], self._version)
-        for entry, obj in zip(missing, converted, strict=True):
-            entry.keep(self._form, copy_to_keep(escape_html(orjson.dumps(obj))))
+        if len(entries) <= _IN_A_TURN:
+            missing = self.missing(entries)
+        else:
+            missing = []
+            for at in range(0, len(entries), _IN_A_TURN):
+                missing += self.missing(entries[at : at + _IN_A_TURN])
+                await asyncio.sleep(0)
+        for batch in _batches(missing):
+            await self._prepare_batch(batch)
+
+    async def _prepare_batch(self, batch: list[Entry]) -> None:
+        """The same for a few: those that nobody has begun with are converted, all others waited for."""
+        while batch:
+            under_way = self._under_way
+            new = [entry for entry in batch if entry not in under_way]
+            if new:
+                await self._begin(new)
+            else:
+                failure = await asyncio.shield(under_way[batch[0]])
+                if failure is not None:
+                    raise ConversionFailed(failure.message, failure.kind)
+            batch = self.missing(batch)
+
+    async def _begin(self, entries: list[Entry]) -> None:
+        """Convert these, and tell whoever waits for them how it ended; who gives up leaves them to another."""
+        ended: asyncio.Future[ConversionFailed | None] = asyncio.get_running_loop().create_future()
+        self._under_way.update((entry, ended) for entry in entries)
+        failure: ConversionFailed | None = None
+        try:
+            await self._convert(entries)
+        except ConversionFailed as error:
+            failure = error
+            raise
+        finally:
+            for entry in entries:
+                del self._under_way[entry]
+            ended.set_result(failure)
+            del failure
+
+    async def _convert(self, entries: list[Entry]) -> None:
+        weight = sum(entry.size for entry in entries)
+        objects = await weighed(weight, lambda: [self._load(entry) for entry in entries])
+        converted = await self._versions.convert(objects, self._version, weight)
+        made = await weighed(converted.weight, lambda: list(map(_encode, converted.objects)))
+        for entry, data in zip(entries, made, strict=True):
+            entry.keep(self._form, data)
+
+    def weight(self, entry: Entry) -> int:
+        """How long an entry is as it is rendered, or as it is stored if it has not been yet."""
+        made: bytes | None = None if (forms := entry.forms) is None else forms.get(self._form)
+        return len(entry.data) if made is None else len(made)
 
     def missing(self, entries: Sequence[Entry]) -> list[Entry]:
         """Those that have to be converted first."""
@@ -152,6 +217,24 @@ class Rendering:
             why = f"request to convert CR from an invalid group/version: {obj.get('apiVersion', '')}"
             raise ConversionFailed(why)
         return obj
+
+
+def _encode(obj: Object) -> bytes:
+    return copy_to_keep(escape_html(large_json.dumps(obj)))
+
+
+def _batches(entries: list[Entry]) -> Iterator[list[Entry]]:
+    """All of them in their order, so many at a time as are converted at once."""
+    batch: list[Entry] = []
+    size = 0
+    for entry in entries:
+        if batch and (len(batch) == _BATCH or size + entry.size > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += entry.size
+    if batch:
+        yield batch
 
 
 def corrupt(entry: Entry, key: str, why: object) -> str:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
 from pilothouse.apiextensions.serving.codec import CustomCodec
 from pilothouse.apiextensions.serving.conversion import (
     ConversionFailed,
@@ -23,6 +21,7 @@ from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
 from pilothouse.registry.rest.deletion import DEFAULT_DELETING, Deleting
 from pilothouse.registry.store.store import Change, IsStale, Store, ValidatingAdmission
 from pilothouse.storage.cacher import Entry, ResourceCache
@@ -81,6 +80,10 @@ class CustomStore(Store):
             raise unreadable(entry, self._root, error) from None
         return obj
 
+    def weight(self, entry: Entry) -> int:
+        """A converted object may be longer than the stored one."""
+        return self._rendering.weight(entry) if self.converts else len(entry.data)
+
     async def prepare(self, entries: Sequence[Entry]) -> None:
         try:
             await self._rendering.prepare(entries)
@@ -99,14 +102,16 @@ class CustomStore(Store):
         """An object in an older version is written anew even if nothing else changed."""
         return super().is_unchanged(obj, old, entry) and entry.data.startswith(self._stored_prefix)
 
-    async def stored_form(self, obj: Object) -> Object:
+    async def stored_form(self, ctx: Context, obj: Object) -> Object:
         if obj["apiVersion"] == self._versions.storage_version:
             return obj
-        copy: Object = large_json.loads(orjson.dumps(obj))
+        copy: Object = await weighed(ctx.weight, lambda: large_json.loads(large_json.dumps(obj)))
         try:
-            return (await self._versions.convert([copy], self._versions.storage))[0]
+            converted = await self._versions.convert([copy], self._versions.storage, ctx.weight)
         except ConversionFailed as error:
             raise errors.generic(str(error)) from None
+        ctx.weight = max(ctx.weight, converted.weight)
+        return converted.objects[0]
 
     async def get(self, namespace: str, name: str, version: str = "") -> Entry:
         return await self._prepared(await super().get(namespace, name, version))

@@ -12,17 +12,18 @@ from time import perf_counter
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import orjson
-
 from pilothouse.admission.webhooks.calling import decode_answer
-from pilothouse.apiextensions.serving.conversion import ConversionFailed, Converter
+from pilothouse.apiextensions.serving.conversion import ConversionFailed, Converted, Converter
 from pilothouse.apiextensions.serving.conversion_metrics import CALL, INVALID, MALFORMED, PARTIAL, ConversionMetrics
 from pilothouse.apis.metadata import validate_annotations, validate_labels
+from pilothouse.machinery import large_json
 from pilothouse.machinery.field_errors import FieldError, Path, aggregate
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, parse_group_version
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.spans import Fields, Span, propagation_headers, step
+from pilothouse.machinery.weights import weight_of
+from pilothouse.machinery.workers import weighed
 from pilothouse.net.dialing.egress import Egress
 from pilothouse.net.outgoing import Dial, OutgoingClient, OutgoingError, Tls, plain_path
 from pilothouse.registry.rest_client import RestClient
@@ -30,6 +31,8 @@ from pilothouse.registry.rest_client import RestClient
 _AGENT: Final = "kube-apiserver-conversion"
 _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json, */*"}
 _SECONDS: Final = 30
+_LONGEST: Final = 16 * 1024 * 1024
+"""How long an answer may be: what is asked for at once may become many times as long."""
 _GROUP: Final = "apiextensions.k8s.io"
 _SLOW_CALL: Final = 0.05
 _SLOW_OBJECT: Final = 0.008
@@ -83,8 +86,8 @@ class WebhookConverter:
             self._url = f"{parts.scheme}://{parts.netloc}{plain_path(parts.path)}"
             self._tls = Tls(authorities)
 
-    async def convert(self, objects: list[Object], version: GroupVersion) -> list[Object]:
-        """The objects in another version, in the same order. Raises ``ConversionFailed``."""
+    async def convert(self, objects: list[Object], version: GroupVersion, weight: int) -> Converted:
+        """The objects, which are so many bytes, in another version. Raises ``ConversionFailed``."""
         if not self._version:
             raise ConversionFailed("no supported conversion review versions")
         uid = str(uuid.uuid4())
@@ -97,7 +100,7 @@ class WebhookConverter:
         began, failure = perf_counter(), ""
         try:
             with Span("Call conversion webhook", fields, _SLOW_CALL + _SLOW_OBJECT * len(objects)):
-                return await self._convert(objects, version, uid)
+                return await self._convert(objects, version, uid, weight)
         except ConversionFailed as error:
             failure = error.kind
             raise
@@ -105,29 +108,30 @@ class WebhookConverter:
             before = _gvk(objects[0]).version
             self._metrics.observe(self._crd, before, version.version, perf_counter() - began, failure)
 
-    async def _convert(self, objects: list[Object], version: GroupVersion, uid: str) -> list[Object]:
+    async def _convert(self, objects: list[Object], version: GroupVersion, uid: str, weight: int) -> Converted:
         request = {"uid": uid, "desiredAPIVersion": str(version), "objects": objects}
         review = {"kind": "ConversionReview", "apiVersion": f"{_GROUP}/{self._version}", "request": request}
         gvk = _gvk(objects[0])
         try:
             answer = await self._client.post(
                 f"{self._url}?timeout={_SECONDS}s",
-                orjson.dumps(review),
+                await weighed(weight, large_json.dumps, review),
                 tls=self._tls,
                 headers={**_HEADERS, **propagation_headers()},
                 seconds=_SECONDS,
+                limit=_LONGEST,
             )
             step("Request completed")
-            converted = self._read(decode_answer(answer), uid)
+            weight = weight_of(answer.body)
+            converted = await weighed(weight, lambda: self._read(decode_answer(answer), uid))
         except (OutgoingError, ValueError) as error:
             kind = CALL if isinstance(error, OutgoingError) else MALFORMED
             raise ConversionFailed(f"conversion webhook for {gvk} failed: {error}", kind) from None
         if len(converted) != len(objects):
             counted = f"returned {len(converted)} objects, expected {len(objects)}"
             raise ConversionFailed(f"conversion webhook for {gvk} {counted}", PARTIAL)
-        for position, (original, each) in enumerate(zip(objects, converted, strict=True)):
-            _check(original, each, version, position)
-        return converted
+        await weighed(weight, _check_all, objects, converted, version)
+        return Converted(converted, weight)
 
     def _read(self, review: Any, uid: str) -> list[Any]:
         """The converted objects of an answer. Raises ``ValueError``."""
@@ -159,12 +163,19 @@ def _gvk(obj: Object) -> GroupVersionKind:
     return GroupVersionKind(gv.group, gv.version, str(obj.get("kind", "")))
 
 
+def _check_all(originals: list[Object], converted: list[Any], version: GroupVersion) -> None:
+    for position, (original, each) in enumerate(zip(originals, converted, strict=True)):
+        _check(original, each, version, position)
+
+
 def _check(original: Object, converted: Any, version: GroupVersion, position: int) -> None:
     """Refuse an answer that is not the same object, and put its metadata back."""
     own = _gvk(original)
     where = f"conversion webhook for {own} returned invalid object at index {position}"
     if not isinstance(converted, dict):
-        raise ConversionFailed(f"{where}: Object 'Kind' is missing in '{orjson.dumps(converted).decode()}'", INVALID)
+        raise ConversionFailed(
+            f"{where}: Object 'Kind' is missing in '{large_json.dumps(converted).decode()}'", INVALID
+        )
     got = _gvk(converted)
     if got.group_version != version:
         why = f"invalid groupVersion (expected {version}, received {got.group_version})"

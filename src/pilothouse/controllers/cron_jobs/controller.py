@@ -19,7 +19,7 @@ from pilothouse.controllers.cron_jobs.missed import InvalidSchedule, missed_time
 from pilothouse.controllers.jobs.conditions import is_finished, true_condition
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.controller import Controller
-from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, Key, copy_of, key_of
+from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, Key, key_of, working_copy
 from pilothouse.controllers.runtime.own_writes import OwnWrites
 from pilothouse.controllers.runtime.owners import controller_of, is_controlled_by
 from pilothouse.controllers.runtime.pod_control import is_namespace_terminating
@@ -79,7 +79,7 @@ class CronJobController:
             return None
         if self._writes.are_unseen(key):
             return None
-        cron_job = copy_of(known)
+        cron_job = working_copy(known)
         jobs = self._jobs.lister.by_index(BY_CONTROLLER_UID, cron_job["metadata"]["uid"])
         again, failure = None, None
         try:

@@ -9,7 +9,6 @@ from typing import Any, Final
 from pilothouse.controllers.cron_jobs.times import zone_of
 from pilothouse.controllers.jobs.conditions import true_condition
 from pilothouse.controllers.runtime.events import reference_to
-from pilothouse.controllers.runtime.indexer import copy_of
 from pilothouse.controllers.runtime.owners import controller_reference
 from pilothouse.machinery.objects import Object
 
@@ -35,7 +34,7 @@ def make_job(cron_job: Object, scheduled: int) -> Object:
     }
     if given.get("labels"):
         metadata["labels"] = dict(given["labels"])
-    return {"metadata": metadata, "spec": copy_of(template["spec"])}
+    return {"metadata": metadata, "spec": dict(template["spec"])}
 
 
 def jobs_beyond_history(cron_job: Object, jobs: Sequence[Object]) -> list[Object]:

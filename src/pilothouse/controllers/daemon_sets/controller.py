@@ -16,7 +16,7 @@ from pilothouse.controllers.daemon_sets.rollout import Plan, View, plan_nodes, p
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.batches import slow_start_batch
 from pilothouse.controllers.runtime.controller import Controller
-from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, copy_of, key_of, read_selector
+from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, key_of, read_selector, working_copy
 from pilothouse.controllers.runtime.own_writes import OwnWrites
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, owners_to_wake, recheck_owner
 from pilothouse.controllers.runtime.pod_control import PodControl, is_namespace_terminating
@@ -95,7 +95,7 @@ class DaemonSetController:
         known = self._sets.lister.get(*key)
         if known is None or known["metadata"].get("deletionTimestamp") or self._writes.are_unseen(key):
             return None
-        daemon_set = copy_of(known)
+        daemon_set = working_copy(known)
         selector = self._sets.lister.selector_of(known)
         if selector.empty:
             text = "This daemon set is selecting all pods. A non-empty selector is required."

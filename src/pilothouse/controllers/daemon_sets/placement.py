@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from pilothouse.controllers.runtime.indexer import copy_of
 from pilothouse.controllers.runtime.node_selection import NO_EXECUTE, NodeTest, required_nodes, untolerated
 from pilothouse.controllers.runtime.owners import controller_reference
 from pilothouse.controllers.runtime.pod_control import pod_from_template
@@ -88,10 +87,11 @@ def make_pod(daemon_set: Object, node: str, digest: str) -> Object:
     labels[HASH] = digest
     spec = pod["spec"]
     spec["tolerations"] = tolerations_of(spec)
-    affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    affinity = spec.get("affinity") or {}
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
-    affinity[_REQUIRED] = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    return copy_of(pod)
+    required = {_REQUIRED: {"nodeSelectorTerms": [{"matchFields": [field]}]}}
+    spec["affinity"] = {**affinity, "nodeAffinity": {**(affinity.get("nodeAffinity") or {}), **required}}
+    return pod
 
 
 def template_generation(daemon_set: Object) -> str | None:

@@ -19,7 +19,7 @@ from pilothouse.controllers.deployments.limits import is_rolling, replicas_of
 from pilothouse.controllers.deployments.scaling import Sizes
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.controller import Controller
-from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, copy_of, key_of, read_selector
+from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, key_of, read_selector, working_copy
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, owners_to_wake, recheck_owner
 from pilothouse.controllers.runtime.pod_control import is_namespace_terminating
 from pilothouse.controllers.runtime.pods import condition_of, is_terminal
@@ -87,7 +87,7 @@ class DeploymentController:
         known = self._deployments.lister.get(*key)
         if known is None:
             return None
-        deployment = copy_of(known)
+        deployment = working_copy(known)
         selector = self._deployments.lister.selector_of(known)
         if selector.empty:
             text = "This deployment is selecting all pods. A non-empty selector is required."
@@ -243,7 +243,7 @@ class DeploymentController:
 
     async def _sync_revision(self, deployment: Object, new: Object, old: Sequence[Object]) -> Object:
         """Bring the new replica set's annotations up to date, and the deployment's revision."""
-        changed = copy_of(new)
+        changed = working_copy(new)
         annotated = revisions.annotate(deployment, changed, revisions.next_revision(old))
         seconds = deployment["spec"].get("minReadySeconds") or 0
         if annotated or (changed["spec"].get("minReadySeconds") or 0) != seconds:
@@ -279,7 +279,7 @@ class DeploymentController:
             known = replica_set["metadata"].get("annotations") or {}
             if size == before and all(known.get(name) == value for name, value in annotations.items()):
                 continue
-            resized = copy_of(replica_set)
+            resized = working_copy(replica_set)
             resized["spec"]["replicas"] = size
             resized["metadata"].setdefault("annotations", {}).update(annotations)
             written = await self._replica_set_client.update(resized)

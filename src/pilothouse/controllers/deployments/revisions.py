@@ -70,10 +70,10 @@ def next_revision(old: Iterable[Object]) -> int:
 def make_new(deployment: Object, revision: int, size: int) -> Object:
     """The replica set of the present template."""
     metadata, spec = deployment["metadata"], deployment["spec"]
-    template = copy_of(spec["template"])
     name = template_hash(spec["template"], (deployment.get("status") or {}).get("collisionCount"))
-    labels = {**((template.get("metadata") or {}).get("labels") or {}), HASH_LABEL: name}
-    template.setdefault("metadata", {})["labels"] = labels
+    given = spec["template"].get("metadata") or {}
+    labels = {**(given.get("labels") or {}), HASH_LABEL: name}
+    template = {**spec["template"], "metadata": {**given, "labels": labels}}
     selector = copy_of(spec["selector"])
     selector["matchLabels"] = {**(selector.get("matchLabels") or {}), HASH_LABEL: name}
     made: Object = {

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from pilothouse.apis.apps.deployment import ROLLBACK
 from pilothouse.controllers.deployments.revisions import NOT_COPIED, revision_of, same_template, without_hash
-from pilothouse.controllers.runtime.indexer import copy_of
+from pilothouse.controllers.runtime.indexer import working_copy
 from pilothouse.machinery.objects import Object
 
 
@@ -35,7 +35,7 @@ def wanted_revision(deployment: Object) -> int | None:
 
 def roll_back(deployment: Object, replica_sets: Sequence[Object]) -> Rollback:
     """What becomes of a deployment that wants to go back."""
-    name, made = deployment["metadata"]["name"], copy_of(deployment)
+    name, made = deployment["metadata"]["name"], working_copy(deployment)
     annotations = dict(made["metadata"].get("annotations") or {})
     annotations.pop(ROLLBACK, None)
     made["metadata"]["annotations"] = annotations
@@ -50,7 +50,7 @@ def roll_back(deployment: Object, replica_sets: Sequence[Object]) -> Rollback:
     if same_template(template, made["spec"]["template"]):
         text = f'The rollback revision contains the same template as current deployment "{name}"'
         return Rollback(made, "Warning", "DeploymentRollbackTemplateUnchanged", text)
-    made["spec"]["template"] = without_hash(copy_of(template))
+    made["spec"]["template"] = without_hash(template)
     own = {key: value for key, value in annotations.items() if key in NOT_COPIED}
     theirs = found["metadata"].get("annotations") or {}
     made["metadata"]["annotations"] = {**own, **{k: v for k, v in theirs.items() if k not in NOT_COPIED}}

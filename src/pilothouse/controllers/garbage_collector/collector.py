@@ -7,7 +7,8 @@
       "orphan"
 
 The graph may be behind the truth, so whoever is to be deleted is read anew first, and deletion names uid and version:
-an object that was adopted meanwhile stays. An owner is absent only if the API says so.
+an object that was adopted meanwhile stays. An owner is absent only if the API says so. Objects with many owners that
+nobody knows are judged one after the other, so that those who have few do not wait for them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
+from pilothouse.controllers.garbage_collector.absent_owners import AbsentOwners
 from pilothouse.controllers.garbage_collector.graph import FOREGROUND, ORPHAN, Graph, Identity, Node, Owner
 from pilothouse.controllers.garbage_collector.resources import CollectableResources
 from pilothouse.controllers.manager.context import ControllerContext
@@ -31,7 +33,8 @@ logger = logging.getLogger(__name__)
 _ACCOUNT: Final = "generic-garbage-collector"
 _REFRESH_SECONDS: Final = 30.0
 _SOON: Final = 0.2
-_MOST_ABSENT: Final = 500
+_FEW: Final = 20
+"""So many unknown owners are asked for at once."""
 
 
 class GarbageCollector:
@@ -42,10 +45,13 @@ class GarbageCollector:
         self._client = context.client(_ACCOUNT)
         self._events: EventRecorder = context.recorder("garbage-collector-controller", _ACCOUNT)
         self._graph = Graph()
-        self._absent: dict[tuple[str, str], None] = {}
+        self._absent = AbsentOwners(context.clock)
         self._resources = CollectableResources(self._client, self._resource_added)
         self._deleting: Controller[str] = Controller(
             "garbage collector", self._attempt_to_delete, workers=20, clock=context.clock
+        )
+        self._deleting_owned_by_many: Controller[str] = Controller(
+            "garbage collector, many owners", self._attempt_thoroughly, clock=context.clock
         )
         self._orphaning: Controller[str] = Controller(
             "garbage collector, orphans", self._attempt_to_orphan, workers=5, clock=context.clock
@@ -59,6 +65,7 @@ class GarbageCollector:
         """Begin to follow all kinds and to collect."""
         self._refreshing.start(supervisor)
         self._deleting.start(supervisor)
+        self._deleting_owned_by_many.start(supervisor)
         self._orphaning.start(supervisor)
         looking: Controller[str] = Controller("garbage collector, definitions", self._look, clock=self._context.clock)
         looking.start(supervisor)
@@ -127,24 +134,35 @@ class GarbageCollector:
 
     # Deleting
 
-    async def _attempt_to_delete(self, uid: str) -> float | None:
+    async def _attempt_to_delete(self, uid: str) -> None:
         node = self._graph.get(uid)
         if node is None or node.is_virtual:
-            return None
+            return
+        if not node.is_deleted and sum(not self._is_known(owner.identity) for owner in node.owners) > _FEW:
+            self._deleting_owned_by_many.queue.add(uid)
+        else:
+            await self._attempt(node)
+
+    async def _attempt_thoroughly(self, uid: str) -> None:
+        node = self._graph.get(uid)
+        if node is not None and not node.is_virtual:
+            await self._attempt(node)
+
+    async def _attempt(self, node: Node) -> None:
         found = await self._read(node.identity)
-        if found is None or found["metadata"]["uid"] != uid:
-            return None
+        if found is None or found["metadata"]["uid"] != node.identity.uid:
+            return
         metadata = found["metadata"]
         if metadata.get("deletionTimestamp"):
             if FOREGROUND in (metadata.get("finalizers") or ()):
                 await self._finish_foreground(node)
-            return None
-        if metadata.get("ownerReferences"):
+        elif metadata.get("ownerReferences"):
             await self._judge(node, found)
-        return None
 
     async def _judge(self, node: Node, found: Object) -> None:
         solid, dangling, waiting = await self._sort_owners(node, found)
+        if self._graph.get(node.identity.uid) is not node or node.is_virtual:
+            return  # it has gone meanwhile
         if solid:
             if dangling or waiting:
                 await self._drop_owners(node.identity, found, {*dangling, *waiting})
@@ -167,6 +185,8 @@ class GarbageCollector:
         waiting: list[str] = []
         namespace = node.identity.namespace
         for reference in found["metadata"]["ownerReferences"]:
+            if node.is_virtual:
+                break
             uid = reference["uid"]
             identity = Identity(reference["apiVersion"], reference["kind"], namespace, reference["name"], uid)
             known = self._graph.get(uid)
@@ -182,9 +202,15 @@ class GarbageCollector:
         """Whether an object is where a dependent may have its owner: in the same namespace, or in none."""
         return known.kind == named.kind and known.namespace in ("", named.namespace)
 
+    def _is_known(self, owner: Identity) -> bool:
+        """Whether nobody has to be asked if an owner is there."""
+        known = self._graph.get(owner.uid)
+        return owner in self._absent or (
+            known is not None and not known.is_virtual and self._is_at(known.identity, owner)
+        )
+
     async def _is_absent(self, owner: Identity, dependent: Node) -> bool:
-        key = (owner.uid, owner.namespace)
-        if key in self._absent:
+        if owner in self._absent:
             return True
         resource = self._resources.of_kind(owner.api_version, owner.kind)
         if resource is None:
@@ -193,12 +219,11 @@ class GarbageCollector:
             text = f"ownerRef [{owner.api_version}/{owner.kind}, namespace: , name: {owner.name}, uid: {owner.uid}] "
             self._warn(dependent, text + f'does not exist in namespace "{owner.namespace}"')
             return False
+        await self._absent.take_turn()
         found = await self._read(owner if resource.namespaced else owner._replace(namespace=""))
         if found is not None and found["metadata"]["uid"] == owner.uid:
             return False
-        self._absent[key] = None
-        if len(self._absent) > _MOST_ABSENT:
-            del self._absent[next(iter(self._absent))]
+        self._absent.add(owner)
         return True
 
     async def _finish_foreground(self, node: Node) -> None:

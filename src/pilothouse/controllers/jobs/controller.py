@@ -32,7 +32,7 @@ from pilothouse.controllers.jobs.wakers import JobWakers
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.batches import slow_start_batch
 from pilothouse.controllers.runtime.controller import Controller
-from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, copy_of, key_of, read_selector
+from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, key_of, read_selector, working_copy
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, is_controlled_by, recheck_owner
 from pilothouse.controllers.runtime.pod_control import PodControl, is_namespace_terminating
 from pilothouse.controllers.runtime.pods import is_ready
@@ -109,7 +109,7 @@ class JobController:
             return None
         if is_managed_elsewhere(known) or is_finished(known) or self._memory.writes.are_unseen(key):
             return None
-        round = await self._begin(key, copy_of(known))
+        round = await self._begin(key, working_copy(known))
         round.ending = verdict(round.tally, self._clock.now())
         if round.ending is not None:
             await self._stop_all(round)
@@ -130,7 +130,7 @@ class JobController:
         status.setdefault("uncountedTerminatedPods", {})
         pods = await self._claim(job)
         # The tally looks at the job as it was read; the round changes its own copy.
-        tally = Tally(copy_of(job), pods, self._memory.releases.uids(key))
+        tally = Tally(working_copy(job), pods, self._memory.releases.uids(key))
         await weighed(tally.weight, tally.settle)
         if not status.get("startTime") and not is_suspended(job):
             status["startTime"] = format_time(self._clock.now())
@@ -335,7 +335,7 @@ class JobController:
 
 def _as_adopted(pod: Object) -> Object:
     """A pod as it is after it was adopted, which our view does not show yet."""
-    adopted = copy_of(pod)
+    adopted = working_copy(pod)
     finalizers = adopted["metadata"].setdefault("finalizers", [])
     if FINALIZER not in finalizers:
         finalizers.append(FINALIZER)

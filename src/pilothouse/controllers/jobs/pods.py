@@ -11,7 +11,6 @@ from pilothouse.controllers.jobs.indexes import INDEX, index_of, indexes_of
 from pilothouse.controllers.jobs.policies import judge
 from pilothouse.controllers.jobs.specs import FINALIZER, completions_of, is_indexed, limits_each_index, waits_for_failed
 from pilothouse.controllers.jobs.tally import Tally
-from pilothouse.controllers.runtime.indexer import copy_of
 from pilothouse.controllers.runtime.owners import controller_reference
 from pilothouse.controllers.runtime.pod_control import pod_from_template
 from pilothouse.controllers.runtime.pods import condition_of, is_ready, phase_of
@@ -59,9 +58,9 @@ def make_pod(job: Object, index: int | None, replaced: Object | None) -> Object:
         metadata["annotations"] |= _failure_counts(job, replaced)
     pod["spec"]["hostname"] = f"{name}-{index}"
     for part in ("initContainers", "containers"):
-        for container in pod["spec"].get(part) or ():
-            _tell_index(container)
-    return copy_of(pod)
+        if pod["spec"].get(part):
+            pod["spec"][part] = list(map(_told_index, pod["spec"][part]))
+    return pod
 
 
 def _prefix(name: str, index: int) -> str:
@@ -69,11 +68,13 @@ def _prefix(name: str, index: int) -> str:
     return name[: _LONGEST_PREFIX - len(suffix)] + suffix if len(name + suffix) > _LONGEST_PREFIX else name + suffix
 
 
-def _tell_index(container: Object) -> None:
-    variables = container.setdefault("env", [])
-    if all(each["name"] != _ENVIRONMENT for each in variables):
-        source = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}
-        variables.append({"name": _ENVIRONMENT, "valueFrom": source})
+def _told_index(container: Object) -> Object:
+    """A container that knows the index of its pod."""
+    variables = container.get("env") or ()
+    if any(each["name"] == _ENVIRONMENT for each in variables):
+        return container
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}
+    return {**container, "env": [*variables, {"name": _ENVIRONMENT, "valueFrom": source}]}
 
 
 def _failure_counts(job: Object, replaced: Object | None) -> dict[str, str]:

@@ -18,7 +18,7 @@ from pilothouse.controllers.replica_sets.ranking import pods_to_delete
 from pilothouse.controllers.runtime.batches import slow_start_batch
 from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.controllers.runtime.expectations import UIDExpectations
-from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, ORPHANS, SELECTOR, Key, copy_of, key_of
+from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, ORPHANS, SELECTOR, Key, key_of
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, controller_reference, recheck_owner
 from pilothouse.controllers.runtime.pacing import Pacer
 from pilothouse.controllers.runtime.pod_control import PodControl, is_namespace_terminating, pod_from_template
@@ -281,7 +281,7 @@ class ReplicaController:
     async def _write_status(self, owner: Object, status: Object) -> Object:
         if (owner.get("status") or {}) == status:
             return owner
-        changed = {**copy_of(owner), "status": status}
+        changed = {**owner, "status": status}
         try:
             return await self._owner_client.update_status(changed)
         except errors.NotFound:

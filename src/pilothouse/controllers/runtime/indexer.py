@@ -44,6 +44,24 @@ def copy_of(obj: Object) -> Object:
     return copied
 
 
+def working_copy(obj: Object) -> Object:
+    """A copy whose metadata and status may be changed, and the fields of its spec replaced.
+
+    What is in those fields, and who manages what, is shared: a template may be a megabyte, and no controller changes
+    anything in it.
+    """
+    metadata = dict(obj["metadata"])
+    managed = metadata.pop("managedFields", None)
+    made = {**obj, "metadata": copy_of(metadata)}
+    if managed is not None:
+        made["metadata"]["managedFields"] = managed
+    if obj.get("spec") is not None:
+        made["spec"] = dict(obj["spec"])
+    if obj.get("status") is not None:
+        made["status"] = copy_of(obj["status"])
+    return made
+
+
 def key_of(obj: Object) -> Key:
     """Where an object is found."""
     metadata = obj["metadata"]

@@ -14,7 +14,10 @@ _LONGEST_PREFIX = 63 - 5
 
 
 def pod_from_template(template: Object, owner: Object, reference: dict[str, Any]) -> Object:
-    """A pod of the template, controlled by the owner; its name is generated from the owner's."""
+    """A pod of the template, controlled by the owner; its name is generated from the owner's.
+
+    Fields of its spec may be replaced; what is in them is the template's.
+    """
     metadata = template.get("metadata") or {}
     name = owner["metadata"]["name"]
     kept: dict[str, Any] = {part: copy_of(metadata[part]) for part in ("labels", "annotations") if metadata.get(part)}
@@ -22,7 +25,7 @@ def pod_from_template(template: Object, owner: Object, reference: dict[str, Any]
         kept["finalizers"] = list(metadata["finalizers"])
     prefix = f"{name}-" if len(name) < _LONGEST_PREFIX else name
     made = {**kept, "generateName": prefix, "namespace": owner["metadata"]["namespace"], "ownerReferences": [reference]}
-    return {"metadata": made, "spec": copy_of(template["spec"])}
+    return {"metadata": made, "spec": dict(template["spec"])}
 
 
 def is_namespace_terminating(error: errors.StatusError) -> bool:

@@ -16,13 +16,14 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.controllers.runtime.client import ResourceClient
-from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, copy_of
+from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID
 from pilothouse.controllers.runtime.informer import Informer
 from pilothouse.controllers.runtime.owners import CanAdopt, controller_of, controller_reference
 from pilothouse.controllers.runtime.template_hash import encode
 from pilothouse.machinery import errors
 from pilothouse.machinery.labels import Selector
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
 
 _LONGEST_PREFIX: Final = 223
 _OFFSET, _PRIME = 2166136261, 16777619
@@ -71,6 +72,10 @@ def data_hash(data: Object, collisions: int) -> str:
 def same_template(left: Object, right: Object) -> bool:
     """Whether two templates are equal; what is null is not there."""
     return bool(_without_nulls(left) == _without_nulls(right))
+
+
+def _with_template(revisions: Sequence[Object], template: Object) -> list[Object]:
+    return [each for each in revisions if same_template(template_of(each), template)]
 
 
 def _without_nulls(value: Any) -> Any:
@@ -140,22 +145,25 @@ class RevisionHistory:
     async def ensure(self, owner: Object, known: Sequence[Object], collisions: int) -> tuple[Object, int]:
         """The revision of the owner's template, which is the newest now, and the count of collisions."""
         template = owner["spec"]["template"]
-        equal = [each for each in known if same_template(template_of(each), template)]
+        if known and template_of(known[-1]) == template:
+            return known[-1], collisions
+        weight = len(orjson.dumps(template))
+        equal = await weighed(weight * len(known), _with_template, known, template)
         number = known[-1]["revision"] + 1 if known else 1
         if equal and equal[-1] is known[-1]:
             return known[-1], collisions
         if equal:
-            return await self._client.update({**copy_of(equal[-1]), "revision": number}), collisions
-        return await self._create(owner, number, collisions)
+            return await self._client.update({**equal[-1], "revision": number}), collisions
+        return await self._create(owner, number, collisions, weight)
 
-    async def _create(self, owner: Object, number: int, collisions: int) -> tuple[Object, int]:
+    async def _create(self, owner: Object, number: int, collisions: int, weight: int) -> tuple[Object, int]:
         while True:
-            made = make_revision(owner, self._style, number, collisions)
+            made = await weighed(weight, make_revision, owner, self._style, number, collisions)
             try:
                 return await self._client.create(made), collisions
             except errors.AlreadyExists:
                 found = await self._client.get(made["metadata"]["namespace"], made["metadata"]["name"])
-            if same_template(template_of(found), owner["spec"]["template"]):
+            if await weighed(weight, same_template, template_of(found), owner["spec"]["template"]):
                 return found, collisions
             collisions += 1
 

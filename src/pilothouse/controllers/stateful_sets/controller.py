@@ -17,7 +17,7 @@ from typing import Final
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.batches import slow_start_batch
 from pilothouse.controllers.runtime.controller import Controller
-from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, copy_of, key_of, read_selector
+from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, key_of, read_selector, working_copy
 from pilothouse.controllers.runtime.own_writes import OwnWrites
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, owners_to_wake, recheck_owner
 from pilothouse.controllers.runtime.pods import is_terminal, phase_of, seconds_until_available
@@ -130,7 +130,7 @@ class StatefulSetController:
             return None
         if self._writes.are_unseen(key):
             return None
-        stateful_set = copy_of(known)
+        stateful_set = working_copy(known)
         selector = self._sets.lister.selector_of(known)
         can_adopt = recheck_owner(self._set_client, stateful_set)
         revisions = await self._history.list(stateful_set, selector, can_adopt)

@@ -6,7 +6,7 @@ from typing import Final
 
 from pilothouse.controllers.runtime.client import Client
 from pilothouse.controllers.runtime.events import EventRecorder
-from pilothouse.controllers.runtime.indexer import Key, copy_of, key_of
+from pilothouse.controllers.runtime.indexer import Key, copy_of, key_of, working_copy
 from pilothouse.controllers.runtime.informer import Informer
 from pilothouse.controllers.runtime.own_writes import OwnWrites
 from pilothouse.controllers.stateful_sets import retention
@@ -58,7 +58,7 @@ class StatefulPods:
 
     async def mend(self, stateful_set: Object, pod: Object) -> None:
         """Give a pod back what it should have: its labels, its volumes, and the owners of its claims."""
-        changed = copy_of(pod)
+        changed = working_copy(pod)
         if not has_identity(stateful_set, pod):
             give_identity(stateful_set, changed)
         if not has_storage(stateful_set, pod):

@@ -56,7 +56,7 @@ async def entry_response(
     """Answer with one object. Large ones are brought into other forms aside."""
     if media.format == JSON and not media.transform and not media.pretty and scope.render is None:
         return Response(status, served_bytes(scope, entry) + b"\n")
-    return await weighed(len(entry.data), _make_response, scope, request, media, entry, status)
+    return await weighed(scope.weight(entry), _make_response, scope, request, media, entry, status)
 
 
 def _make_response(scope: ShownScope, request: APIRequest, media: Media, entry: Entry, status: int) -> Response:
@@ -136,7 +136,7 @@ async def list_response(
     if media.transform == TABLE:
         if as_bytes:
             return _joined(*await table_parts(scope, request, media, entries, metadata))
-        size = sum(len(entry.data) for entry in entries)
+        size = sum(map(scope.weight, entries))
         table = await weighed(size, table_of, scope, request, media, entries, str(revision), metadata)
         return Response(200, await weighed(size, encode_object, media, table), media.content_type)
     if media.transform == METADATA_LIST and as_bytes and entries:
@@ -147,7 +147,7 @@ async def list_response(
         metadata = list_metadata(revision, token, remaining, explicit=scope.keeps_type)
     indented = media.format == JSON and not media.transform and len(entries) > _ON_THE_LOOP
     encode = partial(_indented_pieces if indented else _encode_list, scope, media, entries, metadata)
-    on_the_loop = len(entries) <= _ON_THE_LOOP and sum(len(entry.data) for entry in entries) < LONG
+    on_the_loop = len(entries) <= _ON_THE_LOOP and sum(map(scope.weight, entries)) < LONG
     pieces = encode() if on_the_loop else await aside(encode)
     if len(pieces) == 1:
         return Response(200, pieces[0], media.content_type)

@@ -79,7 +79,7 @@ async def delete(scope: ResourceScope, request: APIRequest) -> Response:
 
 async def _metadata(scope: ResourceScope, entry: Entry) -> Object:
     """Of an object as it is served."""
-    metadata: Object = (await weighed(len(entry.data), served_object, scope, entry))["metadata"]
+    metadata: Object = (await weighed(scope.weight(entry), served_object, scope, entry))["metadata"]
     return metadata
 
 
@@ -111,10 +111,11 @@ def deletion_admission(
     if admission is None or not admission.handles(DELETE):
         return None
 
-    async def admit(stored: Object) -> None:
+    async def admit(stored: Object, weight: int) -> None:
         attributes = attributes_of(scope, request, ctx, DELETE, None, stored, options_object(options))
         # Requests for a whole collection name nobody, though each object is judged alone.
         attributes.name = request.info.name
+        attributes.weight = weight
         await admission.admit(attributes)
         await admission.validate(attributes)
 

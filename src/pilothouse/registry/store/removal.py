@@ -23,7 +23,8 @@ from pilothouse.registry.store.store import Store
 from pilothouse.storage.backends.contract import Conflict
 from pilothouse.storage.cacher import Entry
 
-ValidateDelete = Callable[[Object], Awaitable[None]]
+ValidateDelete = Callable[[Object, int], Awaitable[None]]
+"""Is shown the object and how long it is; raises the refusal."""
 _TURN_SECONDS: Final = 0.002
 
 
@@ -83,7 +84,7 @@ async def _delete_once(
     if plan.outcome is Outcome.PENDING:
         return entry, False
     if validate is not None:
-        await validate(stored)
+        await validate(stored, len(entry.data))
     if plan.then_remove and not ctx.dry_run:
         ending = _mark_and_remove(store, ctx, key, plan.object, entry, stored, validate)
         return await _see_through(ending), True
@@ -95,7 +96,7 @@ async def _delete_once(
         return entry, True
     if validate is not None and stored["metadata"].get("finalizers"):
         # As kube-apiserver does: once before the last finalizer goes, once before the end.
-        await validate(stored)
+        await validate(stored, len(entry.data))
     return await store.remove(key, entry.revision, stored), True
 
 
@@ -111,7 +112,7 @@ async def _mark_and_remove(
     """Store an object with its marks, as watches are to see it, and remove it. Admission is asked before both."""
     entry = await _store_marked(store, ctx, key, marked, entry)
     if validate is not None:
-        await validate(marked)
+        await validate(marked, len(entry.data))
     return await store.remove(key, entry.revision, stored)
 
 
@@ -133,8 +134,9 @@ async def _store_marked(store: Store, ctx: Context, key: str, obj: Object, entry
     if obj["metadata"] == (await store.read(entry))["metadata"]:
         return entry
     if store.converts:
-        obj = await store.stored_form(obj)
-    data = await weighed(len(entry.data), lambda: store.codec.encode(obj, *store.raw_texts(entry)))
+        obj = await store.stored_form(ctx, obj)
+    weight = max(ctx.weight, len(entry.data))
+    data = await weighed(weight, lambda: store.codec.encode(obj, *store.raw_texts(entry)))
     if ctx.dry_run:
         return store.codec.entry_of(key, obj, data, entry.revision)
     stored = await store.codec.stored(data)

@@ -131,9 +131,13 @@ class Store:
     async def prepare(self, entries: Sequence[Entry]) -> None:
         """To be waited for before entries are decoded, where others have a part in that (conversion by webhook)."""
 
-    async def stored_form(self, obj: Object) -> Object:
-        """An object's form in storage, to be waited for likewise."""
+    async def stored_form(self, ctx: Context, obj: Object) -> Object:
+        """An object's form in storage, to be waited for likewise; the context hears how long it has become."""
         return obj
+
+    def weight(self, entry: Entry) -> int:
+        """How long an entry is that has been prepared, in bytes."""
+        return len(entry.data)
 
     # Reading
 
@@ -190,7 +194,7 @@ class Store:
 
     async def read(self, entry: Entry) -> Object:
         """The same, made aside if it is long."""
-        return await weighed(len(entry.data), self.decode, entry)
+        return await weighed(self.weight(entry), self.decode, entry)
 
     async def read_shared(self, entries: Sequence[Entry]) -> list[Object]:
         """What ``shared`` gives of each, made aside if what nobody has decoded yet is long."""
@@ -297,7 +301,7 @@ class Store:
         metadata = obj["metadata"]
         key = self.key(metadata.get("namespace", ""), metadata["name"])
         if self.converts:
-            obj = await self.stored_form(obj)
+            obj = await self.stored_form(ctx, obj)
         weight = ctx.weight
         data = self._encode(ctx, obj) if weight < LONG else await weighed(weight, self._encode, ctx, obj)
         if ctx.dry_run:
@@ -413,7 +417,7 @@ class Store:
         validate: ValidatingAdmission | None,
     ) -> Entry:
         """Change an object from one state to the next. Raises Conflict."""
-        ctx.weight = max(ctx.weight, weight_of(entry.data))
+        ctx.weight = max(ctx.weight, weight_of(entry.data), self.weight(entry))
         old = await self.read(entry)
         obj = await change(old)
         self._check_version(strategy, obj, entry, name)
@@ -499,7 +503,7 @@ class Store:
         if unchanged and not (self._is_stale is not None and await self._is_stale(key)):
             return entry
         if self.converts:
-            obj = await self.stored_form(obj)
+            obj = await self.stored_form(ctx, obj)
         weight = ctx.weight
         data = self._encode(ctx, obj, entry) if weight < LONG else await weighed(weight, self._encode, ctx, obj, entry)
         if ctx.dry_run:

@@ -55,7 +55,7 @@ async def test_only_labels_and_annotations_of_metadata_are_taken():
     own, client = converter(
         reviewed(lambda obj: {**obj, "metadata": {**METADATA, "labels": {"c": "d"}, "resourceVersion": "9"}})
     )
-    (converted,) = await own.convert([OBJ], V2)
+    ((converted,), _) = await own.convert([OBJ], V2, 0)
     assert converted["metadata"] == {**METADATA, "labels": {"c": "d"}}
     url, review, _ = client.asked[0]
     assert url == "https://host/convert?timeout=30s"
@@ -69,7 +69,7 @@ async def test_services_are_reached_by_their_name():
         "caBundle": base64.b64encode(b"PEM").decode(),
     }
     own, client = converter(reviewed(lambda obj: obj), config=config)
-    await own.convert([OBJ], V2)
+    await own.convert([OBJ], V2, 0)
     url, _, options = client.asked[0]
     assert url == "https://s.n.svc:8443/p?timeout=30s"
     assert (options["tls"].server_name, options["tls"].authorities) == ("s.n.svc", b"PEM")
@@ -126,19 +126,19 @@ async def test_services_are_reached_by_their_name():
 async def test_refused_answers(answer, message):
     own, _ = converter(answer)
     with pytest.raises(ConversionFailed) as caught:
-        await own.convert([OBJ], V2)
+        await own.convert([OBJ], V2, 0)
     assert caught.value.message.startswith(message)
 
 
 async def test_older_reviews_need_no_uid():
     own, _ = converter(reviewed(lambda obj: obj, uid=""), versions=("v9", "v1beta1"))
-    assert len(await own.convert([OBJ], V2)) == 1
+    assert len((await own.convert([OBJ], V2, 0)).objects) == 1
 
 
 async def test_reviews_nobody_knows():
     own, _ = converter(reviewed(lambda obj: obj), versions=("v9",))
     with pytest.raises(ConversionFailed, match="no supported conversion review versions"):
-        await own.convert([OBJ], V2)
+        await own.convert([OBJ], V2, 0)
 
 
 async def test_only_definitions_that_ask_for_one_get_a_converter():

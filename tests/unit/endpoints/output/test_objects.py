@@ -18,7 +18,9 @@ PRETTY = Media(pretty=True)
 
 
 def scope_of() -> Any:
-    return SimpleNamespace(list_kind="ConfigMapList", api_version="v1", render=None, keeps_type=False)
+    return SimpleNamespace(
+        list_kind="ConfigMapList", api_version="v1", render=None, keeps_type=False, weight=lambda entry: entry.size
+    )
 
 
 def config_maps(count: int) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ class Asked:
         self._store = store
         self.periods: list[int | None] = []
 
-    async def __call__(self, obj: Object) -> None:
+    async def __call__(self, obj: Object, weight: int) -> None:
         self.periods.append(obj["metadata"].get("deletionGracePeriodSeconds"))
 
     async def delete(self, **options: Any) -> list[int | None]:
