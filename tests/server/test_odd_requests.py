@@ -372,3 +372,54 @@ def test_rules_wait_for_metadata_to_be_right(server: Any) -> None:
 def test_watch_of_what_cannot_be_watched(server: Any, query: str, accept: str, status: int) -> None:
     path = f"/api/v1/componentstatuses?watch=1{query}"
     assert server.call("GET", path, headers={"Accept": accept})[0] == status
+
+
+def test_name_that_is_taken_beside_a_prefix(server: Any) -> None:
+    body = {"metadata": {"name": "taken", "generateName": "free-"}}
+    assert server.call("POST", MAPS, body)[0] == 201
+    status, headers, answer = server.call("POST", MAPS, body)
+    assert (status, headers["retry-after"], answer["details"]["retryAfterSeconds"]) == (409, "1", 1)
+    assert answer["message"].endswith("the server was not able to generate a unique name for the object")
+
+
+def test_null_that_is_stored_is_a_change(server: Any) -> None:
+    sizes = "/apis/odd.example/v1/namespaces/default/sizes"
+    made = server.call("POST", sizes, {**odd("null"), "kind": "Size"})[2]
+    assert made["metadata"]["generation"] == 1
+    status, _, changed = server.call("PUT", f"{sizes}/null", {**made, "more": None})
+    assert (status, changed["metadata"]["generation"], changed["more"]) == (200, 2, None)
+
+
+def test_character_that_is_cut_off_in_a_quotation(server: Any) -> None:
+    """Each of its bytes is shown as one that cannot be read."""
+    body = b'{"apiVersion": "v1", "kind":\xef\xbb\xbf "ConfigMap"}'
+    status, _, answer = server.call("POST", MAPS, body, {"Content-Type": "application/json"})
+    assert (status, answer["message"].endswith('({"apiVersion": "v1", "kind":\ufffd\ufffd ...)')) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("data: {[a]: b}\nx: *y", "yaml: unknown anchor 'y' referenced"),
+        ("data: {a: !!binary '*'}\n: b", "yaml: line 1: did not find expected key"),
+        ("data: {~: .inf}", "unsupported map key of type: %!s(<nil>), key: <nil>, value: +Inf"),
+        ("data: {a: .inf, ~: }", "unsupported map key of type: %!s(<nil>), key: <nil>, value: <nil>"),
+        ("a: .nan\ndata: {[a]: b}", 'yaml: invalid map key: []interface {}{"a"}'),
+        (r'a: "\/"', "yaml: found unknown escape character"),
+        (f'a: b\nb: "x\n  {chr(92)}/"', "yaml: line 3: found unknown escape character"),
+        ('a: b\nb: {"a":{b":{}}}', "yaml: line 1: did not find expected ',' or '}'"),
+        ("a: [b:[c]]", "yaml: did not find expected ',' or ']'"),
+        ("a: {b: c?d}", "yaml: did not find expected ',' or '}'"),
+    ],
+)
+def test_first_thing_that_is_wrong_with_yaml(server: Any, text: str, message: str) -> None:
+    """All of a document is parsed before values are made, and those before JSON is."""
+    status, _, answer = server.call("POST", MAPS, text.encode(), {"Content-Type": "application/yaml"})
+    assert status == 400
+    assert f"ConfigMap): {message} (" in answer["message"]
+
+
+def test_fields_of_yaml_are_decoded_in_their_order(server: Any) -> None:
+    text = b"kind: ConfigMap\napiVersion: v1\ndata: {a: 1}\nbinaryData: {a: 1}\n"
+    status, _, answer = server.call("POST", MAPS, text, {"Content-Type": "application/yaml"})
+    assert (status, "field ConfigMap.binaryData of type []uint8" in answer["message"]) == (400, True)

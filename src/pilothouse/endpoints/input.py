@@ -42,6 +42,8 @@ from pilothouse.net.messages import BodyTooLarge
 
 BODY_LIMIT: Final = 3 * 1024 * 1024
 _SHOWN: Final = 30
+_UNREADABLE: Final = re.compile("[\udc80-\udcff]")
+"""Bytes that are no character, each of which Go shows as one."""
 _PARAMETER: Final = rb"[ \t]*[\w!#$%&'*+.^`|~-]+[ \t]*=[ \t]*(?:[\w!#$%&'*+.^`|~-]+|\"(?:[^\"\\\\]|\\\\.)*+\")[ \t]*"
 _PARAMETERS: Final = re.compile(rb"(?:%b(?:;%b)*+)?;?[ \t]*" % (_PARAMETER, _PARAMETER))
 _USUAL: Final = frozenset({"kind", "apiVersion", "metadata", "spec", "status", "data"})
@@ -260,7 +262,7 @@ async def _parse(data: bytes, format: str, expected: Expected) -> tuple[Any, str
     from pilothouse.machinery import yaml_codec
 
     try:
-        value, repeated = await offload(yaml_codec.load_reporting, data)
+        value, repeated = await offload(yaml_codec.load_sorted, data)
     except ValueError as error:
         raise unrecognized(expected, str(error), data) from None
     return {} if value is None else value, repeated
@@ -390,7 +392,9 @@ def summarize(data: bytes) -> str:
         return "<empty>"
     more = " ..." if len(data) > _SHOWN else ""
     start = data[:_SHOWN]
-    return (start.decode("utf-8", "replace") if data[:1] == b"{" else start.hex()) + more
+    if data[:1] != b"{":
+        return start.hex() + more
+    return _UNREADABLE.sub("\ufffd", start.decode("utf-8", "surrogateescape")) + more
 
 
 def report(request: APIRequest, validation: str, gvk: GroupVersionKind, expected: Expected, errs: list[str]) -> None:
