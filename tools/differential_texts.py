@@ -64,7 +64,7 @@ def json_texts(choice: random.Random, names: tuple[str, str]) -> list[Request]:
         Request("PUT", path + validation, _broken(choice, text), JSON),
         Request("PATCH", path + validation, _broken(choice, patched), merge),
         Request("PATCH", path + validation, _broken(choice, operations), JSON_PATCH),
-        Request("PATCH", f"{path}?fieldManager=m{manager}", _broken(choice, text), APPLY),
+        Request("PATCH", f"{path}?fieldManager=m{manager}", _broken(choice, text), APPLY, unordered=True),
         Request("DELETE", path, _broken(choice, '{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}')),
         Request("GET", path),
         Request("DELETE", path),
@@ -109,7 +109,9 @@ def yaml_texts(choice: random.Random, names: tuple[str, str]) -> list[Request]:
         Request("POST", where + validation, text(), YAML),
         Request("POST", where, sound),
         Request("PUT", path + validation, text(), YAML),
-        Request("PATCH", f"{path}?fieldManager=m&force=true{validation.replace('?', '&')}", text(), APPLY),
+        Request(
+            "PATCH", f"{path}?fieldManager=m&force=true{validation.replace('?', '&')}", text(), APPLY, unordered=True
+        ),
         Request("GET", path, accept=choice.choice((JSON, YAML))),
         Request("DELETE", path, b"kind: DeleteOptions\napiVersion: v1\n" + text()[:9], YAML),
         Request("DELETE", path),

@@ -423,3 +423,39 @@ def test_fields_of_yaml_are_decoded_in_their_order(server: Any) -> None:
     text = b"kind: ConfigMap\napiVersion: v1\ndata: {a: 1}\nbinaryData: {a: 1}\n"
     status, _, answer = server.call("POST", MAPS, text, {"Content-Type": "application/yaml"})
     assert (status, "field ConfigMap.binaryData of type []uint8" in answer["message"]) == (400, True)
+
+
+@pytest.mark.parametrize("content", ["json", "yaml"])
+@pytest.mark.parametrize(
+    ("version", "kind", "validation", "message"),
+    [
+        (
+            "odd.example/v1",
+            "",
+            "Ignore",
+            "Odd in version \"v1\" cannot be handled as a Odd: Object 'Kind' is missing in",
+        ),
+        (
+            "odd.example/v1",
+            "",
+            "Warn",
+            "the object provided is unrecognized (must be of type Odd): Object 'Kind' is miss",
+        ),
+        ("", "Odd", "Strict", "Object 'apiVersion' is missing in 'object has no apiVersion field'"),
+        ("", "Odd", "Warn", "the API version in the data () does not match the expected API version (odd.example/v1)"),
+        (
+            "odd.example/",
+            "Odd",
+            "Warn",
+            "the API version in the data (odd.example/) does not match the expected API ver",
+        ),
+    ],
+)
+def test_custom_resource_that_does_not_say_what_it_is(
+    server: Any, content: str, version: str, kind: str, validation: str, message: str
+) -> None:
+    given = {"apiVersion": version, "kind": kind, "metadata": {"name": "what", "unknown": 1}}
+    body = {name: value for name, value in given.items() if value}
+    path, headers = f"{TYPED}?fieldValidation={validation}", {"Content-Type": f"application/{content}"}
+    status, _, answer = server.call("POST", path, orjson.dumps(body), headers)
+    assert (status, answer["message"][: len(message)]) == (400, message)

@@ -34,7 +34,7 @@ from pilothouse.machinery.schema.own_errors import gravest
 from pilothouse.machinery.schema.raw import as_sent, compacted, raw_places, read_texts, written_anew
 from pilothouse.machinery.schema.repetition import MOST_ERRORS, read_repeating
 from pilothouse.machinery.schema.types import Struct
-from pilothouse.machinery.schema.unknown import in_key_order, unknown_fields
+from pilothouse.machinery.schema.unknown import unknown_fields
 from pilothouse.machinery.spans import step
 from pilothouse.machinery.weights import weight_of
 from pilothouse.machinery.workers import LONG, aside, finish
@@ -103,8 +103,11 @@ class Expected:
             and value.keys() <= _USUAL
         )
 
-    def identify(self, value: Any, data: bytes) -> GroupVersionKind:
-        """The kind of a parsed body. Raises the Status for one that is not taken here in any version."""
+    def identify(self, value: Any, data: bytes, *, lenient: bool = False) -> GroupVersionKind:
+        """The kind of a parsed body. Raises the Status for one that is not taken here in any version.
+
+        ``lenient``: whether the client wants nothing told of fields; that changes how some bodies are refused.
+        """
         gvk = interpret(value, self, data)
         if not self._takes(gvk) and (refusal := _unconvertible(gvk, self)) is not None:
             if (known := find_kind(self.knowing, gvk)) is not None:
@@ -225,12 +228,15 @@ async def _read(
             errs = [f"duplicate field {quote(path)}" for path in await offload(go_json.duplicate_fields, data)]
         elif (reading := await offload(partial(read_repeating, expected.struct), data)) is not None:
             (value, errs), told = reading, True
-    gvk = expected.gvk if expected.is_named_in(value) else expected.identify(value, data)
+    if expected.is_named_in(value):
+        gvk = expected.gvk
+    else:
+        gvk = expected.identify(value, data, lenient=validation == "Ignore")
     reader = expected if gvk is expected.gvk else expected.reader(gvk)
     obj, unknown = _decode(value, gvk, reader, data if format == JSON else b"")
     keep_reset(obj)
     if unknown is not None and not told and validation != "Ignore":
-        errs += unknown() if format == JSON or custom else strict_errors(reader, in_key_order(value))
+        errs += unknown()
     if errs:
         report(request, validation, gvk, expected, errs)
     if gvk is not expected.gvk:
