@@ -459,3 +459,15 @@ def test_custom_resource_that_does_not_say_what_it_is(
     path, headers = f"{TYPED}?fieldValidation={validation}", {"Content-Type": f"application/{content}"}
     status, _, answer = server.call("POST", path, orjson.dumps(body), headers)
     assert (status, answer["message"][: len(message)]) == (400, message)
+
+
+@pytest.mark.parametrize("patched", ["merge-patch+json", "json-patch+json"])
+@pytest.mark.parametrize("kind", ["Secret", "ConfigMapList", "Status"])
+def test_patch_that_makes_another_kind_of_an_object(server: Any, kind: str, patched: str) -> None:
+    name = f"turned-{kind.lower()}-{patched[0]}"
+    assert server.call("POST", MAPS, {"metadata": {"name": name}})[0] == 201
+    patch = {"kind": kind} if patched[0] == "m" else [{"op": "replace", "path": "/kind", "value": kind}]
+    headers = {"Content-Type": f"application/{patched}"}
+    status, _, answer = server.call("PATCH", f"{MAPS}/{name}", patch, headers)
+    assert status == 422
+    assert answer["message"].endswith(f": converting (v1.{kind}) to (core.ConfigMap): unknown conversion")

@@ -362,14 +362,19 @@ def other_version(gvk: GroupVersionKind, expected: Expected) -> errors.StatusErr
 
 def _unconvertible(gvk: GroupVersionKind, expected: Expected) -> errors.StatusError | None:
     """The refusal of a kind that cannot become the expected one; None for another version of that."""
-    own = expected.gvk
     known = find_kind(expected.knowing, gvk)
     if known is None:
         return cannot_handle(gvk, expected, unknown_kind(expected.knowing, gvk))
+    why = unknown_conversion(gvk, known, expected)
+    return cannot_handle(gvk, expected, why) if why else None
+
+
+def unknown_conversion(gvk: GroupVersionKind, known: Struct, expected: Expected) -> str:
+    """Why an object of a known kind cannot become one of the expected kind; empty for another version of that."""
+    own = expected.gvk
     if gvk.kind == own.kind and _is_same_kind(own, gvk):
-        return None
-    why = f"converting ({known.go}) to ({expected.internal_package}.{own.kind}): unknown conversion"
-    return cannot_handle(gvk, expected, why)
+        return ""
+    return f"converting ({known.go}) to ({expected.internal_package}.{own.kind}): unknown conversion"
 
 
 def _is_same_kind(one: GroupVersionKind, other: GroupVersionKind) -> bool:
