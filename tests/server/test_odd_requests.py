@@ -320,7 +320,8 @@ def test_item_that_a_patch_went_through_is_quoted_with_its_keys_sorted(server: A
     body = {"metadata": {"name": f"quoted{position}"}, "template": {"spec": {"containers": containers}}}
     templates = "/api/v1/namespaces/default/podtemplates"
     assert server.call("POST", templates, body)[0] == 201
-    patch = [{"op": "replace", "path": f"/template/spec/containers/{position}/image", "value": 1}]
+    path = f"/template/spec/containers/{position}/image"
+    patch = [{"op": "replace", "path": path, "value": 1, "from": "/template/spec/containers/0/name"}]
     json_patch = {"Content-Type": "application/json-patch+json"}
     status, _, answer = server.call("PATCH", f"{templates}/quoted{position}", patch, json_patch)
     assert status == 422

@@ -31,7 +31,8 @@ Places = list[list[str]]
 
 def operation_places(operations: Sequence[dict[str, Any]]) -> Places:
     """The paths that the operations of a JSON patch go through."""
-    pointers = (operation.get(name) for operation in operations for name in ("path", "from"))
+    pointers = [operation.get("path") for operation in operations]
+    pointers += [operation.get("from") for operation in operations if operation.get("op") in ("move", "copy")]
     return [
         [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
         for pointer in pointers
