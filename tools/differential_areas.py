@@ -15,6 +15,7 @@ from urllib.parse import quote
 from differential_answers import JSON, Request
 from differential_fields import set_some_field, some_of, status_of, structs_in
 from differential_samples import SAMPLES, Sample
+from differential_texts import json_texts, yaml_texts
 
 
 class Names(NamedTuple):
@@ -1148,4 +1149,6 @@ AREAS: dict[str, Maker] = {
     "lists": lists,
     "protobuf": protobuf,
     "paths": paths,
+    "json": json_texts,
+    "yaml": yaml_texts,
 }

@@ -18,6 +18,7 @@ import random
 import re
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -344,16 +345,21 @@ def main() -> int:
         undoing.enter_context(running_server(common, port, _TOKEN, folder / "own.log"))
         comparison = Comparison((port, theirs), flags.lanes)
 
+        over = threading.Event()
+
         def work(lane: int) -> None:
             choice = random.Random(f"{flags.seed} {lane}")
-            while comparison.exchanges < flags.exchanges:
+            while comparison.exchanges < flags.exchanges and not over.is_set():
                 title, scenario = choice.choice(chosen)
                 steps = _patient([_bounded(step) for step in mutations.conversation(choice, scenario["steps"])])
                 comparison.converse(title, scenario, steps)
 
         started = time.monotonic()
         with ThreadPoolExecutor(flags.lanes) as threads:
-            list(threads.map(work, range(flags.lanes)))
+            try:
+                list(threads.map(work, range(flags.lanes)))
+            finally:
+                over.set()  # interrupted: lanes end with the conversation they are in
         spent = time.monotonic() - started
         print(f"{comparison.exchanges} exchanges, {comparison.differences} kinds of differences, {spent:.0f} s")
         return 1 if comparison.differences else 0

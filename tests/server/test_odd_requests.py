@@ -320,7 +320,8 @@ def test_item_that_a_patch_went_through_is_quoted_with_its_keys_sorted(server: A
     body = {"metadata": {"name": f"quoted{position}"}, "template": {"spec": {"containers": containers}}}
     templates = "/api/v1/namespaces/default/podtemplates"
     assert server.call("POST", templates, body)[0] == 201
-    patch = [{"op": "replace", "path": f"/template/spec/containers/{position}/image", "value": 1}]
+    path = f"/template/spec/containers/{position}/image"
+    patch = [{"op": "replace", "path": path, "value": 1, "from": "/template/spec/containers/0/name"}]
     json_patch = {"Content-Type": "application/json-patch+json"}
     status, _, answer = server.call("PATCH", f"{templates}/quoted{position}", patch, json_patch)
     assert status == 422
@@ -372,3 +373,102 @@ def test_rules_wait_for_metadata_to_be_right(server: Any) -> None:
 def test_watch_of_what_cannot_be_watched(server: Any, query: str, accept: str, status: int) -> None:
     path = f"/api/v1/componentstatuses?watch=1{query}"
     assert server.call("GET", path, headers={"Accept": accept})[0] == status
+
+
+def test_name_that_is_taken_beside_a_prefix(server: Any) -> None:
+    body = {"metadata": {"name": "taken", "generateName": "free-"}}
+    assert server.call("POST", MAPS, body)[0] == 201
+    status, headers, answer = server.call("POST", MAPS, body)
+    assert (status, headers["retry-after"], answer["details"]["retryAfterSeconds"]) == (409, "1", 1)
+    assert answer["message"].endswith("the server was not able to generate a unique name for the object")
+
+
+def test_null_that_is_stored_is_a_change(server: Any) -> None:
+    sizes = "/apis/odd.example/v1/namespaces/default/sizes"
+    made = server.call("POST", sizes, {**odd("null"), "kind": "Size"})[2]
+    assert made["metadata"]["generation"] == 1
+    status, _, changed = server.call("PUT", f"{sizes}/null", {**made, "more": None})
+    assert (status, changed["metadata"]["generation"], changed["more"]) == (200, 2, None)
+
+
+def test_character_that_is_cut_off_in_a_quotation(server: Any) -> None:
+    """Each of its bytes is shown as one that cannot be read."""
+    body = b'{"apiVersion": "v1", "kind":\xef\xbb\xbf "ConfigMap"}'
+    status, _, answer = server.call("POST", MAPS, body, {"Content-Type": "application/json"})
+    assert (status, answer["message"].endswith('({"apiVersion": "v1", "kind":\ufffd\ufffd ...)')) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("data: {[a]: b}\nx: *y", "yaml: unknown anchor 'y' referenced"),
+        ("data: {a: !!binary '*'}\n: b", "yaml: line 1: did not find expected key"),
+        ("data: {~: .inf}", "unsupported map key of type: %!s(<nil>), key: <nil>, value: +Inf"),
+        ("data: {a: .inf, ~: }", "unsupported map key of type: %!s(<nil>), key: <nil>, value: <nil>"),
+        ("a: .nan\ndata: {[a]: b}", 'yaml: invalid map key: []interface {}{"a"}'),
+        (r'a: "\/"', "yaml: found unknown escape character"),
+        (f'a: b\nb: "x\n  {chr(92)}/"', "yaml: line 3: found unknown escape character"),
+        ('a: b\nb: {"a":{b":{}}}', "yaml: line 1: did not find expected ',' or '}'"),
+        ("a: [b:[c]]", "yaml: did not find expected ',' or ']'"),
+        ("a: {b: c?d}", "yaml: did not find expected ',' or '}'"),
+    ],
+)
+def test_first_thing_that_is_wrong_with_yaml(server: Any, text: str, message: str) -> None:
+    """All of a document is parsed before values are made, and those before JSON is."""
+    status, _, answer = server.call("POST", MAPS, text.encode(), {"Content-Type": "application/yaml"})
+    assert status == 400
+    assert f"ConfigMap): {message} (" in answer["message"]
+
+
+def test_fields_of_yaml_are_decoded_in_their_order(server: Any) -> None:
+    text = b"kind: ConfigMap\napiVersion: v1\ndata: {a: 1}\nbinaryData: {a: 1}\n"
+    status, _, answer = server.call("POST", MAPS, text, {"Content-Type": "application/yaml"})
+    assert (status, "field ConfigMap.binaryData of type []uint8" in answer["message"]) == (400, True)
+
+
+@pytest.mark.parametrize("content", ["json", "yaml"])
+@pytest.mark.parametrize(
+    ("version", "kind", "validation", "message"),
+    [
+        (
+            "odd.example/v1",
+            "",
+            "Ignore",
+            "Odd in version \"v1\" cannot be handled as a Odd: Object 'Kind' is missing in",
+        ),
+        (
+            "odd.example/v1",
+            "",
+            "Warn",
+            "the object provided is unrecognized (must be of type Odd): Object 'Kind' is miss",
+        ),
+        ("", "Odd", "Strict", "Object 'apiVersion' is missing in 'object has no apiVersion field'"),
+        ("", "Odd", "Warn", "the API version in the data () does not match the expected API version (odd.example/v1)"),
+        (
+            "odd.example/",
+            "Odd",
+            "Warn",
+            "the API version in the data (odd.example/) does not match the expected API ver",
+        ),
+    ],
+)
+def test_custom_resource_that_does_not_say_what_it_is(
+    server: Any, content: str, version: str, kind: str, validation: str, message: str
+) -> None:
+    given = {"apiVersion": version, "kind": kind, "metadata": {"name": "what", "unknown": 1}}
+    body = {name: value for name, value in given.items() if value}
+    path, headers = f"{TYPED}?fieldValidation={validation}", {"Content-Type": f"application/{content}"}
+    status, _, answer = server.call("POST", path, orjson.dumps(body), headers)
+    assert (status, answer["message"][: len(message)]) == (400, message)
+
+
+@pytest.mark.parametrize("patched", ["merge-patch+json", "json-patch+json"])
+@pytest.mark.parametrize("kind", ["Secret", "ConfigMapList", "Status"])
+def test_patch_that_makes_another_kind_of_an_object(server: Any, kind: str, patched: str) -> None:
+    name = f"turned-{kind.lower()}-{patched[0]}"
+    assert server.call("POST", MAPS, {"metadata": {"name": name}})[0] == 201
+    patch = {"kind": kind} if patched[0] == "m" else [{"op": "replace", "path": "/kind", "value": kind}]
+    headers = {"Content-Type": f"application/{patched}"}
+    status, _, answer = server.call("PATCH", f"{MAPS}/{name}", patch, headers)
+    assert status == 422
+    assert answer["message"].endswith(f": converting (v1.{kind}) to (core.ConfigMap): unknown conversion")

@@ -17,7 +17,7 @@ from pilothouse.openapi import parameters as params
 from pilothouse.openapi.naming import article, model_name
 from pilothouse.openapi.operations import Operation, Response, ok, root_of
 from pilothouse.openapi.parameters import Parameter
-from pilothouse.openapi.schemas import V2, V3, Dialect, Schema, definition
+from pilothouse.openapi.schemas import V2, V3, Dialect, Schema, definition, versions_of_clients
 
 _MEDIA: Final = ("application/json", "application/yaml")
 _PATCHES: Final = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
@@ -38,6 +38,8 @@ def model_of(group: str, version: str, kind: str) -> str:
 
 class CustomVersionSource:
     """What is known about a group version of custom resources."""
+
+    custom = True
 
     def __init__(self, gv: GroupVersion, served: Iterable[ServedDefinition]) -> None:
         self._gv = gv
@@ -63,7 +65,7 @@ class CustomVersionSource:
     def definition(self, model: str, dialect: Dialect) -> Schema | None:
         own = self._by_model().get(model)
         if own is None:
-            return definition(model, dialect, self._gv if dialect is V3 else None)
+            return definition(model, dialect, versions_of_clients() if dialect is V3 else None)
         served, is_list = own
         return _list_schema(served, self._gv, dialect) if is_list else _kind_schema(served, self._gv, dialect)
 

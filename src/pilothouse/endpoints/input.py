@@ -34,7 +34,7 @@ from pilothouse.machinery.schema.own_errors import gravest
 from pilothouse.machinery.schema.raw import as_sent, compacted, raw_places, read_texts, written_anew
 from pilothouse.machinery.schema.repetition import MOST_ERRORS, read_repeating
 from pilothouse.machinery.schema.types import Struct
-from pilothouse.machinery.schema.unknown import in_key_order, unknown_fields
+from pilothouse.machinery.schema.unknown import unknown_fields
 from pilothouse.machinery.spans import step
 from pilothouse.machinery.weights import weight_of
 from pilothouse.machinery.workers import LONG, VERY_LONG, aside, finish
@@ -42,6 +42,8 @@ from pilothouse.net.messages import BodyTooLarge
 
 BODY_LIMIT: Final = 3 * 1024 * 1024
 _SHOWN: Final = 30
+_UNREADABLE: Final = re.compile("[\udc80-\udcff]")
+"""Bytes that are no character, each of which Go shows as one."""
 _PARAMETER: Final = rb"[ \t]*[\w!#$%&'*+.^`|~-]+[ \t]*=[ \t]*(?:[\w!#$%&'*+.^`|~-]+|\"(?:[^\"\\\\]|\\\\.)*+\")[ \t]*"
 _PARAMETERS: Final = re.compile(rb"(?:%b(?:;%b)*+)?;?[ \t]*" % (_PARAMETER, _PARAMETER))
 _USUAL: Final = frozenset({"kind", "apiVersion", "metadata", "spec", "status", "data"})
@@ -101,8 +103,11 @@ class Expected:
             and value.keys() <= _USUAL
         )
 
-    def identify(self, value: Any, data: bytes) -> GroupVersionKind:
-        """The kind of a parsed body. Raises the Status for one that is not taken here in any version."""
+    def identify(self, value: Any, data: bytes, *, lenient: bool = False) -> GroupVersionKind:
+        """The kind of a parsed body. Raises the Status for one that is not taken here in any version.
+
+        ``lenient``: whether the client wants nothing told of fields; that changes how some bodies are refused.
+        """
         gvk = interpret(value, self, data)
         if not self._takes(gvk) and (refusal := _unconvertible(gvk, self)) is not None:
             if (known := find_kind(self.knowing, gvk)) is not None:
@@ -226,12 +231,15 @@ async def _read(
             errs = [f"duplicate field {quote(path)}" for path in await offload(go_json.duplicate_fields, data)]
         elif (reading := await offload(partial(read_repeating, expected.struct), data)) is not None:
             (value, errs), told = reading, True
-    gvk = expected.gvk if expected.is_named_in(value) else expected.identify(value, data)
+    if expected.is_named_in(value):
+        gvk = expected.gvk
+    else:
+        gvk = expected.identify(value, data, lenient=validation == "Ignore")
     reader = expected if gvk is expected.gvk else expected.reader(gvk)
     obj, unknown = _decode(value, gvk, reader, data if format == JSON else b"")
     keep_reset(obj)
     if unknown is not None and not told and validation != "Ignore":
-        errs += unknown() if format == JSON or custom else strict_errors(reader, in_key_order(value))
+        errs += unknown()
     if errs:
         report(request, validation, gvk, expected, errs)
     if gvk is not expected.gvk:
@@ -263,7 +271,7 @@ async def _parse(data: bytes, format: str, expected: Expected) -> tuple[Any, str
     from pilothouse.machinery import yaml_codec
 
     try:
-        value, repeated = await offload(yaml_codec.load_reporting, data)
+        value, repeated = await offload(yaml_codec.load_sorted, data)
     except ValueError as error:
         raise unrecognized(expected, str(error), data) from None
     return {} if value is None else value, repeated
@@ -357,14 +365,19 @@ def other_version(gvk: GroupVersionKind, expected: Expected) -> errors.StatusErr
 
 def _unconvertible(gvk: GroupVersionKind, expected: Expected) -> errors.StatusError | None:
     """The refusal of a kind that cannot become the expected one; None for another version of that."""
-    own = expected.gvk
     known = find_kind(expected.knowing, gvk)
     if known is None:
         return cannot_handle(gvk, expected, unknown_kind(expected.knowing, gvk))
+    why = unknown_conversion(gvk, known, expected)
+    return cannot_handle(gvk, expected, why) if why else None
+
+
+def unknown_conversion(gvk: GroupVersionKind, known: Struct, expected: Expected) -> str:
+    """Why an object of a known kind cannot become one of the expected kind; empty for another version of that."""
+    own = expected.gvk
     if gvk.kind == own.kind and _is_same_kind(own, gvk):
-        return None
-    why = f"converting ({known.go}) to ({expected.internal_package}.{own.kind}): unknown conversion"
-    return cannot_handle(gvk, expected, why)
+        return ""
+    return f"converting ({known.go}) to ({expected.internal_package}.{own.kind}): unknown conversion"
 
 
 def _is_same_kind(one: GroupVersionKind, other: GroupVersionKind) -> bool:
@@ -393,7 +406,9 @@ def summarize(data: bytes) -> str:
         return "<empty>"
     more = " ..." if len(data) > _SHOWN else ""
     start = data[:_SHOWN]
-    return (start.decode("utf-8", "replace") if data[:1] == b"{" else start.hex()) + more
+    if data[:1] != b"{":
+        return start.hex() + more
+    return _UNREADABLE.sub("\ufffd", start.decode("utf-8", "surrogateescape")) + more
 
 
 def report(request: APIRequest, validation: str, gvk: GroupVersionKind, expected: Expected, errs: list[str]) -> None:

@@ -12,6 +12,8 @@ _SHORT: Final = {
     "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\\": "\\\\", '"': '\\"',
 }  # fmt: skip
 _EXPONENT_FROM: Final = 6
+_LEAST: Final = -(1 << 63)
+_MOST: Final = (1 << 63) - 1
 
 
 def quote(text: str) -> str:
@@ -45,8 +47,13 @@ def show(value: Any) -> str:
         return "map[" + " ".join(f"{k}:{show(value[k])}" for k in sorted(value)) + "]"
     if isinstance(value, list):
         return "[" + " ".join(show(v) for v in value) + "]"
-    if isinstance(value, float):
-        return format_float(value)
+    return show_number(value) if isinstance(value, int | float) else str(value)
+
+
+def show_number(value: float) -> str:
+    """A number as ``%v`` shows decoded JSON: beyond 64 bits with a sign it is a float there."""
+    if isinstance(value, float) or not _LEAST <= value <= _MOST:
+        return format_float(float(value))
     return str(value)
 
 

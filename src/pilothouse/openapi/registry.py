@@ -202,7 +202,7 @@ def _encode_v2(document: Tree) -> bytes:
 def _build_v3(source: Source) -> Tree:
     from pilothouse.openapi import version3
 
-    return version3.build(source.operations(), lambda model: source.definition(model, V3))
+    return version3.build(source.operations(), lambda model: source.definition(model, V3), custom=source.custom)
 
 
 def _build_v2(sources: list[Source], foreign: tuple[Foreign, ...] = ()) -> Tree:

@@ -7,6 +7,7 @@ that is neither a pointer nor left out when empty has its type's zero value, a s
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -54,6 +55,7 @@ _ALIASES: Final = {
         "io.k8s.api.admissionregistration.v1alpha1.MatchCondition"
     )
 }
+CORE: Final = GroupVersion("", "v1")
 _CROSS_REGISTERED: Final = frozenset({"meta.v1.DeleteOptions", "meta.v1.WatchEvent"})
 
 
@@ -69,10 +71,10 @@ V2: Final = Dialect(2, "#/definitions/")
 V3: Final = Dialect(3, "#/components/schemas/")
 
 
-def definition(model: str, dialect: Dialect, scope: GroupVersion | None = None) -> Schema | None:
+def definition(model: str, dialect: Dialect, versions: Set[GroupVersion] | None = None) -> Schema | None:
     """The schema of a built-in model, None if there is no such model.
 
-    With a ``scope`` the types that belong to every group name only that group version and the core one.
+    Types that belong to every group name these ``versions`` of groups, all there are by default.
     """
     fixed = _fixed_definition(model, dialect)
     if fixed is not None:
@@ -89,7 +91,7 @@ def definition(model: str, dialect: Dialect, scope: GroupVersion | None = None) 
         schema["required"] = required
     if struct.fields:
         schema["properties"] = _properties(name, struct, dialect)
-    if kinds := _kinds(struct, scope):
+    if kinds := _kinds(struct, versions):
         schema[GVK_KEY] = kinds
     if struct.map_type:
         schema["x-kubernetes-map-type"] = struct.map_type
@@ -177,12 +179,11 @@ def _extensions(field: Field) -> Schema:
     return found
 
 
-def _kinds(struct: Struct, scope: GroupVersion | None) -> list[Schema]:
+def _kinds(struct: Struct, versions: Set[GroupVersion] | None) -> list[Schema]:
     package, version, kind = struct.name.split(".")
     if struct.name in _CROSS_REGISTERED:
-        core = GroupVersion("", "v1")
-        versions = sorted({core, scope} if scope else _all_versions(len(types.names())))
-        return [{"group": gv.group, "kind": kind, "version": gv.version} for gv in versions]
+        named = sorted(_all_versions(len(types.names())) if versions is None else versions)
+        return [{"group": gv.group, "kind": kind, "version": gv.version} for gv in named]
     if not struct.is_object:
         return []
     group = "" if package == "meta" else types.group_of(package)
@@ -198,6 +199,14 @@ def _all_versions(known: int) -> frozenset[GroupVersion]:
 
 
 _NO_API: Final = frozenset({"apidiscovery", "audit", "meta"})
+_NOT_OF_CLIENTS: Final = frozenset(
+    {"admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"}
+)
+
+
+def versions_of_clients() -> frozenset[GroupVersion]:
+    """The group versions that client-go knows, which documents of custom resources are made with."""
+    return frozenset(gv for gv in _all_versions(len(types.names())) if gv.group not in _NOT_OF_CLIENTS)
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pilothouse.apis.resources import Version
 from pilothouse.openapi.operations import MediaTypes, Operation, version_operations
-from pilothouse.openapi.schemas import V3, Dialect, Schema, definition
+from pilothouse.openapi.schemas import CORE, V3, Dialect, Schema, definition
 
 
 class Source(Protocol):
@@ -23,6 +23,11 @@ class Source(Protocol):
         """The names of models that are this source's own."""
         ...
 
+    @property
+    def custom(self) -> bool:
+        """Whether it tells of custom resources."""
+        ...
+
     def operations(self) -> Iterable[Operation]:
         """All operations of the document."""
         ...
@@ -36,6 +41,7 @@ class BuiltInVersion:
     """A group version of the resource table."""
 
     models: Collection[str] = ()
+    custom = False
 
     def __init__(self, row: Version, media: MediaTypes) -> None:
         self.version = " ".join((str(media.cbor), *(resource.name for resource in row.resources)))
@@ -46,13 +52,14 @@ class BuiltInVersion:
         return version_operations(self._row, self._media)
 
     def definition(self, model: str, dialect: Dialect) -> Schema | None:
-        return definition(model, dialect, self._row.group_version if dialect is V3 else None)
+        return definition(model, dialect, {CORE, self._row.group_version} if dialect is V3 else None)
 
 
 class PlainPaths:
     """Paths that are no resources."""
 
     models: Collection[str] = ()
+    custom = False
     version = ""
 
     def __init__(self, operations: list[Operation]) -> None:

@@ -14,20 +14,26 @@ from pilothouse.openapi.schemas import GVK_KEY, V3, Schema
 
 Definitions = Callable[[str], Schema | None]
 INFO: Final = {"title": "Kubernetes", "version": KUBERNETES_VERSION}
+_CUSTOM_INFO: Final = {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
 BEARER: Final = {
     "type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header",
 }  # fmt: skip
 _UNAUTHORIZED: Final = {"description": "Unauthorized"}
 
 
-def build(operations: Iterable[Operation], definitions: Definitions) -> dict[str, Any]:
-    """A whole document. ``definitions`` gives the schema of each model that is referred to."""
+def build(operations: Iterable[Operation], definitions: Definitions, *, custom: bool = False) -> dict[str, Any]:
+    """A whole document. ``definitions`` gives the schema of each model that is referred to.
+
+    Those of ``custom`` resources have a head of their own, and say nothing of how clients are known.
+    """
     models: set[str] = set()
     paths = {path: _path_item(members, models) for path, members in by_path(operations)}
     schemas = close_over(models, definitions)
     components: dict[str, Any] = {"schemas": schemas} if schemas else {}
-    components["securitySchemes"] = {"BearerToken": BEARER}
-    return {"openapi": "3.0.0", "info": INFO, "paths": paths, "components": components}
+    if not custom:
+        components["securitySchemes"] = {"BearerToken": BEARER}
+    info = _CUSTOM_INFO if custom else INFO
+    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": components}
 
 
 def close_over(models: Iterable[str], definitions: Definitions) -> dict[str, Schema]:

@@ -113,7 +113,13 @@ def test_version_2_names_what_an_embedded_object_needs():
 
 def test_whole_documents():
     own = source()
-    third = version3.build(own.operations(), lambda model: own.definition(model, V3))
+    third = version3.build(own.operations(), lambda model: own.definition(model, V3), custom=own.custom)
+    assert third["info"] == {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
+    assert set(third["components"]) == {"schemas"}
+    options = third["components"]["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"]
+    groups = {kind["group"] for kind in options["x-kubernetes-group-version-kind"]}
+    assert {"", "apps", "storage.k8s.io"} < groups
+    assert not groups & {"example.com", "apiextensions.k8s.io", "admission.k8s.io"}
     item = "/apis/example.com/v1/namespaces/{namespace}/boxes/{name}"
     assert set(third["paths"]) == {
         "/apis/example.com/v1/boxes",

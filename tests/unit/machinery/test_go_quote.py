@@ -46,6 +46,8 @@ def test_quote_leaves_nothing_unprintable(text: str) -> None:
         (None, "<nil>"),
         (True, "true"),
         (5, "5"),
+        (2**63 - 1, "9223372036854775807"),
+        (2**63, "9.223372036854776e+18"),
         (1.5, "1.5"),
         ("x y", "x y"),
         ([], "[]"),

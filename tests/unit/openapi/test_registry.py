@@ -23,6 +23,7 @@ class Kites:
     """A custom resource's document that counts how often it is made."""
 
     models: Collection[str] = (MODEL,)
+    custom = True
 
     def __init__(self, version: str = "1") -> None:
         self.version = version

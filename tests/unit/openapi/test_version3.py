@@ -120,9 +120,9 @@ def test_types_of_every_group_name_their_own_version_only() -> None:
     assert kinds == [("", "v1"), ("apps", "v1")]
 
 
-def test_scope_of_core_is_named_once() -> None:
+def test_only_the_given_versions_are_named() -> None:
     from pilothouse.openapi.schemas import definition
 
-    schema = definition("io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent", V3, GroupVersion("", "v1"))
+    schema = definition("io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent", V3, {GroupVersion("", "v1")})
     assert schema is not None
     assert len(schema["x-kubernetes-group-version-kind"]) == 1

@@ -41,7 +41,10 @@ class RuntimeClass(Plugin):
             fixed = overhead.get("podFixed") or {}
             if spec.get("overhead") and not same_amounts(fixed, spec["overhead"]):
                 raise forbidden(attributes, _MISMATCH)
-            spec["overhead"] = dict(fixed)
+            if fixed:
+                spec["overhead"] = dict(fixed)
+            else:
+                spec.pop("overhead", None)
         scheduling = found.get("scheduling")
         if scheduling is not None:
             _set_scheduling(attributes, spec, scheduling)

@@ -10,8 +10,15 @@ import orjson
 
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.apis.apiextensions.schema.embedded import coerce_metadata
-from pilothouse.endpoints.input import Expected, StrictErrors, interpret, other_version, unrecognized
-from pilothouse.machinery import large_json
+from pilothouse.endpoints.input import (
+    Expected,
+    StrictErrors,
+    cannot_handle,
+    interpret,
+    other_version,
+    unrecognized,
+)
+from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.schema.decoding import DecodeError
@@ -27,12 +34,26 @@ class CustomBody(Expected):
     schemas: Mapping[str, ObjectSchema]
     """Of all versions: a patch may make an object say that it is of another one, and it is read as such."""
 
-    def identify(self, value: Any, data: bytes) -> GroupVersionKind:
+    def identify(self, value: Any, data: bytes, *, lenient: bool = False) -> GroupVersionKind:
         gvk = interpret(value, self, data)
         if not isinstance(value, dict) or not value.get("kind"):
-            shown = data.decode("utf-8", "replace")
-            raise unrecognized(self, f"Object 'Kind' is missing in '{shown}'", data)
-        return gvk if value.get("apiVersion") else GroupVersionKind("", "", gvk.kind)
+            raise self._kindless(value, data, lenient=lenient)
+        version = value.get("apiVersion")
+        if not version:
+            return GroupVersionKind("", "", gvk.kind)
+        return gvk._replace(version="") if version.endswith("/") else gvk
+
+    def _kindless(self, value: Any, data: bytes, *, lenient: bool) -> errors.StatusError:
+        """Why a body of no kind is refused: who wants nothing told of fields sees the JSON that was made of it."""
+        if not lenient:
+            return unrecognized(self, f"Object 'Kind' is missing in '{data.decode('utf-8', 'replace')}'", data)
+        shown = data if data[:1] == b"{" else orjson.dumps(value)
+        return cannot_handle(self.gvk, self, f"Object 'Kind' is missing in '{shown.decode('utf-8', 'replace')}'")
+
+    def unreadable(self, gvk: GroupVersionKind, why: str) -> errors.StatusError:
+        if not gvk.group and not gvk.version:
+            return errors.bad_request("Object 'apiVersion' is missing in 'object has no apiVersion field'")
+        return cannot_handle(gvk, self, why)
 
     def reader(self, gvk: GroupVersionKind) -> Expected:
         return self

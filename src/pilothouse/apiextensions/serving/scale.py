@@ -174,7 +174,7 @@ class ScaleBody(Expected):
 
     __slots__ = ()
 
-    def identify(self, value: Any, data: bytes) -> GroupVersionKind:
+    def identify(self, value: Any, data: bytes, *, lenient: bool = False) -> GroupVersionKind:
         try:
             gvk = interpret(value, self, data)
         except errors.StatusError as error:

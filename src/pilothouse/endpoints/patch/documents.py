@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from pilothouse.apis import types
-from pilothouse.endpoints.input import TYPE_META
+from pilothouse.endpoints.input import TYPE_META, unknown_conversion
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.schemes import find_kind, unknown_internal_kind, unknown_kind
 from pilothouse.endpoints.scope import ResourceScope
@@ -31,7 +31,8 @@ Places = list[list[str]]
 
 def operation_places(operations: Sequence[dict[str, Any]]) -> Places:
     """The paths that the operations of a JSON patch go through."""
-    pointers = (operation.get(name) for operation in operations for name in ("path", "from"))
+    pointers = [operation.get("path") for operation in operations]
+    pointers += [operation.get("from") for operation in operations if operation.get("op") in ("move", "copy")]
     return [
         [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
         for pointer in pointers
@@ -126,6 +127,8 @@ def check_type(scope: ResourceScope, request: APIRequest, validation: str, resul
     if struct is None:
         raise undecodable(explain()[1], unknown_kind(scope.expected.knowing, gvk))
     _check_content(struct, result, explain)
+    if why := unknown_conversion(gvk, struct, scope.expected):
+        raise undecodable(explain()[1], why)
     return result
 
 

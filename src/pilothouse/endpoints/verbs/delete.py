@@ -17,6 +17,7 @@ from pilothouse.endpoints.responses import object_response
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_request import attributes_of
 from pilothouse.machinery import errors, go_json
+from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.spans import step
@@ -187,7 +188,8 @@ async def _from_body(request: APIRequest, body: bytes) -> DeleteOptions:
         raise errors.bad_request(str(error)) from None
     if kind and kind != "DeleteOptions":
         at = value.get("apiVersion") or "meta.k8s.io/v1"
-        raise errors.bad_request(f'no kind "{kind}" is registered for version "{at}" in scheme "{_OPTIONS_SCHEME}"')
+        what = f"no kind {quote(kind)} is registered for version {quote(at)}"
+        raise errors.bad_request(f"{what} in scheme {quote(_OPTIONS_SCHEME)}")
     try:
         obj, _ = decode(struct, value)
     except DecodeError as error:

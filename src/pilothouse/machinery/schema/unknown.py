@@ -28,10 +28,3 @@ def unknown_fields(kind: Type, value: Any, path: str = "") -> Iterator[str]:
     elif isinstance(kind, MapOf) and isinstance(value, dict):
         for key, item in value.items():
             yield from unknown_fields(kind.value, item, f"{path}.{key}" if path else key)
-
-
-def in_key_order(value: Any) -> Any:
-    """The value with all keys sorted, as YAML is read: by way of JSON that is written anew."""
-    if isinstance(value, dict):
-        return {key: in_key_order(value[key]) for key in sorted(value)}
-    return [in_key_order(item) for item in value] if isinstance(value, list) else value

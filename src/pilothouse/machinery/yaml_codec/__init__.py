@@ -6,8 +6,8 @@ errors carry kube-apiserver's words; depth and alias expansion are bounded as in
 style with sorted keys. PyYAML is imported on first use.
 """
 
-from pilothouse.machinery.yaml_codec.reading import load, load_reporting
+from pilothouse.machinery.yaml_codec.reading import load, load_reporting, load_sorted
 from pilothouse.machinery.yaml_codec.scalars import YamlError
 from pilothouse.machinery.yaml_codec.writing import dump
 
-__all__ = ["YamlError", "dump", "load", "load_reporting"]
+__all__ = ["YamlError", "dump", "load", "load_reporting", "load_sorted"]

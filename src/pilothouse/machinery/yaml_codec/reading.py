@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -12,7 +13,15 @@ from pilothouse.machinery.go_json import may_repeat_fields
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.piecewise import occurs
 from pilothouse.machinery.workers import ABANDONED, checkpoint
-from pilothouse.machinery.yaml_codec.scalars import TAG, YamlError, fail, format_float, resolve_tagged, to_json
+from pilothouse.machinery.yaml_codec.scalars import (
+    TAG,
+    YamlError,
+    fail,
+    format_float,
+    go_infinity,
+    resolve_tagged,
+    to_json,
+)
 
 if TYPE_CHECKING:
     from yaml.events import Event
@@ -22,6 +31,9 @@ _OTHER_NUMBER: Final = re.compile(rb'(?:":|[\[,]) *-?(?:[0-9]++[.eE]|[0-9]{18})'
 _REACH: Final = 4096
 _MANY_BLANKS: Final = b" " * (_REACH - 32)
 """Behind so many a number may be too far from what stands before it."""
+_OPENING: Final = ("[", "{")
+_ESCAPED_SLASH: Final = re.compile(r"(?:[^\\]|\\[^/])*?\\/", re.DOTALL)
+_MAKING_VALUES, _MAKING_KEYS, _WRITING_JSON = range(3)
 _LONG_KEY: Final = re.compile(rb'"[^"]{1000,}+":')
 
 
@@ -39,18 +51,34 @@ def load_reporting(data: bytes) -> tuple[Any, str]:
     return _read_yaml(data) if plain is None else (plain, "")
 
 
+def load_sorted(data: bytes) -> tuple[Any, str]:
+    """The same with all keys in order, as they are in the JSON that kube-apiserver makes of YAML before it decodes."""
+    value, repeated = load_reporting(data)
+    pending = [value]
+    while pending:
+        container = pending.pop()
+        if isinstance(container, dict):
+            for key in sorted(container):
+                container[key] = container.pop(key)
+            pending += container.values()
+        elif isinstance(container, list):
+            pending += container
+    return value, repeated
+
+
 def _read_yaml(data: bytes) -> tuple[Any, str]:
     import yaml
 
+    builder = _Builder(data)
     try:
-        builder = _Builder()
         for event in yaml.parse(data, Loader=yaml.CLoader):
             if builder.take(event):
                 break
     except yaml.MarkedYAMLError as error:
-        raise fail(_describe(error)) from None
+        raise fail(_describe(error, data, builder)) from None
     except yaml.reader.ReaderError as error:
         raise fail(error.reason) from None
+    builder.check()
     return builder.root, builder.describe_repeated()
 
 
@@ -62,7 +90,7 @@ def _read_json(data: bytes) -> dict[str, Any] | None:
     text = data.rstrip(b"\n")
     if text[:1] != b"{" or not text.isascii() or not text.decode("ascii").isprintable():
         return None
-    if b"\\ud" in text or b"\\uD" in text or _LONG_KEY.search(text):
+    if b"\\ud" in text or b"\\uD" in text or b"\\/" in text or _LONG_KEY.search(text):
         return None
     if _MANY_BLANKS in text or occurs(_OTHER_NUMBER, text, _REACH):
         return None
@@ -73,15 +101,23 @@ def _read_json(data: bytes) -> dict[str, Any] | None:
     return None if may_repeat_fields(text, value) else value
 
 
-def _describe(error: Any) -> str:
+def _describe(error: Any, data: bytes, builder: _Builder) -> str:
     """A syntax error with its line, which kube-apiserver counts from one only in the scanner."""
-    line = error.problem_mark.line if error.problem_mark else 0
+    line, problem = error.problem_mark.line if error.problem_mark else 0, error.problem
+    scanning = type(error).__name__ == "ScannerError"
+    if problem == "found unexpected ':'" and _next_character(data, error.problem_mark.index) in _OPENING:
+        # There a text goes on behind the colon, and what is opened then comes too early.
+        scanning, problem = False, f"did not find expected ',' or '{builder.closing}'"
     if line:
-        line += type(error).__name__ == "ScannerError"
+        line += scanning
     elif error.context_mark:
         line = error.context_mark.line
     where = f"line {line}: " if line else ""
-    return where + (error.problem or "unknown problem parsing YAML content")
+    return where + (problem or "unknown problem parsing YAML content")
+
+
+def _next_character(data: bytes, index: int) -> str:
+    return data.decode("utf-8", "replace")[index + 1 : index + 2]
 
 
 def _check_version(start: Any) -> None:
@@ -114,10 +150,16 @@ class _Frame:
 
 
 class _Builder:
-    """Takes parser events one by one; no recursion, so that depth costs memory only."""
+    """Takes parser events one by one; no recursion, so that depth costs memory only.
 
-    def __init__(self) -> None:
+    kube-apiserver parses all of a document, then makes values of it, then texts of keys, then JSON. What goes wrong in
+    a later one of these phases is told only if nothing did in an earlier one, wherever it stands.
+    """
+
+    def __init__(self, data: bytes) -> None:
         self.root: Any = None
+        self._text = data.decode("utf-8", "replace") if b"\\/" in data else ""
+        self._problems: dict[int, YamlError] = {}
         self.stack: list[_Frame] = []
         self.anchors: dict[str, _Anchored | None] = {}
         self.decoded = 0
@@ -142,6 +184,16 @@ class _Builder:
             _check_version(event)
         return kind == "DocumentEndEvent"
 
+    def check(self) -> None:
+        """Raise what went wrong first."""
+        if self._problems:
+            raise self._problems[min(self._problems)]
+
+    @property
+    def closing(self) -> str:
+        """What would end the mapping or sequence that is being filled."""
+        return "]" if self.stack and type(self.stack[-1].value) is list else "}"
+
     def describe_repeated(self) -> str:
         return "yaml: unmarshal errors:\n  " + "\n  ".join(self.repeated) if self.repeated else ""
 
@@ -153,10 +205,31 @@ class _Builder:
             frame.has_key = frame.merging = True
             return
         self.decoded += 1
-        value = resolve_tagged(event.tag, event.value) if plain or event.tag else event.value
+        if self._text and event.style == '"':
+            self._check_escapes(event)
+        if self.flow_depth and plain and not event.style and "?" in event.value:
+            # There a text in a flow ends before a question mark, and what that begins comes too early.
+            where = f"line {event.start_mark.line}: " if event.start_mark.line else ""
+            raise fail(f"{where}did not find expected ',' or '{self.closing}'")
+        value = self._resolve(event) if plain or event.tag else event.value
         if event.anchor:
             self.anchors[event.anchor] = _Anchored(value, 1)
         self._place(value, event.start_mark.line)
+
+    def _resolve(self, event: Any) -> Any:
+        try:
+            return resolve_tagged(event.tag, event.value)
+        except YamlError as error:
+            self._problems.setdefault(_MAKING_VALUES, error)
+            return None
+
+    def _check_escapes(self, event: Any) -> None:
+        """Refuse what libyaml takes and go-yaml does not: a slash with a backslash before it."""
+        start = event.start_mark
+        found = _ESCAPED_SLASH.match(self._text[start.index : event.end_mark.index])
+        if found is not None:
+            line = start.line + found.group().count("\n")
+            raise fail(f"{f'line {line + 1}: ' if line else ''}found unknown escape character")
 
     def _open(self, event: Any, value: dict[str, Any] | list[Any]) -> None:
         self.decoded += 1
@@ -181,7 +254,8 @@ class _Builder:
             raise fail(f"unknown anchor '{event.anchor}' referenced")
         anchored = self.anchors[event.anchor]
         if anchored is None:
-            raise fail(f"anchor '{event.anchor}' value contains itself")
+            self._problems.setdefault(_MAKING_VALUES, fail(f"anchor '{event.anchor}' value contains itself"))
+            anchored = _Anchored(None, 1)
         self.decoded += 1 + anchored.nodes
         self.aliased += anchored.nodes
         if self.aliased > 100 and self.decoded > 1000 and self.aliased / self.decoded > _alias_ratio(self.decoded):
@@ -190,14 +264,15 @@ class _Builder:
 
     def _place(self, value: Any, line: int) -> None:
         if not self.stack:
-            self.root = to_json(value)
+            self.root = self._to_json(value)
             return
         frame = self.stack[-1]
         if type(frame.value) is list:
-            frame.value.append(to_json(value))
+            frame.value.append(self._to_json(value))
         elif not frame.has_key:
             if isinstance(value, (dict, list)):
-                raise fail(f"invalid map key: {_go_syntax(value)}")
+                self._problems.setdefault(_MAKING_VALUES, fail(f"invalid map key: {_go_syntax(value)}"))
+                value = ""
             frame.key, frame.has_key = value, True
         elif frame.merging:
             frame.has_key = frame.merging = False
@@ -206,18 +281,31 @@ class _Builder:
             frame.has_key = False
             self._set(frame, frame.key, value, line)
 
+    def _to_json(self, value: Any) -> Any:
+        try:
+            return to_json(value)
+        except YamlError as error:
+            self._problems.setdefault(_WRITING_JSON, error)
+            return None
+
     def _set(self, frame: _Frame, key: Any, value: Any, line: int) -> None:
         typed = (type(key), key)
         if typed in frame.seen:
             self.repeated.append(f"line {line + 1}: key {_go_syntax(key)} already set in map")
         frame.seen.add(typed)
-        frame.value[_key_text(key, value)] = to_json(value)  # type: ignore[call-overload]
+        if key is None:
+            shown = "<nil>" if value is None else _go_syntax(value)
+            why = f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}"
+            self._problems[_MAKING_KEYS] = YamlError(why)
+        else:
+            frame.value[_key_text(key)] = self._to_json(value)  # type: ignore[call-overload]
 
     def _merge(self, frame: _Frame, value: Any, line: int) -> None:
         """Put another mapping's entries in; of several mappings the first has the last word."""
         sources = value if isinstance(value, list) else [value]
         if not all(isinstance(source, dict) for source in sources):
-            raise fail("map merge requires map or sequence of maps as the value")
+            self._problems.setdefault(_MAKING_VALUES, fail("map merge requires map or sequence of maps as the value"))
+            return
         for source in reversed(sources):
             for key, item in source.items():
                 self._set(frame, key, item, line)
@@ -245,12 +333,9 @@ def _copy(value: Any) -> Any:
     return root
 
 
-def _key_text(key: Any, value: Any) -> str:
+def _key_text(key: Any) -> str:
     if type(key) is str:
         return key
-    if key is None:
-        shown = _go_syntax(value)
-        raise YamlError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}")
     if isinstance(key, bool):
         return "true" if key else "false"
     return format_float(key, single=True) if isinstance(key, float) else str(key)
@@ -269,4 +354,6 @@ def _go_syntax(value: Any) -> str:
         return f"map[interface {{}}]interface {{}}{{{items}}}"
     if isinstance(value, list):
         return f"[]interface {{}}{{{', '.join(map(_go_syntax, value))}}}"
-    return format_float(value) if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return format_float(value) if math.isfinite(value) else go_infinity(value)
+    return str(value)

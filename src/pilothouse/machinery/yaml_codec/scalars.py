@@ -135,9 +135,13 @@ def to_json(value: Any) -> Any:
     if type(value) is not float:
         return value
     if not math.isfinite(value):
-        name = "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
-        raise YamlError(f"json: unsupported value: {name}")
+        raise YamlError(f"json: unsupported value: {go_infinity(value)}")
     return int(value) if value.is_integer() and abs(value) < 2**63 else value
+
+
+def go_infinity(value: float) -> str:
+    """A float that is no number, as Go shows it."""
+    return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
 
 
 def format_float(value: float, *, single: bool = False) -> str:

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -69,10 +69,14 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
     strategy.canonicalize(obj)
 
 
+_ABSENT: Final = object()
+"""Tells what is missing from what is null, which custom resources may store."""
+
+
 def _desire_changed(obj: Object, old: Object, strategy: Strategy) -> bool:
     """Whether anything but metadata and status differs."""
     keys = {*obj, *old}.difference(("metadata", "kind", "apiVersion", strategy.status_field))
-    if any(obj.get(key) != old.get(key) for key in keys):
+    if any(obj.get(key, _ABSENT) != old.get(key, _ABSENT) for key in keys):
         return True
     if strategy.generation_rules.counts_empty and isinstance(obj, Emptied):
         own = {key: obj.get(key) for key in keys}

@@ -239,7 +239,11 @@ class Store:
             raise await self._exists(obj["metadata"]) from None
 
     async def _exists(self, metadata: dict[str, Any]) -> errors.StatusError:
-        error = errors.already_exists(self.resource.group_resource, metadata["name"])
+        resource, name = self.resource.group_resource, metadata["name"]
+        if metadata.get("generateName"):  # whoever chose the name
+            error = errors.generate_name_conflict(resource, name, 1)
+        else:
+            error = errors.already_exists(resource, name)
         present = self.cache.get(self.key(metadata.get("namespace", ""), metadata["name"]))
         if present is not None and (await self.read(present))["metadata"].get("deletionTimestamp"):
             error.message = f"object is being deleted: {error.message}"

@@ -187,7 +187,7 @@ def _validate_version(
         errs.append(invalid(path.child("name"), name, ",".join(messages)))
     warning = version.get("deprecationWarning")
     errs += (
-        invalid(path.child("deprecationWarning"), warning, why)
+        invalid(path.child("deprecationWarning"), Named(warning), why)
         for why in _warning_errors(bool(version.get("deprecated")), warning)
     )
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
