@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from io import BytesIO
 from typing import Any, Final
 
 import orjson
@@ -266,12 +267,20 @@ def _char(char: str) -> str:
 
 
 _LONG_TEXT: Final = 128 * 1024
+_ESCAPED_FOR_HTML: Final = (b"<", b">", b"&", b"\xe2\x80")
 _SEPARATORS: Final = ("\u2028".encode(), "\u2029".encode())
 
 
 def escape_html(data: bytes) -> bytes:
     """JSON as Go's encoder writes it: characters that mean something to browsers are escaped inside strings."""
-    return _escape_html(data) if len(data) <= _LONG_TEXT else b"".join(map(_escape_html, _between_characters(data)))
+    if len(data) <= _LONG_TEXT:
+        return _escape_html(data)
+    if not any(character in data for character in _ESCAPED_FOR_HTML):
+        return data
+    written = BytesIO()
+    for piece in _between_characters(data):
+        written.write(_escape_html(piece))
+    return written.getvalue()
 
 
 def _between_characters(data: bytes) -> Iterator[bytes]:

@@ -22,6 +22,7 @@ import re
 from asyncio import _get_running_loop
 from collections.abc import Callable
 from functools import partial
+from io import SEEK_CUR, BytesIO
 from itertools import islice
 from typing import Any, Final
 
@@ -91,17 +92,22 @@ def dumps(value: Any) -> bytes:
         return orjson.dumps(value)
     writer = _Writer()
     writer.write(value)
-    return b"".join(writer.pieces)
+    return writer.written()
 
 
 class _Writer:
     """Writes one value. Few containers are entered, and not deep ones: each costs a few calls."""
 
-    __slots__ = ("_enters", "pieces")
+    __slots__ = ("_add", "_enters", "_out")
 
     def __init__(self) -> None:
         self._enters = _MOST_ENTERED
-        self.pieces: list[bytes] = []
+        self._out = BytesIO()  # what is written is in memory once, which pieces and what they are joined to is not
+        self._add = self._out.write
+
+    def written(self) -> bytes:
+        """The bytes so far."""
+        return self._out.getvalue()
 
     def write(self, value: Any, depth: int = 0) -> None:
         """Add the pieces of a value that stands so deep in others."""
@@ -110,18 +116,19 @@ class _Writer:
             self._write_text(value)
             return
         if (kind is not dict and kind is not list) or not value or not self._enters or depth == _DEEPEST_ENTERED:
-            self.pieces.append(_written(value, depth))
+            self._add(_written(value, depth))
             return
         if ABANDONED:
             checkpoint()
         opening, closing = (b"[", b"]") if kind is list else (b"{", b"}")
-        self.pieces.append(opening)
+        self._add(opening)
         if len(value) > _MANY:
             self._write_parts(value, depth)
         else:
             self._enters -= 1
             self._write_items(value, depth)
-        self.pieces[-1] = closing  # instead of a comma
+        self._out.seek(-1, SEEK_CUR)
+        self._add(closing)  # instead of a comma
 
     def _write_items(self, value: Any, depth: int) -> None:
         for item in value:
@@ -129,24 +136,27 @@ class _Writer:
                 self._write_key(item, depth)
                 item = value[item]
             self.write(item, depth + 1)
-            self.pieces.append(b",")
+            self._add(b",")
 
     def _write_key(self, key: Any, depth: int) -> None:
         if key.__class__ is str and len(key) > _PART:
             self._write_text(key)
-            self.pieces.append(b":")
+            self._add(b":")
         else:
-            self.pieces.append(_written({key: None}, depth)[1 : -len(b"null}")])
+            self._add(_written({key: None}, depth)[1 : -len(b"null}")])
 
     def _write_text(self, text: str) -> None:
-        parts = (text[at : at + _PART] for at in range(0, len(text), _PART))
-        self.pieces += (b'"', *(orjson.dumps(part)[1:-1] for part in parts), b'"')
+        self._add(b'"')
+        for at in range(0, len(text), _PART):
+            self._add(orjson.dumps(text[at : at + _PART])[1:-1])
+        self._add(b'"')
 
     def _write_parts(self, value: Any, depth: int) -> None:
         """Items as they come, some at a time; a long one among them is written whole."""
         items = iter(value if value.__class__ is list else value.items())
         while part := list(islice(items, _MANY)):
-            self.pieces += (_written(part if value.__class__ is list else dict(part), depth)[1:-1], b",")
+            self._add(_written(part if value.__class__ is list else dict(part), depth)[1:-1])
+            self._add(b",")
 
 
 def _written(value: Any, depth: int) -> bytes:

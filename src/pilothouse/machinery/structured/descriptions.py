@@ -11,11 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from pilothouse.machinery import piecewise
 from pilothouse.machinery.structured.field_sets import FieldSet, in_order
 from pilothouse.machinery.structured.paths import key_step, name_step, value_step
 from pilothouse.machinery.structured.shapes import ListShape, MapShape, Shape
 
+_ALONE: Final = 2
+"""The length of a set that has its place and one field."""
 _MOST_KEYS: Final = 32
+_SHORT: Final = 64
+_MOST_SHARED: Final = 1024
 _MOST_OUTLINES: Final = 128
 _LEAF: Final[FieldSet] = {}
 """One for all: nodes are never changed, and a map of 100,000 keys has as many."""
@@ -89,8 +94,35 @@ def _claim_items(items: ListShape, value: list[Any]) -> FieldSet | None:
             out[step] = _LEAF
             continue
         below = _claim(items.item, item)
-        out[step] = {".": _LEAF, **below} if below else _LEAF
+        out[step] = _member(below) if below else _LEAF
     return in_order(out) or None
+
+
+def _member(below: FieldSet) -> FieldSet:
+    """A node that belongs to the set itself, with what is below it."""
+    if len(below) == 1:
+        return _member_with(*next(iter(below.items())))
+    return {".": _LEAF, **below}
+
+
+_shared: Final[dict[tuple[str, int], FieldSet]] = {}
+"""Nodes with one child, which is a leaf or one of these again, by the step to it and its identity."""
+_shared_ids: Final[set[int]] = set()
+
+
+def _member_with(step: str, child: FieldSet) -> FieldSet:
+    """The same with one child: one node for all, where maps in maps have the same keys over and over."""
+    key = step, id(child)
+    node = _shared.get(key)
+    if node is None:
+        node = {".": _LEAF, step: child}
+        if len(step) < _SHORT and (child is _LEAF or id(child) in _shared_ids):
+            if len(_shared) >= _MOST_SHARED:
+                _shared_ids.clear()
+                _shared.clear()
+            _shared[key] = node
+            _shared_ids.add(id(node))
+    return node
 
 
 def _claim_map(shape: MapShape, value: dict[str, Any]) -> FieldSet | None:
@@ -98,14 +130,16 @@ def _claim_map(shape: MapShape, value: dict[str, Any]) -> FieldSet | None:
         return _LEAF
     out: FieldSet = {}
     named = shape.fields
-    for key, item in value.items():
+    # Of a long map the set is made in its order, not made and copied.
+    for key in value if len(value) <= _MOST_KEYS else piecewise.in_order(list(value)):
+        item = value[key]
         if item is None or (item.__class__ is dict and not item):
             out["f:" + key] = _LEAF
             continue
         inner = named.get(key) or shape.element
         below = _claim(inner, item) if inner is not None else _LEAF
         if key not in named:
-            out["f:" + key] = {".": _LEAF, **below} if below else _LEAF
+            out["f:" + key] = _member(below) if below else _LEAF
         elif below is not None:
             out["f:" + key] = below
     return in_order(out) or None
@@ -161,18 +195,20 @@ def _map_description(shape: MapShape) -> Description:
     def describe_map(value: Any) -> FieldSet:
         if not value or value.__class__ is not dict:
             return _LEAF
+        if len(value) > _MOST_KEYS:
+            return _describe_long(shape, value)
         keys = tuple(value)
         outline = known.get(keys)
         if outline is None:
-            outline = _outline(shape, keys)
-            if len(keys) <= _MOST_KEYS:
-                if len(known) >= _MOST_OUTLINES:
-                    known.clear()
-                known[keys] = outline
+            if len(known) >= _MOST_OUTLINES:
+                known.clear()
+            outline = known[keys] = _outline(shape, keys)
         flat, nested = outline
         out = flat
         for key, step, described in nested:
             if below := described(value[key]):
+                if len(flat) == _ALONE:
+                    return _member_with(step, below)
                 if out is flat:
                     out = flat.copy()
                 out[step] = below
@@ -195,6 +231,15 @@ def _outline(shape: MapShape, keys: tuple[str, ...]) -> tuple[FieldSet, list[tup
         if described is not None:
             nested.append((key, "f:" + key, described))
     return flat, nested
+
+
+def _describe_long(shape: MapShape, value: dict[str, Any]) -> FieldSet:
+    """What a map of many keys has, which is hardly ever that of another: nothing is made but the set."""
+    found: FieldSet = {".": _LEAF}
+    for key in piecewise.in_order(list(value)):
+        inner = shape.field(key)
+        found["f:" + key] = _LEAF if inner is None else describe(inner, value[key])
+    return found
 
 
 def _list_description(items: ListShape) -> Description:
