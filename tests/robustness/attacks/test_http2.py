@@ -261,8 +261,8 @@ def test_long_strings_of_huffman_code(victim: Any, count: int, length: int) -> N
 def test_settings_that_widen_many_streams(victim: Any) -> None:
     """Each lets a byte of a hundred answers out: a frame of ten bytes for each of them."""
     wider = b"".join(frames.settings([(frames.INITIAL_WINDOW_SIZE, size)]) for size in range(1, 2_000))
-    with victim.attacked("HTTP/2 settings that widen 100 streams"):
-        with attacker(victim, [(frames.INITIAL_WINDOW_SIZE, 0)]) as client:
-            client.send(b"".join(client.ask(number, "/openapi/v2") for number in range(1, 200, 2)))
-            client.send(wider)
-            assert victim.call("GET", "/version").status == 200
+    shut = [(frames.INITIAL_WINDOW_SIZE, 0)]
+    with victim.attacked("HTTP/2 settings that widen 100 streams"), attacker(victim, shut) as client:
+        client.send(b"".join(client.ask(number, "/openapi/v2") for number in range(1, 200, 2)))
+        client.send(wider)
+        assert victim.call("GET", "/version").status == 200
