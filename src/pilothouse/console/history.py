@@ -7,7 +7,8 @@ else happened in between, and works on every backend.
 
     {"versions": [{"resourceVersion": "812", "by": ["kubectl-edit"], "time": ..., "yaml": ...}, …], "end": "created"}
 
-Newest first, at most ``PAGE`` of them, and less where they are large; ``?before=812`` goes on. ``end`` says why there are no more: the object was
+Newest first, at most ``PAGE`` of them, and less where they are large; ``?before=812`` goes on. ``end`` says why there
+are no more: the object was
 ``created`` there, or what came before is ``compacted``; empty where there may be more.
 """
 

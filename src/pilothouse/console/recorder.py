@@ -4,8 +4,8 @@ While nobody looks, requests take the ordinary chain, and all this costs is the 
 first viewer switches recording on: from then on requests take a chain of the same filters with a probe behind each,
 admission makes a span of each of its steps, and what is found is offered to every viewer. The last switches it off.
 
-A viewer keeps a bounded number of records until the next batch goes out, and counts what it had no room for. Records are
-made and encoded once for all viewers.
+A viewer keeps a bounded number of records until the next batch goes out, and counts what it had no room for. Records
+are made and encoded once for all viewers.
 """
 
 from __future__ import annotations

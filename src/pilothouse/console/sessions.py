@@ -5,8 +5,8 @@
 
 A token stands for the very user who asked for the ticket, groups included, and for nobody else; whether one may ask
 for tickets is authorized as any other path. Tickets and tokens live in the memory of this process, as digests, and end
-with it. There are never more of them than a bound: the oldest of whoever has most make room, so that nobody signs others
-out by signing in again and again.
+with it. There are never more of them than a bound: the oldest of whoever has most make room, so that nobody signs
+others out by signing in again and again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The Huffman code of HPACK (RFC 7541, appendix B): canonical, so that the lengths of its codes say all.
 
 Decoding goes byte by byte through a table of steps (where in the tree, which byte -> where, which letters) that is
-filled as it is used; what clients send repeatedly is remembered whole. A long string takes 0.15 µs a byte: `decode_ahead`
-decodes it piece by piece, and `decode` then finds it done.
+filled as it is used; what clients send repeatedly is remembered whole. A long string takes 0.15 µs a byte:
+`decode_ahead` decodes it piece by piece, and `decode` then finds it done.
 """
 
 from __future__ import annotations
