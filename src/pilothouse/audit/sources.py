@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
+from pilothouse.net.header_lists import list_tokens
 from pilothouse.net.messages import Request
 
 
@@ -14,7 +15,7 @@ def source_addresses(request: Request) -> list[str]:
     headers = request.headers
     if b"x-forwarded-for" not in headers and b"x-real-ip" not in headers:
         return [peer] if peer else []
-    found = [ip for part in headers.get(b"x-forwarded-for", b"").split(b",") if (ip := _address(part))]
+    found = [ip for part in list_tokens([headers.get(b"x-forwarded-for", b"")]) if (ip := _address(part))]
     real = _address(headers.get(b"x-real-ip", b""))
     if real and real not in found:
         found.append(real)

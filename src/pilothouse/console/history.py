@@ -7,13 +7,13 @@ else happened in between, and works on every backend.
 
     {"versions": [{"resourceVersion": "812", "by": ["kubectl-edit"], "time": ..., "yaml": ...}, …], "end": "created"}
 
-Newest first, at most ``PAGE`` of them; ``?before=812`` goes on. ``end`` says why there are no more: the object was
+Newest first, at most ``PAGE`` of them, and less where they are large; ``?before=812`` goes on. ``end`` says why there
+are no more: the object was
 ``created`` there, or what came before is ``compacted``; empty where there may be more.
 """
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import Any, Final
 
 import orjson
@@ -38,6 +38,8 @@ from pilothouse.storage.cacher import Entry
 
 HISTORY: Final = PREFIX + "history/"
 PAGE: Final = 20
+_MOST_BYTES: Final = 2 << 20
+"""Of YAML on a page, but for its last version."""
 _NO_QUERY: Final = Query("")
 
 
@@ -85,20 +87,50 @@ class ObjectHistory:
         raise errors.not_found_anything()
 
     async def _page(self, scope: ResourceScope, info: RequestInfo, before: int) -> Response:
-        versions: list[Object] = []
+        page = _Page()
         end = ""
         try:
             entry = await (_read(scope, info, before - 1) if before else scope.store.get(info.namespace, info.name))
-            while entry is not None and len(versions) < PAGE:
+            while entry is not None and not page.is_full:
                 if scope.prepare is not None:
                     await scope.prepare([entry])
-                versions.append(await weighed(len(entry.data), _describe, scope, entry))
+                await weighed(len(entry.data), page.add, scope, entry)
                 entry = await _read(scope, info, entry.revision - 1)
             end = "created" if entry is None else ""
         except Compacted:
             end = "compacted"
-        _note_authors(versions)
-        return Response(200, orjson.dumps({"versions": versions, "end": end}))
+        await weighed(page.size, page.finish)
+        return Response(200, b'{"versions":[%b],"end":"%b"}' % (b",".join(page.versions), end.encode()))
+
+
+class _Page:
+    """Versions as they are told. Only the last one is kept as an object, until the one before it is known."""
+
+    def __init__(self) -> None:
+        self.versions: list[bytes] = []
+        self.size = 0
+        self._last: Object | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.versions) + (self._last is not None) >= PAGE or self.size >= _MOST_BYTES
+
+    def add(self, scope: ResourceScope, entry: Entry) -> None:
+        """The next older version."""
+        version = _describe(scope, entry)
+        self.size += len(version["yaml"])
+        self._tell_last(version)
+        self._last = version
+
+    def finish(self) -> None:
+        """There are no more, or none that fit."""
+        self._tell_last(None)
+
+    def _tell_last(self, earlier: Object | None) -> None:
+        version, self._last = self._last, None
+        if version is not None:
+            _note_authors(version, earlier)
+            self.versions.append(orjson.dumps(version))
 
 
 async def _read(scope: ResourceScope, info: RequestInfo, revision: int) -> Entry | None:
@@ -119,25 +151,23 @@ def _describe(scope: ResourceScope, entry: Entry) -> Object:
     }
 
 
-def _note_authors(versions: list[Object]) -> None:
-    """Note with each version who made it and when, as far as field managers tell.
+def _note_authors(version: Object, earlier: Object | None) -> None:
+    """Note with a version who made it and when, as far as field managers tell.
 
     Those who were not there in the version before, or not at that time, made it. Times are of whole seconds: where
     nobody is new, it was one of the newest who has a field that changed.
     """
-    for version, earlier in zip_longest(versions, versions[1:]):
-        managers: list[Object] = version.pop("managers")
-        newest = max((each.get("time", "") for each in managers), default="")
-        latest = [each for each in managers if each.get("time", "") == newest]
-        if earlier is not None:
-            known = [_identity(each) for each in earlier["managers"]]
-            fresh = [each for each in latest if _identity(each) not in known]
-            old, new = earlier["object"], version["object"]
-            latest = fresh or [each for each in latest if _has_changed(each.get("fieldsV1"), old, new)] or latest
-        version["by"] = list(dict.fromkeys(each.get("manager", "") for each in latest))
-        version["time"] = newest
-    for version in versions:
-        del version["object"]
+    managers: list[Object] = version.pop("managers")
+    new = version.pop("object")
+    newest = max((each.get("time", "") for each in managers), default="")
+    latest = [each for each in managers if each.get("time", "") == newest]
+    if earlier is not None:
+        known = {_identity(each) for each in earlier["managers"]}
+        fresh = [each for each in latest if _identity(each) not in known]
+        old = earlier["object"]
+        latest = fresh or [each for each in latest if _has_changed(each.get("fieldsV1"), old, new)] or latest
+    version["by"] = list(dict.fromkeys(each.get("manager", "") for each in latest))
+    version["time"] = newest
 
 
 def _identity(manager: Object) -> tuple[str, ...]:

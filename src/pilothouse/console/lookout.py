@@ -11,11 +11,14 @@ from typing import Any, Final
 
 import orjson
 
-from pilothouse.console.recorder import Recorder, Viewer
+from pilothouse.console.recorder import Record, Recorder, Viewer
 from pilothouse.console.vitals import Vitals, join_vitals
 from pilothouse.console.workers import Workers
 
 LEASE_SECONDS: Final = 5.0
+
+_Answer = tuple[list[Record], int, dict[str, Any] | None]
+"""What a process has to tell: requests, how many more there were, and how it is if that was asked."""
 
 
 class Lookout:
@@ -31,16 +34,16 @@ class Lookout:
         """Whether one more may look."""
         return self._recorder.has_room
 
-    async def look(self, name: str, with_vitals: bool) -> list[dict[str, Any]]:
+    async def look(self, name: str, with_vitals: bool) -> list[bytes]:
         """What there is to tell a viewer of this name, one object a line. Raises OSError."""
-        answers = [orjson.loads(each) for each in await self._ask_all(name, with_vitals)]
-        lines: list[dict[str, Any]] = []
-        requests = sorted((record for each in answers for record in each["requests"]), key=lambda each: each["time"])
-        missed = sum(each["missed"] for each in answers)
+        answers: list[_Answer] = await self._ask_all(name, with_vitals)
+        lines: list[bytes] = []
+        records = sorted(record for requests, _, _ in answers for record in requests)
+        missed = sum(missed for _, missed, _ in answers)
         if with_vitals:
-            lines.append({"vitals": join_vitals([each["vitals"] for each in answers])})
-        if requests or missed:
-            lines.append({"requests": requests, "missed": missed})
+            lines.append(orjson.dumps({"vitals": join_vitals([vitals for *_, vitals in answers if vitals])}))
+        if records or missed:
+            lines.append(b'{"requests":[%b],"missed":%d}' % (b",".join([data for _, data in records]), missed))
         return lines
 
     def leave(self, name: str) -> None:
@@ -50,11 +53,10 @@ class Lookout:
             timer.cancel()
             self._recorder.leave(viewer)
 
-    async def _answer(self, name: str, with_vitals: bool) -> bytes:
+    async def _answer(self, name: str, with_vitals: bool) -> _Answer:
         viewer = self._viewer(name)
         requests, missed = ([], 0) if viewer is None else viewer.take()
-        vitals = await self._vitals.read() if with_vitals else None
-        return orjson.dumps({"requests": requests, "missed": missed, "vitals": vitals})
+        return requests, missed, await self._vitals.read() if with_vitals else None
 
     def _viewer(self, name: str) -> Viewer | None:
         known = self._viewers.pop(name, None)

@@ -4,13 +4,14 @@ While nobody looks, requests take the ordinary chain, and all this costs is the 
 first viewer switches recording on: from then on requests take a chain of the same filters with a probe behind each,
 admission makes a span of each of its steps, and what is found is offered to every viewer. The last switches it off.
 
-A viewer keeps a bounded number of records until the next batch goes out, and counts what it had no room for.
+A viewer keeps a bounded number of records until the next batch goes out, and counts what it had no room for. Records
+are made and encoded once for all viewers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from pilothouse.admission.chain import AdmissionChain
 from pilothouse.console.traces import CURRENT, HANDLER, Trace, observe_step, probe, spanned
@@ -19,18 +20,22 @@ from pilothouse.filters.chain import Filter
 from pilothouse.filters.types import Handler
 from pilothouse.flowcontrol.controller import FlowController
 from pilothouse.flowcontrol.max_in_flight import MaxInFlight
+from pilothouse.machinery.kept_json import dumps_to_keep
 from pilothouse.net.messages import Response
 from pilothouse.server.generic import GenericAPIServer
 
 MOST_VIEWERS: Final = 16
 MOST_RECORDS: Final = 500
 
+Record = tuple[float, bytes]
+"""When a request began, and what there is to tell of it, as JSON."""
+
 
 class Viewer:
     """Somebody who looks."""
 
     def __init__(self) -> None:
-        self._records: list[dict[str, Any]] = []
+        self._records: list[Record] = []
         self._missed = 0
 
     @property
@@ -38,14 +43,14 @@ class Viewer:
         """Whether one more record would be kept."""
         return len(self._records) < MOST_RECORDS
 
-    def offer(self, record: dict[str, Any] | None) -> None:
+    def offer(self, record: Record | None) -> None:
         """Keep a record, or count it where there is no room (or it was not made for that reason)."""
         if record is not None and self.has_room:
             self._records.append(record)
         else:
             self._missed += 1
 
-    def take(self) -> tuple[list[dict[str, Any]], int]:
+    def take(self) -> tuple[list[Record], int]:
         """What has come since the last time, and how many more there were."""
         taken = self._records, self._missed
         self._records, self._missed = [], 0
@@ -113,7 +118,10 @@ class Recorder:
 
     def _tell(self, request: APIRequest, trace: Trace, code: int, size: int) -> None:
         has_room = any(viewer.has_room for viewer in self.viewers) and hasattr(request, "info")
-        record = trace.record(code, size, self._front.answering(request), self._level(request)) if has_room else None
+        record: Record | None = None
+        if has_room:
+            told = trace.record(code, size, self._front.answering(request), self._level(request))
+            record = told["time"], dumps_to_keep(told)
         for viewer in self.viewers:
             viewer.offer(record)
 

@@ -12,8 +12,6 @@ import asyncio
 import secrets
 from typing import Final
 
-import orjson
-
 from pilothouse.console.lookout import Lookout
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import NO_SNIFFING, error_response
@@ -54,7 +52,7 @@ class RequestStream:
             except OSError:  # the other processes are gone, and so will this one be
                 return
             for line in lines:
-                writer.write(orjson.dumps(line) + b"\n")
+                writer.write(line + b"\n")
             await writer.drain()
             await asyncio.sleep(_TICK_SECONDS)
             ticks += 1

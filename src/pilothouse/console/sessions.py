@@ -5,7 +5,8 @@
 
 A token stands for the very user who asked for the ticket, groups included, and for nobody else; whether one may ask
 for tickets is authorized as any other path. Tickets and tokens live in the memory of this process, as digests, and end
-with it. There are never more of them than a bound: the oldest make room.
+with it. There are never more of them than a bound: the oldest of whoever has most make room, so that nobody signs
+others out by signing in again and again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import hashlib
 import os
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -74,7 +76,9 @@ class Sessions:
 
     def _keep(self, grants: dict[bytes, _Grant], secret: str, identity: Authenticated, seconds: float) -> None:
         while len(grants) >= MOST:
-            del grants[next(iter(grants))]
+            holders = Counter(grant.identity.user.name for grant in grants.values())
+            (greediest, _), *_ = holders.most_common(1)
+            del grants[next(key for key, grant in grants.items() if grant.identity.user.name == greediest)]
         grants[self._digest(secret)] = _Grant(identity, self._clock() + seconds)
 
     def _digest(self, secret: str) -> bytes:

@@ -1,6 +1,7 @@
 """One request on its way through the chain, noted while somebody looks.
 
 What is noted is who, what, where and how long. Bodies, headers and unknown parameters never are: they may hold secrets.
+Of texts that clients choose only the beginning is noted.
 Filters are timed by probes; what happens behind them is told by spans (``machinery/spans.py``), of which a trace is the
 outermost: those of verbs, of calls to the store and to webhooks, and, while somebody looks, of each admission plug-in.
 """
@@ -44,7 +45,7 @@ class TraceStep:
     def __init__(self, trace: Trace, depth: int, name: str, fields: LazyFields) -> None:
         known = {} if callable(fields) else fields
         self._trace, self.depth, self.name = trace, depth, name
-        self.detail = str(known.get("phase") or known.get("webhook") or "")
+        self.detail = str(known.get("phase") or known.get("webhook") or "")[:_LONGEST]
         self.kind = ADMISSION if "phase" in known else STORAGE if _is_store_call(name, known) else ""
         self._began = perf_counter()
         self.offset = self._began - trace.began
@@ -104,18 +105,18 @@ class Trace:
         user, names = getattr(request, "user", None), list(self.spent)
         inner = dict(zip(names[1:], names, strict=False))
         return {
-            "id": request.audit_id,
+            "id": request.audit_id[:_LONGEST],
             "time": self._started,
-            "method": request.method,
-            "verb": info.verb,
+            "method": request.method[:_LONGEST],
+            "verb": info.verb[:_LONGEST],
             "path": request.path[:_LONGEST],
             "query": shown_query(request),
-            "resource": info.resource,
-            "subresource": info.subresource,
-            "group": info.group,
-            "namespace": info.namespace,
-            "name": info.name,
-            "user": "" if user is None else user.name,
+            "resource": info.resource[:_LONGEST],
+            "subresource": info.subresource[:_LONGEST],
+            "group": info.group[:_LONGEST],
+            "namespace": info.namespace[:_LONGEST],
+            "name": info.name[:_LONGEST],
+            "user": "" if user is None else user.name[:_LONGEST],
             "agent": request.headers.get(b"user-agent", b"")[:_LONGEST].decode("latin-1"),
             "from": (source_addresses(request) or [""])[-1],
             "code": code,
@@ -128,7 +129,7 @@ class Trace:
                 (name, self.spent[name] - self.spent.get(inner.get(name, ""), 0.0)) for name in reversed(names)
             ],
             "steps": [
-                (step.depth, step.kind, step.name, step.detail, step.offset, step.seconds, step.failed)
+                (step.depth, step.kind, step.name[:_LONGEST], step.detail, step.offset, step.seconds, step.failed)
                 for step in self.steps
             ],
         }

@@ -1,7 +1,7 @@
 """Headers that are lists: ``Connection: close, x-one``.
 
-A megabyte of commas is half a million tokens. Nobody has so many of anything that is listed: what is beyond a thousand is
-not looked at.
+A megabyte of commas is half a million tokens. Nobody has so many of anything that is listed: what is beyond a thousand
+is not looked at.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 HIGH_WATER = 256 * 1024
+_SHORT = 16 * 1024
 Trailers = Sequence[tuple[bytes, bytes]]
 
 
@@ -86,13 +87,23 @@ class RequestBody:
         pieces, self._pieces, self.size = self._pieces, [], 0
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
+    def _take_some(self) -> bytes:
+        """The first piece, with those that follow as far as all of them are short: frames may have one byte each."""
+        pieces = self._pieces
+        count = size = 0
+        while count < len(pieces) and size < _SHORT:
+            size += len(pieces[count])
+            count += 1
+        taken = pieces[0] if count == 1 else b"".join(pieces[:count])
+        del pieces[:count]
+        self.size -= size
+        return taken
+
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it arrives; what was yielded is forgotten."""
+        """The body as it arrives, short pieces that are here together; what was yielded is forgotten."""
         while True:
             while self._pieces:
-                piece = self._pieces.pop(0)
-                self.size -= len(piece)
-                yield piece
+                yield self._take_some()
             if self.complete:
                 return
             await self._more()

@@ -11,6 +11,8 @@ from binascii import a2b_qp
 from collections.abc import Callable
 from typing import Any
 
+from pilothouse.net.header_lists import MOST_TOKENS, list_tokens
+
 MAX_HEADERS = 2000
 """Proxies send a header for each group of a user, and directories give users a thousand."""
 
@@ -276,8 +278,8 @@ def _read_framing(headers: HeaderBlock) -> None:
 def _read_connection(headers: HeaderBlock) -> None:
     values = headers.values
     if b"connection" in values:
-        joined = b",".join(headers.repeated.get(b"connection", [values[b"connection"]])).lower()
-        tokens = [token.strip() for token in joined.split(b",")]
-        headers.close = b"close" in tokens
+        listed = list_tokens(headers.repeated.get(b"connection", [values[b"connection"]]))
+        tokens = [token.lower() for token in listed]
+        headers.close = b"close" in tokens or len(tokens) >= MOST_TOKENS  # whatever else it says
         headers.keep_alive = b"keep-alive" in tokens
     headers.expect = values.get(b"expect", b"").lower()

@@ -2,8 +2,8 @@
 
 The handshake is judged as Go's x/net/websocket judges it, which is laxer than the RFC (any key will do) and stricter
 (one subprotocol at most, since nobody chooses among them). What the client sends is parsed by wsproto piece by piece
-and dropped, so a message costs no memory however long it is; pings are answered, a close ends the connection. Frames are
-taken in turns with what others say (``frame_turns.py``).
+and dropped, so a message costs no memory however long it is; pings are answered, a close ends the connection. Frames
+are taken in turns with what others say (``frame_turns.py``).
 
 Frames written wait in the transport alone: the writer drains before it makes more. While the client is slow, only its
 latest ping is remembered. A close frame is the last thing sent; a client that does not take it is cut off.

@@ -14,9 +14,12 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import hpack
+import hpack.huffman
 import pytest
+from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
 
 from pilothouse.net.http2 import frames
+from pilothouse.net.http2.hpack import encode_integer
 
 MEGABYTE = 1024 * 1024
 WATCH = "/api/v1/namespaces/default/configmaps?watch=1"
@@ -237,3 +240,29 @@ def test_answers_that_nobody_reads(victim: Any) -> None:
                 number = 1
                 while number < 20_000 and client.send(b"".join(client.ask(n) for n in range(number, number + 100, 2))):
                     number += 100
+
+
+@pytest.mark.parametrize(("count", "length"), [(1, 500_000), (100, 5_000)], ids=["one", "many"])
+def test_long_strings_of_huffman_code(victim: Any, count: int, length: int) -> None:
+    """Every byte of it is a step through the code: half a megabyte takes a tenth of a second."""
+    coded = hpack.huffman.HuffmanEncoder(REQUEST_CODES, REQUEST_CODES_LENGTH).encode(b"aceiost0")
+    fields = [(":method", "GET"), (":scheme", "https"), (":path", "/version"), (":authority", "x")]
+    block = bytes(hpack.Encoder().encode(fields))
+    for number in range(count):
+        text = coded * (length // len(coded) + number)
+        block += b"\0\1a" + encode_integer(len(text), 7, 0x80) + text
+    with victim.attacked(f"HTTP/2 Huffman code, {count} of {length} bytes"):
+        for _ in range(4):
+            with attacker(victim) as client:
+                client.send(frames.headers(1, block, frames.END_STREAM))
+                assert client.answers(1) == 1
+
+
+def test_settings_that_widen_many_streams(victim: Any) -> None:
+    """Each lets a byte of a hundred answers out: a frame of ten bytes for each of them."""
+    wider = b"".join(frames.settings([(frames.INITIAL_WINDOW_SIZE, size)]) for size in range(1, 2_000))
+    shut = [(frames.INITIAL_WINDOW_SIZE, 0)]
+    with victim.attacked("HTTP/2 settings that widen 100 streams"), attacker(victim, shut) as client:
+        client.send(b"".join(client.ask(number, "/openapi/v2") for number in range(1, 200, 2)))
+        client.send(wider)
+        assert victim.call("GET", "/version").status == 200

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import orjson
 import pytest
 
 from pilothouse.console import lookout
 from pilothouse.console.lookout import Lookout
-from pilothouse.console.recorder import MOST_VIEWERS, Viewer
+from pilothouse.console.recorder import MOST_VIEWERS, Record, Viewer
 
 VITALS = {
     "loopLag": 0.0,
@@ -68,15 +69,24 @@ def processes(count: int) -> list[tuple[Lookout, Recorder]]:
     return [(Lookout(each, Vitals(), workers), each) for each in recorders]  # type: ignore[arg-type]
 
 
+async def seen(through: Lookout, name: str, with_vitals: bool = False) -> list[Any]:
+    """What a viewer is told, decoded."""
+    return [orjson.loads(line) for line in await through.look(name, with_vitals)]
+
+
+def at(time: float) -> Record:
+    return time, orjson.dumps({"time": time})
+
+
 async def test_a_viewer_is_told_of_all_in_the_order_of_time() -> None:
     (first, one), (_, two) = processes(2)
-    (line,) = await first.look("ann", True)
+    (line,) = await seen(first, "ann", True)
     assert line["vitals"]["processes"] == 2
-    one.viewers[0].offer({"time": 3})
-    one.viewers[0].offer({"time": 1})
-    two.viewers[0].offer({"time": 2})
+    one.viewers[0].offer(at(3))
+    one.viewers[0].offer(at(1))
+    two.viewers[0].offer(at(2))
     two.viewers[0].offer(None)
-    assert await first.look("ann", False) == [{"requests": [{"time": 1}, {"time": 2}, {"time": 3}], "missed": 1}]
+    assert await seen(first, "ann") == [{"requests": [{"time": 1}, {"time": 2}, {"time": 3}], "missed": 1}]
     assert await first.look("ann", False) == []
 
 
@@ -85,7 +95,7 @@ async def test_viewers_take_nothing_from_each_other() -> None:
     await first.look("ann", False)
     await second.look("bob", False)
     for viewer in one.viewers:
-        viewer.offer({"time": 1})
+        viewer.offer(at(1))
     assert await first.look("ann", False) and await second.look("bob", False)
 
 

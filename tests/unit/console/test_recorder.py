@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 import pytest
 
 from pilothouse.admission.chain import AdmissionChain
 from pilothouse.authn.loopback import LoopbackConnection
-from pilothouse.console.recorder import MOST_RECORDS, MOST_VIEWERS, Recorder
+from pilothouse.console.recorder import MOST_RECORDS, MOST_VIEWERS, Recorder, Viewer
 from pilothouse.console.traces import CURRENT, Trace, observe_step
 from pilothouse.controllers.runtime.transport import make_request
 from pilothouse.endpoints.request import APIRequest
@@ -47,6 +48,12 @@ class Recording:
         self.recorder = Recorder(filters, self.front, self.admission, MaxInFlight(0, 0))
 
 
+def taken(viewer: Viewer) -> tuple[list[Any], int]:
+    """What a viewer has seen, decoded."""
+    records, missed = viewer.take()
+    return [orjson.loads(data) for _, data in records], missed
+
+
 async def answer(request: APIRequest) -> Response:
     return Response(200, b"secret answer")
 
@@ -56,7 +63,7 @@ async def test_a_record_has_what_there_is_to_know_and_no_secrets(asked: Callable
     viewer = found.recorder.join()
     assert viewer is not None
     await found.recorder.handle(asked(query={"watch": "true", "command": "secret", "token": "secret"}))
-    (record,), missed = viewer.take()
+    (record,), missed = taken(viewer)
     assert missed == 0
     assert record["path"] == "/version" and record["query"] == "watch=true&command=…&token=…"
     assert (record["code"], record["bytes"], record["server"]) == (200, 13, "kube-apiserver")
@@ -74,7 +81,7 @@ async def test_a_filter_that_answers_is_the_last_one(asked: Callable[..., APIReq
     viewer = found.recorder.join()
     assert viewer is not None
     await found.recorder.handle(asked())
-    (record,), _ = viewer.take()
+    (record,), _ = taken(viewer)
     assert record["filters"][-1][0] == "authorization" and record["server"] == ""
 
 
@@ -87,7 +94,7 @@ async def test_a_request_that_fails_is_told_too(asked: Callable[..., APIRequest]
     assert viewer is not None
     with pytest.raises(RuntimeError):
         await found.recorder.handle(asked())
-    (record,), _ = viewer.take()
+    (record,), _ = taken(viewer)
     assert record["code"] == 0
     assert CURRENT.get() is None
 
@@ -115,7 +122,7 @@ async def test_steps_are_those_of_the_request(asked: Callable[..., APIRequest]) 
     await found.recorder.handle(asked())
     with Span("of somebody else"):
         pass
-    (record,), _ = viewer.take()
+    (record,), _ = taken(viewer)
     assert [(depth, kind, name, detail, failed) for depth, kind, name, detail, _, _, failed in record["steps"]] == [
         (0, "", "Create", "", False),
         (1, "admission", "Webhooks", "admit", False),
@@ -165,6 +172,6 @@ async def test_there_is_a_bound_to_what_a_viewer_keeps(asked: Callable[..., APIR
     assert viewer is not None
     for _ in range(MOST_RECORDS + 3):
         await recorder.handle(asked())
-    records, missed = viewer.take()
+    records, missed = taken(viewer)
     assert (len(records), missed) == (MOST_RECORDS, 3)
-    assert viewer.take() == ([], 0)
+    assert taken(viewer) == ([], 0)

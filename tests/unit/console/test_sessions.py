@@ -68,3 +68,15 @@ def test_there_are_never_more_than_a_bound() -> None:
     for _ in range(MOST):
         sessions.issue_ticket(ANN)
     assert sessions.redeem(first) is None
+
+
+def test_nobody_signs_out_others_by_signing_in() -> None:
+    sessions = Sessions()
+    token = sessions.redeem(sessions.issue_ticket(ANN))
+    ticket = sessions.issue_ticket(ANN)
+    for _ in range(2 * MOST):
+        assert sessions.redeem(sessions.issue_ticket(User("bob"))) is not None
+    for _ in range(2 * MOST):
+        sessions.issue_ticket(User("bob"))
+    assert token is not None and known(sessions, token) is ANN
+    assert sessions.redeem(ticket) is not None

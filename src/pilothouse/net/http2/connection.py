@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, cast
 
@@ -27,6 +27,7 @@ from pilothouse.net.http2.frame_reader import FrameReader
 from pilothouse.net.http2.frames import ConnectionFailure, StreamFailure
 from pilothouse.net.http2.header_blocks import Block, HeaderBlocks, unpad
 from pilothouse.net.http2.hpack import TABLE_SIZE, HeaderListTooLarge
+from pilothouse.net.http2.huffman import forget_ahead
 from pilothouse.net.http2.output import Output
 from pilothouse.net.http2.patience import Patience
 from pilothouse.net.http2.request_head import HeadDecoder, RequestHead
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 _INPUT_HIGH: Final = 256 * 1024
 _TURN: Final = 256
 _REQUEST_SHARE: Final = 16  # of a turn
+_LONG_BLOCK: Final = 16 * 1024
+"""Header blocks that may take longer than a turn."""
 _RECEIVE_WINDOW: Final = 1 << 20  # of all streams together
 _TEXT: Final = b"text/plain; charset=utf-8"
 _NO_SNIFFING: Final = ((b"X-Content-Type-Options", b"nosniff"),)
@@ -69,6 +72,7 @@ class Http2Connection(asyncio.Protocol):
         "_streams",
         "_turn_due",
         "_uncredited",
+        "_unfolding",
         "_window",
         "connection",
         "server",
@@ -96,6 +100,7 @@ class Http2Connection(asyncio.Protocol):
         self._turn_due = False
         self._processing = False
         self._reading_paused = False
+        self._unfolding: tuple[Block, Iterator[None]] | None = None  # a long block, whose turn comes again
         self._since = server.now  # when the last stream ended, or the first frame was awaited
 
     # Callbacks of the transport
@@ -129,6 +134,7 @@ class Http2Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
+        self._unfolding = None
         self._input.clear()
         self.server.forget(self)
         for stream in self._streams.all():
@@ -179,6 +185,8 @@ class Http2Connection(asyncio.Protocol):
     def _process_frames(self, output: Output) -> None:
         left, next_frame = _TURN, self._input.next_frame
         ends = perf_counter() + LONG_SECONDS
+        if self._unfolding is not None and not self._unfold(*self._unfolding, ends):
+            left = 0
         while not (self._closing or output.paused):
             if left <= 0:
                 self._turn_due = True
@@ -193,7 +201,7 @@ class Http2Connection(asyncio.Protocol):
                 self._take(kind, flags, number, payload)
             except StreamFailure as failure:
                 self._reset(number, failure.code)
-            if kind == frames.HEADERS and perf_counter() >= ends:
+            if self._unfolding is not None or (kind != frames.DATA and perf_counter() >= ends):
                 left = 0
 
     def _take(self, kind: int, flags: int, number: int, payload: bytes) -> None:
@@ -227,6 +235,27 @@ class Http2Connection(asyncio.Protocol):
             self._take_block(block)
 
     def _take_block(self, block: Block) -> None:
+        if len(block.data) >= _LONG_BLOCK:
+            self._unfolding = block, self._heads.unfold(block.data)
+        else:
+            self._accept_block(block)
+
+    def _unfold(self, block: Block, steps: Iterator[None], ends: float) -> bool:
+        """Go on with a long block; whether it is done."""
+        try:
+            for _ in steps:
+                if perf_counter() >= ends:
+                    return False
+            self._accept_block(block)
+        except HeaderListTooLarge:
+            self._refuse_head(block.stream)
+        except StreamFailure as failure:
+            self._reset(block.stream, failure.code)
+        self._unfolding = None
+        forget_ahead()
+        return True
+
+    def _accept_block(self, block: Block) -> None:
         number = block.stream
         stream = self._streams.get(number)
         if stream is not None:

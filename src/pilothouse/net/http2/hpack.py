@@ -193,6 +193,27 @@ class HeaderDecoder:
             self.version += 1
 
 
+def find_long_strings(block: bytes) -> list[bytes]:
+    """The compressed strings of a block that take long to decode; what is wrong with it will be found later."""
+    found: list[bytes] = []
+    at, end, left = 0, len(block), MAX_HEADERS
+    try:
+        while at < end and left:
+            left -= 1
+            first = block[at]
+            bits = 7 if first & 0x80 else 6 if first & 0x40 else 5 if first & 0x20 else 4
+            index, at = _read_integer(block, at, bits)
+            for _ in range(0 if bits in (5, 7) else 1 if index else 2):
+                is_coded = block[at] & 0x80
+                size, at = _read_integer(block, at, 7)
+                if is_coded and huffman.LONG <= size <= end - at:
+                    found.append(block[at : at + size])
+                at += size
+    except (IndexError, InvalidBlock):
+        pass
+    return found
+
+
 def _read_integer(block: bytes, at: int, bits: int) -> tuple[int, int]:
     most = (1 << bits) - 1
     value = block[at] & most

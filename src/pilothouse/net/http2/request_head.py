@@ -8,11 +8,12 @@ a kind, so a block is taken apart once and kept until the table it refers to cha
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
-from pilothouse.net.http2 import frames
+from pilothouse.net.http2 import frames, huffman
 from pilothouse.net.http2.frames import ConnectionFailure, StreamFailure
-from pilothouse.net.http2.hpack import Field, HeaderDecoder, HeaderListTooLarge, InvalidBlock
+from pilothouse.net.http2.hpack import Field, HeaderDecoder, HeaderListTooLarge, InvalidBlock, find_long_strings
 from pilothouse.net.request_head import HeaderBlock, Refusal, RequestLine, is_host, parse_request_line
 
 _NAME: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+").fullmatch
@@ -67,6 +68,13 @@ class HeadDecoder:
                     self._heads.clear()
                 self._heads[block] = head
         return head
+
+    def unfold(self, block: bytes) -> Iterator[None]:
+        """Do the long part of what is to be done with a block, piece by piece. HeaderListTooLarge: as for `request`."""
+        try:
+            yield from huffman.decode_ahead(find_long_strings(block), self._limit)
+        except huffman.TooLong:
+            raise HeaderListTooLarge from None
 
     def trailers(self, block: bytes) -> list[Field]:
         """What comes after a body."""

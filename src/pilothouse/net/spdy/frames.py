@@ -4,8 +4,8 @@
     data     0 stream(31)           | flags(8) length(24) | payload
 
 Data is handed out as it arrives, so a frame costs no memory however long it is. Control frames, what their headers
-decompress to and how many values that are is bounded, by far more than streams of containers have. Header blocks of one direction share one compression context, so frames with headers must be
-read and written in order.
+decompress to and how many values that are is bounded, by far more than streams of containers have. Header blocks of one
+direction share one compression context, so frames with headers must be read and written in order.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Control(NamedTuple):
 
 
 class FrameReader:
-    """Takes frames out of a stream of bytes: ``feed`` takes these as they come, ``next_frame`` gives what is complete."""
+    """Takes frames out of a stream of bytes: ``feed`` takes bytes as they come, ``next_frame`` gives what is there."""
 
     def __init__(self) -> None:
         self._data = b""

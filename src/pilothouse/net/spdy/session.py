@@ -55,7 +55,19 @@ class StreamReset(ConnectionError):
 class SpdyStream:
     """One stream."""
 
-    __slots__ = ("_ended", "_error", "_pieces", "_session", "_size", "_waiter", "closed", "headers", "id", "replied", "weight")
+    __slots__ = (
+        "_ended",
+        "_error",
+        "_pieces",
+        "_session",
+        "_size",
+        "_waiter",
+        "closed",
+        "headers",
+        "id",
+        "replied",
+        "weight",
+    )
 
     def __init__(self, session: SpdySession, number: int, headers: HeaderMap) -> None:
         self._session = session
