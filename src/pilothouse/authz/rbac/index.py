@@ -26,6 +26,9 @@ ROLE_BINDING: Final = "RoleBinding"
 
 MAX_IDENTITIES: Final = 8192
 MAX_ANSWERS: Final = 2048
+LONGEST_REMEMBERED: Final = 1024
+"""Anybody may ask for a path of a megabyte, and for another one each time."""
+LONGEST_IDENTITY: Final = 16 * 1024
 
 Key = tuple[str, str]
 Match = tuple[Names, str]
@@ -146,9 +149,10 @@ class Grants:
         return ()
 
     def _keep(self, key: tuple[str, ...], answer: tuple[Match, ...]) -> tuple[Match, ...]:
-        if len(self._answers) >= MAX_ANSWERS:
-            self._answers.clear()
-        self._answers[key] = answer
+        if sum(map(len, key)) <= LONGEST_REMEMBERED:
+            if len(self._answers) >= MAX_ANSWERS:
+                self._answers.clear()
+            self._answers[key] = answer
         return answer
 
 
@@ -229,9 +233,9 @@ class Index:
         found = scope.grants.get(identity)
         if found is None:
             found = self._resolve(scope, user, namespace)
-            if len(scope.grants) >= MAX_IDENTITIES:
-                scope.grants.clear()
-            if scope is not self._nobody:
+            if scope is not self._nobody and len(user.name) + sum(map(len, user.groups)) <= LONGEST_IDENTITY:
+                if len(scope.grants) >= MAX_IDENTITIES:
+                    scope.grants.clear()
                 scope.grants[identity] = found
         return found
 
