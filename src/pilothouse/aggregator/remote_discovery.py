@@ -7,18 +7,17 @@ does not answer, what it said last stays listed and is marked as stale, so that 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, Final
-
-import orjson
 
 from pilothouse.aggregator.proxy import AggregationProxy
 from pilothouse.aggregator.remote import RemoteApi
 from pilothouse.aggregator.remote_documents import REFRESH_SECONDS, RemoteDocuments
 from pilothouse.aggregator.server import RemoteApis
 from pilothouse.endpoints.discovery import Document, RemoteVersion
+from pilothouse.machinery import large_json
 from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.machinery.workers import weighed
 from pilothouse.net.dialing import OutgoingError
 from pilothouse.net.messages import BodyTooLarge
 
@@ -56,7 +55,7 @@ class RemoteDiscovery(RemoteDocuments):
         """Ask one server and list what it said."""
         try:
             entry = await self._fetch(remote)
-        except (OutgoingError, BodyTooLarge, TimeoutError, ValueError, LookupError, TypeError):
+        except (OutgoingError, BodyTooLarge, TimeoutError, ValueError, LookupError, TypeError, AttributeError):
             self._list_stale(remote.group_version, remote)
         else:
             self._known[remote.group_version] = entry
@@ -81,15 +80,20 @@ class RemoteDiscovery(RemoteDocuments):
         if found.status == 304 and etag:
             return self._known[gv]
         self._etags.pop(gv, None)
-        document = await asyncio.to_thread(orjson.loads, found.body) if found.status == 200 else {}
-        if document.get("kind") == "APIGroupDiscoveryList":
-            entry = _entry_of(document, gv)
+        entry = await weighed(len(found.body), _read_entry, found.body, gv) if found.status == 200 else None
+        if entry is not None:
             self._etags[gv] = sender, found.etag
             return entry
         found = await self.proxy.fetch(remote, remote.path, "application/json", _LIMIT)
         if found.status != 200:
             raise OutgoingError(f"bad status {found.status}")
-        return listed_resources(await asyncio.to_thread(orjson.loads, found.body))
+        return await weighed(len(found.body), lambda: listed_resources(large_json.loads(found.body)))
+
+
+def _read_entry(data: bytes, gv: GroupVersion) -> Document | None:
+    """What an aggregated document says of one group version, None if it is none. Raises LookupError and the like."""
+    document = large_json.loads(data)
+    return _entry_of(document, gv) if document.get("kind") == "APIGroupDiscoveryList" else None
 
 
 def _entry_of(document: Document, gv: GroupVersion) -> Document:

@@ -30,6 +30,15 @@ _USERS: dict[int, tuple[User, orjson.Fragment]] = {}
 _KEPT_USERS: Final = 2048
 
 
+class RawObject:
+    """An object that an answer carries, as the JSON that was sent."""
+
+    __slots__ = ("data", "kind")
+
+    def __init__(self, kind: str, data: bytes) -> None:
+        self.kind, self.data = kind, data
+
+
 class Record:
     """An event at one stage, ready to be stored: its JSON without kind and apiVersion."""
 
@@ -104,6 +113,12 @@ class Event:
         return self._level >= REQUEST
 
     @property
+    def weight(self) -> int:
+        """About how long it is, in bytes."""
+        objects = (self._request_object, self._response_object)
+        return sum(map(len, filter(None, objects))) + sum(map(len, self.annotations.values()))
+
+    @property
     def wants_response(self) -> bool:
         """Whether the answer's object is to be written down."""
         return self._level >= REQUEST_RESPONSE
@@ -135,13 +150,13 @@ class Event:
                     reference[key] = metadata.get(key) or ""
         if self._level < REQUEST:
             return
-        self._request_object = orjson.dumps(self._kept(obj))
+        self._request_object = large_json.dumps(self._kept(obj))
 
     def note_patch(self, patch: bytes) -> None:
         """The patch that the request carries, as sent."""
         if self._level >= REQUEST:
             try:
-                self._request_object = orjson.dumps(large_json.loads(patch))
+                self._request_object = large_json.dumps(large_json.loads(patch))
             except orjson.JSONDecodeError:
                 # Apply patches may be YAML.
                 self._request_object = orjson.dumps(patch.decode("utf-8", "replace"))
@@ -152,12 +167,14 @@ class Event:
 
     def note_response(self, code: int, obj: Any) -> None:
         """The answer's code and, where it is wanted and known, its object."""
+        if isinstance(obj, RawObject) and not self._unseen and self._level >= REQUEST_RESPONSE:
+            self._response_object = obj.data
         # What has no kind is no object: the version, metadata for OpenID clients.
-        if isinstance(obj, dict) and "kind" in obj and not self._unseen:
+        elif isinstance(obj, dict) and "kind" in obj and not self._unseen:
             if obj["kind"] == "Status" and self.status is None:
                 self.status = obj
             if self._level >= REQUEST_RESPONSE:
-                self._response_object = orjson.dumps(self._kept(obj))
+                self._response_object = large_json.dumps(self._kept(obj))
         status = self.status or {}
         kept = {key: status[key] for key in ("status", "message", "reason") if status.get(key)}
         if status.get("details") is not None:

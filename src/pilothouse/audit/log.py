@@ -10,7 +10,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import orjson
 
@@ -19,6 +19,7 @@ from pilothouse.audit.sinks import Lose, lose_silently
 from pilothouse.machinery.go_quote import quote
 
 logger = logging.getLogger(__name__)
+_LONG: Final = 64 * 1024
 
 
 class Writer(Protocol):
@@ -46,7 +47,7 @@ class StandardOutput:
 
 
 class LogSink:
-    """Writes records as lines. ``threaded`` keeps the writing off the event loop."""
+    """Writes records as lines. ``threaded`` keeps the writing off the event loop, as it is with long ones anyway."""
 
     def __init__(
         self, writer: Writer, format: str = "json", *, threaded: bool = False, lose: Lose = lose_silently
@@ -55,18 +56,23 @@ class LogSink:
 
     async def process(self, records: Sequence[Record]) -> bool:
         """Write them; False if the file does not take them."""
-        lines = [_legacy_line(r) if self._legacy else r.line for r in records]
         try:
-            if self._threaded:
-                await asyncio.to_thread(self._writer.write, b"".join(lines))
+            if self._threaded or sum(record.size for record in records) > _LONG:
+                await asyncio.to_thread(self._write_all, records)
             else:
-                for line in lines:
-                    self._writer.write(line)
+                for record in records:
+                    self._writer.write(self._line(record))
         except OSError as error:
             logger.error("%d audit events cannot be written: %s", len(records), error)
             self._lose("log", len(records))
             return False
         return True
+
+    def _write_all(self, records: Sequence[Record]) -> None:
+        self._writer.write(b"".join(map(self._line, records)))
+
+    def _line(self, record: Record) -> bytes:
+        return _legacy_line(record) if self._legacy else record.line
 
     async def close(self) -> None:
         """Close the file."""

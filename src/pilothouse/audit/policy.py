@@ -32,6 +32,8 @@ PANIC: Final = "Panic"
 STAGES: Final = (REQUEST_RECEIVED, RESPONSE_STARTED, RESPONSE_COMPLETE, PANIC)
 
 _REMEMBERED: Final = 4096
+_LONGEST_REMEMBERED: Final = 1024
+"""Anybody may ask for a path of a megabyte, and for another one each time."""
 _SHAPE: Final = {
     "apiVersion": str,
     "kind": str,
@@ -139,9 +141,10 @@ class Policy:
         known = self._verdicts.get(key)
         if known is None:
             known = next((rule.verdict for rule in self._rules if rule.matches(who, info)), self._default)
-            if len(self._verdicts) >= _REMEMBERED:
-                self._verdicts.clear()
-            self._verdicts[key] = known
+            if len(info.path) <= _LONGEST_REMEMBERED:
+                if len(self._verdicts) >= _REMEMBERED:
+                    self._verdicts.clear()
+                self._verdicts[key] = known
         return known
 
 

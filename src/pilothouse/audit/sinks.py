@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from pilothouse.audit.events import Record
 from pilothouse.machinery.supervision import Supervised, Supervisor
@@ -19,6 +19,7 @@ from pilothouse.machinery.supervision import Supervised, Supervisor
 logger = logging.getLogger(__name__)
 
 
+MOST_BYTES: Final = 128 * 1024 * 1024
 Lose = Callable[[str, int], object]
 """Is told which plug-in lost how many events."""
 
@@ -128,7 +129,11 @@ class Throttle:
 
 
 class Batching:
-    """Takes records at once and gives them on in batches. What does not fit into the buffer is lost, and said so."""
+    """Takes records at once and gives them on in batches. What does not fit into the buffer is lost, and said so.
+
+    The buffer is bounded by bytes too, with what is on its way: ten thousand events may be ten gigabytes of objects,
+    and whoever should take them may be gone.
+    """
 
     def __init__(
         self,
@@ -146,6 +151,8 @@ class Batching:
         self._inner, self._buffer_size, self._max_size, self._max_wait = inner, buffer_size, max_size, max_wait
         self._throttle, self._concurrent = throttle, concurrent
         self._buffer: deque[Record] = deque()
+        self._held = 0
+        """Bytes of all records that were taken and are not out yet."""
         self._filled, self._full, self._done = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._closing = False
         self._worker: Supervised | None = None
@@ -158,12 +165,14 @@ class Batching:
         if self._worker is None and not self._closing:
             self._worker = self._supervisor.run("audit buffer", self._work)
         for number, record in enumerate(records):
-            if len(self._buffer) >= self._buffer_size or self._closing:
+            is_full = len(self._buffer) >= self._buffer_size or (self._held and self._held + record.size > MOST_BYTES)
+            if is_full or self._closing:
                 self.lost += len(records) - number
                 self._lose("buffered", len(records) - number)
                 logger.error("%d audit events are lost: audit buffer queue blocked", len(records) - number)
                 return True
             self._buffer.append(record)
+            self._held += record.size
         self._filled.set()
         if len(self._buffer) >= self._max_size:
             self._full.set()
@@ -199,10 +208,16 @@ class Batching:
             except BaseException:
                 self._lost(batch)
                 raise
+            finally:
+                self._let_go(batch)
             return
         task = self._supervisor.spawn("audit batch", self._inner.process(batch), lambda error: self._lost(batch))
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
+        task.add_done_callback(lambda _: self._let_go(batch))
+
+    def _let_go(self, batch: list[Record]) -> None:
+        self._held -= sum(record.size for record in batch)
 
     def _lost(self, batch: list[Record]) -> None:
         self.lost += len(batch)

@@ -26,6 +26,7 @@ _SHOWN_NAMES: Final = frozenset(
     {"admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default"}
 )
 _KEPT_NAMES: Final = 4096
+_LONGEST_NAME: Final = 1024
 
 
 class AuthenticationMetrics:
@@ -78,7 +79,9 @@ class AuthenticationMetrics:
             if len(self._by_name) >= _KEPT_NAMES:
                 self._by_name.clear()
             shown = name if name in _SHOWN_NAMES else "email_id" if "@" in name else "other"
-            counted = self._by_name[name] = self._users.labelled(shown)
+            counted = self._users.labelled(shown)
+            if len(name) <= _LONGEST_NAME:
+                self._by_name[name] = counted
         counted.value += 1
 
     def note_issuer(self, issuer_hash: str, result: str, seconds: float) -> None:

@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-import orjson
-
 from pilothouse.authn.authentication_configuration import TrustedIssuer
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials
 from pilothouse.authn.claim_expressions import claims_value
@@ -31,16 +29,20 @@ from pilothouse.authn.jose import (
     verify,
 )
 from pilothouse.authn.metrics import AuthenticationMetrics
+from pilothouse.machinery import large_json
 from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.reload_metrics import hashed
 from pilothouse.machinery.user import CREDENTIAL_ID, User
+from pilothouse.machinery.workers import LONG, aside, weighed
 
 _WELL_KNOWN: Final = "/.well-known/openid-configuration"
 _NOT_BEFORE_LEEWAY: Final = 300
 _DISCOVERY_PAUSE: Final = 10.0
 _REFETCH_PAUSE: Final = 1.0
 _MAX_KEYS: Final = 256
+_FEW_KEYS: Final = 16
+"""So many can be tried in a millisecond or two."""
 
 
 class KeySet:
@@ -68,13 +70,17 @@ class KeySet:
     async def check(self, token: SignedToken) -> None:
         """Raise InvalidCredentials unless one of the keys signed the token."""
         generation = self._generation
-        if self._signed(token):
+        if await self._is_signed(token):
             return
         await self._refresh(generation)
-        if not self._signed(token):
+        if not await self._is_signed(token):
             raise InvalidCredentials(
                 "oidc: verify token: failed to verify signature: failed to verify id token signature"
             )
+
+    async def _is_signed(self, token: SignedToken) -> bool:
+        """Whether one of the keys signed it; aside if there are many to try."""
+        return self._signed(token) if len(self._keys) <= _FEW_KEYS else await aside(self._signed, token, weight=LONG)
 
     def _signed(self, token: SignedToken) -> bool:
         wanted = token.header.get("kid")
@@ -99,7 +105,7 @@ class KeySet:
             self._next_fetch = now + _REFETCH_PAUSE
             try:
                 data = await self._fetch(self._url)
-                self._keys = _read_keys(data)
+                self._keys = await weighed(len(data), _read_keys, data)
                 self._note_keys(data)
             except (FetchFailed, ValueError) as error:
                 self._note_keys(None)
@@ -115,7 +121,8 @@ class KeySet:
         issuer = self._issuer
         url = issuer.discovery_url or issuer.url.removesuffix("/") + _WELL_KNOWN
         try:
-            document = orjson.loads(await self._fetch(url))
+            data = await self._fetch(url)
+            document = await weighed(len(data), large_json.loads, data)
             if not isinstance(document, dict) or document.get("issuer") != issuer.url:
                 raise ValueError("issuer did not match the issuer returned by provider")
             self._url = str(document.get("jwks_uri") or "")
@@ -129,7 +136,7 @@ class KeySet:
 
 
 def _read_keys(data: bytes) -> list[VerificationKey]:
-    document = orjson.loads(data)
+    document = large_json.loads(data)
     if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
         raise ValueError("the key set is malformed")
     keys: list[VerificationKey] = []

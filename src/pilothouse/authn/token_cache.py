@@ -2,7 +2,8 @@
 
 Keys are keyed digests of the token and the audiences: tokens themselves are not kept. Concurrent requests with the
 same unknown token share one lookup, which runs on even if the client that began it leaves. The number of entries is
-bounded; ``forget_all`` makes every later request prove itself again, for instance when a bound object is deleted.
+bounded, and so is what is in them; ``forget_all`` makes every later request prove itself again, for instance when a
+bound object is deleted.
 """
 
 from __future__ import annotations
@@ -16,18 +17,27 @@ from collections.abc import Callable
 from pilothouse.authn.authenticator import Authenticated, InvalidCredentials, TokenAuthenticator
 from pilothouse.authn.metrics import TokenCacheMetrics
 from pilothouse.machinery.single_flight import SingleFlight
+from pilothouse.machinery.user import User
 
 MAX_ENTRIES = 32 * 1024
+MAX_BYTES = 64 * 1024 * 1024
+"""Of groups and the like: somebody else says how many a user has."""
 LOOKUP_TIMEOUT = 30.0
 
 
 class _Record:
-    __slots__ = ("error", "found", "until")
+    __slots__ = ("error", "found", "size", "until")
 
     def __init__(self, found: Authenticated | None, error: InvalidCredentials | None, until: float) -> None:
         self.found = found
         self.error = error
         self.until = until
+        self.size = _size(found.user) if found is not None else sum(map(len, error.messages)) if error else 0
+
+
+def _size(user: User) -> int:
+    """About how many bytes are kept for a user."""
+    return sum(map(len, user.groups)) + sum(len(value) for values in user.extra.values() for value in values)
 
 
 class TokenCache:
@@ -53,6 +63,8 @@ class TokenCache:
         self.metrics = metrics or TokenCacheMetrics()
         self._secret = os.urandom(32)
         self._records: dict[bytes, _Record] = {}
+        self._size = 0
+        """Bytes of what is in the records."""
         self._lookups: SingleFlight[tuple[int, bytes], _Record] = SingleFlight("token lookup")
         """By epoch, too: what was asked before everything was forgotten is not for those who ask after."""
         self.epoch = 0
@@ -76,6 +88,7 @@ class TokenCache:
     def forget_all(self) -> None:
         """Drop every remembered answer, here and on connections that remember by themselves."""
         self._records.clear()
+        self._size = 0
         self.epoch += 1
 
     async def _miss(self, key: bytes, token: str, audiences: tuple[str, ...]) -> _Record:
@@ -115,14 +128,20 @@ class TokenCache:
 
     def _keep(self, key: bytes, record: _Record) -> None:
         records = self._records
-        if len(records) >= self._max_entries:
+        self._drop(key)
+        if len(records) >= self._max_entries or self._size + record.size > MAX_BYTES:
             now = self._clock()
             for stale in [k for k, r in records.items() if r.until <= now]:
-                del records[stale]
-            while len(records) >= self._max_entries:
-                del records[next(iter(records))]
-        records.pop(key, None)
+                self._drop(stale)
+            while records and (len(records) >= self._max_entries or self._size + record.size > MAX_BYTES):
+                self._drop(next(iter(records)))
         records[key] = record
+        self._size += record.size
+
+    def _drop(self, key: bytes) -> None:
+        record = self._records.pop(key, None)
+        if record is not None:
+            self._size -= record.size
 
     def _key(self, token: str, audiences: tuple[str, ...]) -> bytes:
         # Lengths go first, so that no two different inputs are the same text.

@@ -27,6 +27,7 @@ from pilothouse.machinery.workers import weighed
 VERSIONS: Final = ("v1", "v1beta1")
 MAX_ENTRIES: Final = 8192
 MAX_REMEMBERED_TEXT: Final = 10_000
+_DECIDING: Final = ("allowed", "denied", "reason")
 _LABEL_OPERATORS: Final = {
     labels.EQUALS: "In",
     labels.DOUBLE_EQUALS: "In",
@@ -93,8 +94,8 @@ class WebhookAuthorizer:
             if self._decision_on_error is Decision.NO_OPINION:
                 self._metrics.ignored(self._name, "timeout" if failure.timed_out else "error")
             raise AuthorizationFailed(str(failure), self._decision_on_error) from None
-        if _text_length(attributes) < MAX_REMEMBERED_TEXT:
-            self._remember(key, status)
+        if _text_length(attributes) + len(status.get("reason") or "") < MAX_REMEMBERED_TEXT:
+            self._remember(key, {name: status[name] for name in _DECIDING if name in status})
         return _read(status)
 
     async def _counted_post(self, body: Mapping[str, Any]) -> Mapping[str, Any]:

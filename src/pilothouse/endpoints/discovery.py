@@ -17,6 +17,7 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import encode_object, error_response
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.machinery.workers import LONG, aside
 from pilothouse.net.messages import Response
 
 _AGGREGATED: Final = b";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -161,15 +162,24 @@ class KeptDocument:
             body = self._encoded[key] = encode_object(media, self._make())
         return Response(200, body, content_type or media.content_type)
 
-    def respond_tagged(self, request: APIRequest, media: Media) -> Response:
-        """The same with an ETag and ``Vary``, as aggregated discovery has it."""
+    async def respond_tagged(self, request: APIRequest, media: Media) -> Response:
+        """The same with an ETag and ``Vary``, as aggregated discovery has it.
+
+        It is encoded aside: other servers, which it tells of too, may serve any number of resources.
+        """
+        if not self._etag or (media.format, media.pretty) not in self._encoded:
+            await aside(self._encode_tagged, media, self._make(), weight=LONG)
         response = self.respond(request, media=media, content_type=media.content_type + _AGGREGATED)
-        if not self._etag:
-            # The tag names the content, in whichever form it was asked for first.
-            content = encode_object(PLAIN_JSON, self._make())
-            self._etag = b'"' + hashlib.sha512(content).hexdigest().upper().encode() + b'"'
         headers = [(b"etag", self._etag), (b"vary", b"Accept"), (b"cache-control", b"public")]
         if request.headers.get(b"if-none-match") == self._etag:
             return Response(304, b"", b"", headers)
         response.headers = headers
         return response
+
+    def _encode_tagged(self, media: Media, document: Document) -> None:
+        body = encode_object(media, document)
+        if not self._etag:
+            # The tag names the content, in whichever form it was asked for first.
+            content = body if media == PLAIN_JSON else encode_object(PLAIN_JSON, document)
+            self._etag = b'"' + hashlib.sha512(content).hexdigest().upper().encode() + b'"'
+        self._encoded[(media.format, media.pretty)] = body

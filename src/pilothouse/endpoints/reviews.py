@@ -77,7 +77,8 @@ async def read_review(
     if default is not None:
         default(obj)
     if request.audit is not None:
-        request.audit.note_object({"kind": endpoint.kind.kind, "apiVersion": endpoint.api_version, **obj})
+        shown = {"kind": endpoint.kind.kind, "apiVersion": endpoint.api_version, **obj}
+        await weighed(request.weight if request.audit.wants_request else 0, request.audit.note_object, shown)
     ctx = endpoint.context(request)
     ctx.dry_run = options.dry_run
     if not keeps_metadata:

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from pilothouse.apis.strategy import Context
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
+from pilothouse.endpoints.audit_event import AuditEvent
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
@@ -199,6 +200,14 @@ class WriteRequest:
     def _attributes(self, operation: str, obj: Object, old: Object | None) -> Attributes:
         options = write_options_object(self._request, operation)
         return attributes_of(self._scope, self._request, self.ctx, operation, obj, old, options)
+
+
+async def note_object(audit: AuditEvent, weight: int, scope: ResourceScope, obj: Object) -> None:
+    """Tell the audit log of the object that a request carries, as it is served where all of it is written down."""
+    if audit.wants_request:
+        await weighed(weight, lambda: audit.note_object(scope.served_object(obj)))
+    else:
+        audit.note_object(obj)
 
 
 def has_owners(obj: Object) -> bool:

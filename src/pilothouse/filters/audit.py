@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import orjson
 
-from pilothouse.audit.events import Event
+from pilothouse.audit.events import Event, RawObject
 from pilothouse.audit.metrics import AuditMetrics
 from pilothouse.audit.policy import NONE, PANIC, REQUEST_RECEIVED, RESPONSE_COMPLETE, RESPONSE_STARTED, Policy, Verdict
 from pilothouse.audit.sinks import Sink
@@ -31,9 +32,12 @@ from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.user import User
+from pilothouse.machinery.workers import weighed
 from pilothouse.net.messages import BodyWriter, ClientDisconnected, MalformedBody, Response
 
 _LARGE: Final = 128 * 1024
+_HEAD: Final = 1024
+_KIND: Final = re.compile(rb'^\{(?:"apiVersion":"[^"\\]*",)?"kind":"(\w+)"')
 _CLOSED_EARLY: Final = {"status": "Success", "message": "Connection closed early", "code": 200}
 
 
@@ -61,14 +65,14 @@ class Auditing:
         if stage in event.omitted:
             return True
         self.metrics.events.value += 1
-        return await self.sink.process((event.record(stage),))
+        return await self.sink.process((await weighed(event.weight, event.record, stage),))
 
     async def note_refusal(self, request: APIRequest, response: Response) -> None:
         """Somebody could not be authenticated."""
         verdict = self.judge(request, None)
         if verdict.level != NONE:
             event = Event(request, verdict, None)
-            event.note_response(response.status, await _object_of(response))
+            await _note_response(event, response, wanted=True)
             await self.store(event, RESPONSE_STARTED)
 
     def store_soon(self, event: Event, stage: str) -> None:
@@ -107,10 +111,8 @@ def with_audit(following: Handler, auditing: Auditing) -> Handler:
 
 async def _note_answer(auditing: Auditing, event: Event, request: APIRequest, response: Response) -> Response:
     streamed = response.stream is not None or response.upgrade is not None
-    known = None
-    if not streamed and (event.wants_response or (event.status is None and request.method == "DELETE")):
-        known = await _object_of(response)
-    event.note_response(response.status, known)
+    wanted = not streamed and (event.wants_response or (event.status is None and request.method == "DELETE"))
+    await _note_response(event, response, wanted=wanted)
     if is_long_running(request):
         await auditing.store(event, RESPONSE_STARTED)
     if response.upgrade is not None:
@@ -155,21 +157,25 @@ async def _note_failure(auditing: Auditing, event: Event, request: APIRequest, e
     await auditing.store(event, stage)
 
 
-async def _object_of(response: Response) -> Any:
-    """The object that an answer carries; None where it carries none that can be told. Large ones are read aside."""
-    size = len(response.body)
+async def _note_response(event: Event, response: Response, *, wanted: bool) -> None:
+    """Note the answer's code and, where it is ``wanted``, its object. Large ones are read aside."""
+    if not wanted:
+        event.note_response(response.status, None)
+        return
+    size = len(response.body) if response.parts is None else response.length or _LARGE
+    await weighed(size, lambda: event.note_response(response.status, _read(event, response)))
+
+
+def _read(event: Event, response: Response) -> Any:
+    """The object that an answer carries; None where it carries none that can be told."""
     if response.parts is not None:
-        response.parts, size = list(response.parts), response.length
-    if size < _LARGE:
-        return _read(response)
-    return await asyncio.get_running_loop().run_in_executor(None, _read, response)
-
-
-def _read(response: Response) -> Any:
+        response.parts = list(response.parts)
     data = response.body if response.parts is None else b"".join(response.parts)
     if (b"content-encoding", b"gzip") in response.headers:
         data = gzip.decompress(data)
     if response.content_type.startswith(b"application/json"):
+        if len(data) >= _LARGE and not event.omits_managed_fields and (raw := _raw_object(data)) is not None:
+            return raw
         try:
             return large_json.loads(data)
         except orjson.JSONDecodeError:
@@ -181,6 +187,14 @@ def _read(response: Response) -> Any:
     if response.content_type.startswith(b"application/vnd.kubernetes.protobuf"):
         return _from_protobuf(data)
     return None
+
+
+def _raw_object(data: bytes) -> RawObject | None:
+    """A large object as it is: to take it apart would need ten times the room. None if it must not be a line's part."""
+    kind = _KIND.search(data, 0, _HEAD)
+    if kind is None or kind[1] == b"Status" or data.find(b"\n", 0, len(data) - 1) >= 0:
+        return None
+    return RawObject(kind[1].decode(), data.removesuffix(b"\n"))
 
 
 def _from_protobuf(data: bytes) -> Any:

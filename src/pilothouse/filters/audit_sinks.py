@@ -20,6 +20,7 @@ from pilothouse.filters.audit import Auditing
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.user import User
+from pilothouse.machinery.workers import weighed
 
 _NOTHING: Final = Verdict(NONE)
 
@@ -64,7 +65,7 @@ class SinkAuditing(Auditing):
         for each in self._registered():
             if each.verdict.level != NONE and stage not in each.verdict.omitted:
                 self.metrics.events.value += 1
-                await each.sink.process((event.judged(each.verdict).record(stage),))
+                await each.sink.process((await weighed(event.weight, event.judged(each.verdict).record, stage),))
         return stored
 
     def _registered(self) -> list[RegisteredSink]:

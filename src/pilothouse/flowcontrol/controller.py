@@ -38,6 +38,8 @@ from pilothouse.machinery.user import User
 logger = logging.getLogger(__name__)
 ADJUST_SECONDS: Final = 10.0
 _MOST_FLOWS: Final = 8192
+_LONGEST_REMEMBERED: Final = 1024
+"""Anybody may ask for a path of a megabyte, and for another one each time."""
 _WRITING: Final = frozenset({"create", "update", "patch", "delete"})
 _ESTIMATED: Final = frozenset({"list", "watch"})
 
@@ -133,9 +135,11 @@ class FlowController:
             key = (user.name, user.groups, info.verb, info.path)
         flow = self._flows.get(key)
         if flow is None:
-            if len(self._flows) >= _MOST_FLOWS:
-                self._flows.clear()
-            flow = self._flows[key] = self._make_flow(user, info)
+            flow = self._make_flow(user, info)
+            if len(info.path) <= _LONGEST_REMEMBERED:
+                if len(self._flows) >= _MOST_FLOWS:
+                    self._flows.clear()
+                self._flows[key] = flow
         return flow
 
     def _make_flow(self, user: User, info: RequestInfo) -> Flow:

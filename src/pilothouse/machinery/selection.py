@@ -6,11 +6,18 @@ and ``unread`` tells how much text the next one to ask would have to read.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from pilothouse.machinery import fields, labels
+
+E = TypeVar("E", bound=Exception)
 
 
 class Selection:
-    """The selectors of one request. What cannot be understood raises the same ``SelectorError`` every time."""
+    """The selectors of one request. What cannot be understood raises an equal ``SelectorError`` every time.
+
+    Never the one that is kept: it would know the frames it went through, and they the selection.
+    """
 
     __slots__ = ("_fields", "_labels", "by_field", "by_label")
 
@@ -33,10 +40,10 @@ class Selection:
             try:
                 found = fields.parse(self.by_field)
             except fields.SelectorError as error:
-                found = error
+                found = _copy_of(error)
             self._fields = found
         if isinstance(found, fields.SelectorError):
-            raise found.with_traceback(None)
+            raise _copy_of(found)
         return found
 
     @property
@@ -47,13 +54,17 @@ class Selection:
             try:
                 found = labels.parse(self.by_label)
             except labels.SelectorError as error:
-                found = error
+                found = _copy_of(error)
             self._labels = found
         if isinstance(found, labels.SelectorError):
-            raise found.with_traceback(None)
+            raise _copy_of(found)
         return found
 
     def check_labels(self) -> None:
         """Raise what is wrong with the label selector."""
         if self.by_label:
             _ = self.labels
+
+
+def _copy_of(error: E) -> E:
+    return type(error)(*error.args)

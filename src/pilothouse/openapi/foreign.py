@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any, NamedTuple
 
-import orjson
+from pilothouse.machinery import large_json
 
 
 class UnusableDocument(Exception):
@@ -27,7 +27,7 @@ def swagger_below(data: bytes, prefix: str, etag: str) -> Foreign:
         kept = merging.only_below(_read(data), (prefix,))
         gnostic.encode_v2(kept)
         merging.merge_into({}, kept)
-        return Foreign(orjson.dumps(kept), etag)
+        return Foreign(large_json.dumps(kept), etag)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise UnusableDocument(f"{type(error).__name__}: {error}") from None
 
@@ -39,13 +39,13 @@ def converted_swagger(data: bytes, etag: str) -> Foreign:
     try:
         converted = conversion.convert(_read(data))
         gnostic.encode_v3(converted)
-        return Foreign(orjson.dumps(converted), hashlib.sha512(etag.encode()).hexdigest().upper())
+        return Foreign(large_json.dumps(converted), hashlib.sha512(etag.encode()).hexdigest().upper())
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise UnusableDocument(f"{type(error).__name__}: {error}") from None
 
 
 def _read(data: bytes) -> dict[str, Any]:
-    document = orjson.loads(data)
+    document = large_json.loads(data)
     if not isinstance(document, dict):
         raise TypeError("the document is no object")
     return document

@@ -201,7 +201,7 @@ class ChainDiscovery:
             document = self._with_peers(media) if path == "/apis" else None
             if document is None:
                 document = self._kept(f"{path} aggregated", lambda: self._aggregated(path))
-            return document.respond_tagged(request, media)
+            return await document.respond_tagged(request, media)
 
         return serve
 

@@ -26,6 +26,8 @@ class OutsideParty:
 
     def __init__(self, pki: Pki, folder: Path, answer: Answer) -> None:
         self.answer = answer
+        self.documents: dict[str, bytes] = {}
+        """What it gives to those who ask, by path; an empty object of all else."""
         self.calls = 0
         cert, key = folder / "outside.crt", folder / "outside.key"
         issue_serving(pki, cert, key, ["localhost"], ["127.0.0.1"], time.time())
@@ -52,7 +54,13 @@ class OutsideParty:
             def do_POST(self) -> None:
                 party.calls += 1
                 sent = orjson.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                body = party.answer(sent)
+                self._say(party.answer(sent))
+
+            def do_GET(self) -> None:
+                party.calls += 1
+                self._say(party.documents.get(self.path.partition("?")[0], b"{}"))
+
+            def _say(self, body: bytes) -> None:
                 with suppress(OSError):
                     self.send_response(200)
                     self.send_header("Content-Type", "application/json")

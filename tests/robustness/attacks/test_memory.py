@@ -8,6 +8,8 @@ much again where no two are alike. The limits here are what such requests take, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
+from http.client import HTTPSConnection
 from typing import Any
 
 import orjson
@@ -118,3 +120,24 @@ def test_refused_writes_leave_nothing_behind(warm: Any) -> None:
     with warm.attacked("a config map that exists created 5 times", allowance=45 << 20):
         for _ in range(5):
             assert warm.call("POST", MAPS, body).status == 409
+
+
+@pytest.mark.parametrize(
+    ("what", "length", "anonymous", "path", "status"),
+    [
+        ("paths", 400_000, True, "/{}", 403),
+        ("groups", 400_000, True, "/apis/g{}/v1/namespaces/default/r", 403),
+        ("selectors", 60_000, False, "/api/v1/pods?fieldSelector=metadata.name={0}&labelSelector=a={0}", 400),
+    ],
+)
+def test_refused_reads_leave_nothing_behind(
+    fresh: Any, what: str, length: int, anonymous: bool, path: str, status: int
+) -> None:
+    """Decisions are remembered, by what was asked for; of what is long nothing may be."""
+    connection = HTTPSConnection("127.0.0.1", fresh.port, timeout=120, context=fresh.contexts[anonymous])
+    with closing(connection), fresh.attacked(f"80 {what} of {length} letters", allowance=20 << 20):
+        for number in range(80):
+            connection.request("GET", path.format(f"{number}{'x' * length}"))
+            answer = connection.getresponse()
+            answer.read()
+            assert answer.status == status

@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+from pilothouse.audit import sinks
 from pilothouse.audit.events import Record
 from pilothouse.audit.sinks import Batching, Forgiving, Joined, Throttle, Truncating
 from pilothouse.machinery.supervision import RestartPolicy, Supervisor
@@ -143,3 +144,17 @@ async def test_a_batch_that_fails_is_lost_and_the_next_is_not() -> None:
     assert kept.batches == [[b"{good}"]]
     assert lost == [1]
     await supervisor.close()
+
+
+async def test_a_buffer_is_bounded_by_bytes_with_what_is_on_its_way(monkeypatch):
+    monkeypatch.setattr(sinks, "MOST_BYTES", 2_500)
+    lost = []
+    kept = Kept()
+    kept.gate = asyncio.Event()
+    sink = Batching(kept, 100, 1, 3600.0, concurrent=True, lose=lambda why, count: lost.append((why, count)))
+    for _ in range(4):
+        assert await sink.process([record("x" * 1_000)])
+    assert lost == [("buffered", 1)] * 2
+    kept.gate.set()
+    await sink.close()
+    assert len(kept.batches) == 2

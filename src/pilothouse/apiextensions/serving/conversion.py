@@ -165,7 +165,7 @@ class Rendering:
         """The same for a few: those that nobody has begun with are converted, all others waited for."""
         while batch:
             under_way = self._under_way
-            new = [entry for entry in batch if entry not in under_way]
+            new = [*dict.fromkeys(entry for entry in batch if entry not in under_way)]
             if new:
                 await self._begin(new)
             else:

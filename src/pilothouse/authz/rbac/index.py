@@ -26,6 +26,9 @@ ROLE_BINDING: Final = "RoleBinding"
 
 MAX_IDENTITIES: Final = 8192
 MAX_ANSWERS: Final = 2048
+LONGEST_REMEMBERED: Final = 1024
+"""Anybody may ask for a path of a megabyte, and for another one each time."""
+MAX_IDENTITY_TEXT: Final = 32 * 1024 * 1024
 
 Key = tuple[str, str]
 Match = tuple[Names, str]
@@ -146,21 +149,33 @@ class Grants:
         return ()
 
     def _keep(self, key: tuple[str, ...], answer: tuple[Match, ...]) -> tuple[Match, ...]:
-        if len(self._answers) >= MAX_ANSWERS:
-            self._answers.clear()
-        self._answers[key] = answer
+        if sum(map(len, key)) <= LONGEST_REMEMBERED:
+            if len(self._answers) >= MAX_ANSWERS:
+                self._answers.clear()
+            self._answers[key] = answer
         return answer
 
 
 class _Scope:
     """The bindings of the cluster or of one namespace, filed by subject, and the grants made from them."""
 
-    __slots__ = ("by_group", "by_user", "grants")
+    __slots__ = ("by_group", "by_user", "grants", "kept")
 
     def __init__(self) -> None:
         self.by_user: dict[str, dict[str, Binding]] = {}
         self.by_group: dict[str, dict[str, Binding]] = {}
         self.grants: dict[tuple[str, tuple[str, ...]], Grants] = {}
+        self.kept = 0
+        """Letters of the identities that grants were made for, since they were last forgotten for being too many."""
+
+    def keep(self, identity: tuple[str, tuple[str, ...]], grants: Grants) -> None:
+        """Remember what an identity holds. A user may have a hundred thousand groups, and another ones each time."""
+        size = len(identity[0]) + sum(map(len, identity[1]))
+        if len(self.grants) >= MAX_IDENTITIES or self.kept + size > MAX_IDENTITY_TEXT:
+            self.grants.clear()
+            self.kept = 0
+        self.grants[identity] = grants
+        self.kept += size
 
     def file(self, binding: Binding) -> None:
         for user in binding.user_positions:
@@ -229,10 +244,8 @@ class Index:
         found = scope.grants.get(identity)
         if found is None:
             found = self._resolve(scope, user, namespace)
-            if len(scope.grants) >= MAX_IDENTITIES:
-                scope.grants.clear()
             if scope is not self._nobody:
-                scope.grants[identity] = found
+                scope.keep(identity, found)
         return found
 
     def role_rules(self, kind: str, namespace: str, name: str) -> list[dict[str, Any]]:

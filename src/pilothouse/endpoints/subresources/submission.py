@@ -10,6 +10,7 @@ from pilothouse.endpoints.responses import object_response
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_request import WriteRequest
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.workers import weighed
 from pilothouse.net.messages import Response
 from pilothouse.registry.rest.before_create import ensure_namespace
 
@@ -39,7 +40,7 @@ async def read_submission(scope: ResourceScope, request: APIRequest) -> Submissi
     media = negotiate(request, scope.formats, transforms=scope.transforms)
     obj, options = await read_object(request, scope.expected)
     if request.audit is not None:
-        request.audit.note_object(obj)
+        await weighed(request.weight if request.audit.wants_request else 0, request.audit.note_object, obj)
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
     submission = Submission(scope, request, options)

@@ -7,7 +7,7 @@ from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.output.objects import entry_response
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.endpoints.write_request import WriteRequest
+from pilothouse.endpoints.write_request import WriteRequest, note_object
 from pilothouse.machinery.spans import step
 from pilothouse.machinery.workers import LONG, weighed
 from pilothouse.net.messages import Response
@@ -21,7 +21,7 @@ async def create(scope: ResourceScope, request: APIRequest) -> Response:
     weight = request.weight
     obj = scope.defaulted(obj) if weight < LONG else await weighed(weight, scope.defaulted, obj)
     if request.audit is not None:
-        request.audit.note_object(scope.served_object(obj) if request.audit.wants_request else obj)
+        await note_object(request.audit, weight, scope, obj)
     step("Conversion done")
     write = WriteRequest(scope, request, options)
     try:

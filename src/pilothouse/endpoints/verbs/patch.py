@@ -36,7 +36,7 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
     body = await read_body(request)
     options = read_write_options(request, applied=kind == APPLY)
     if request.audit is not None:
-        request.audit.note_patch(body)
+        await weighed(request.weight if request.audit.wants_request else 0, request.audit.note_patch, body)
     write = WriteRequest(scope, request, options)
     if options.applied:
         reading: Coroutine[Any, Any, Patcher] = applier_for(scope, request, body, options, write)

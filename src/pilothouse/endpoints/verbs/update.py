@@ -10,7 +10,7 @@ from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.output.objects import entry_response
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.endpoints.write_request import WriteRequest, has_owners
+from pilothouse.endpoints.write_request import WriteRequest, has_owners, note_object
 from pilothouse.machinery import large_json
 from pilothouse.machinery.schema.emptied import copy_noted
 from pilothouse.machinery.spans import step
@@ -27,7 +27,7 @@ async def update(scope: ResourceScope, request: APIRequest) -> Response:
     weight = request.weight
     obj = scope.defaulted(obj) if weight < LONG else await weighed(weight, scope.defaulted, obj)
     if request.audit is not None:
-        request.audit.note_object(scope.served_object(obj) if request.audit.wants_request else obj)
+        await note_object(request.audit, weight, scope, obj)
     step("Conversion done")
     check_identity(scope, request, obj)
     write = WriteRequest(scope, request, options)
