@@ -40,7 +40,7 @@ ENOUGH_WAITS = 30
 """An attack that is over sooner says nothing about what is usual."""
 MANY_WAITS = 100
 """An attack that is over sooner says nothing about one wait in a hundred, but for the longest of all."""
-LONG_WAIT_SECONDS = 0.025
+LONG_WAIT_SECONDS = 0.035
 """What one wait in a hundred may take: calls into C keep the interpreter's lock for milliseconds, one after another."""
 LONGEST_WAIT_SECONDS = 0.04
 HELD_UP_SECONDS = 0.01
