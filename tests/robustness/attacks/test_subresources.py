@@ -1,4 +1,4 @@
-"""Short requests that work on what is long: scales of large parents, evictions beside many budgets."""
+"""Requests to subresources: short ones that work on what is long, and long ones for little."""
 
 from __future__ import annotations
 
@@ -42,3 +42,10 @@ def test_evictions_beside_many_budgets(victim: Any) -> None:
     with victim.attacked("evictions beside 70 budgets of 4,000 values"):
         for _ in range(4):
             assert victim.call("POST", f"{PODS}/guarded/eviction?dryRun=All", eviction).status in (429, 500)
+
+
+def test_a_long_time_in_a_request_for_a_log(victim: Any) -> None:
+    since = "2026-01-01T00:00:00." + "1" * 800_000
+    with victim.attacked("a log since a time of 800 KB"):
+        for _ in range(5):
+            assert victim.call("GET", f"{PODS}/nobody/log?sinceTime={since}").status in (400, 404)

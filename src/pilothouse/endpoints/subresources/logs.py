@@ -19,6 +19,7 @@ from pilothouse.machinery import errors, times
 from pilothouse.machinery.field_errors import WHOLE, FieldError, Path, forbidden, invalid, not_supported
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupKind, GroupResource
+from pilothouse.machinery.workers import weighed
 from pilothouse.net.client import Outbound, Reply
 from pilothouse.net.dialing import OutgoingError
 from pilothouse.net.eager import ensure_task
@@ -51,7 +52,9 @@ async def _log(scope: ResourceScope, request: APIRequest, nodes: Store, links: L
     is_insecure = request.options.boolean("insecureSkipTLSVerifyBackend")
     links.metrics.count_log(is_insecure=is_insecure)
     split = "PodLogsQuerySplitStreams" in scope.store.strategy.gates
-    parameters = read_log_parameters(request.info.name, request.options, split_streams=split)
+    parameters = await weighed(
+        len(request.query), lambda: read_log_parameters(request.info.name, request.options, split_streams=split)
+    )
     pod = await find_pod(scope, request)
     container = choose_container(pod, request.options.text("container"))
     kubelet = await find_kubelet_of(pod, nodes, links)
