@@ -91,7 +91,8 @@ def flunder(name, **spec):
 
 def session(server, kubectl):
     """What a user does with flunders."""
-    until(lambda: "flunders" in kubectl("api-resources", f"--api-group={GROUP}"))
+    # Both versions: the newer one is shown once it is known, and kubectl keeps what it saw then.
+    until(lambda: f"{GROUP}/v1beta1" in kubectl("api-resources", f"--api-group={GROUP}"))
     kubectl("apply", "-f", "-", stdin=flunder("one", reference="two"))
     kubectl("apply", "-f", "-", stdin=flunder("one", reference="three"))
     kubectl("apply", "--server-side", "-f", "-", stdin=flunder("two", reference="one"))
