@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pilothouse.net.http2 import frames
 from pilothouse.net.http2.frames import ConnectionFailure
+from pilothouse.net.unread_input import UnreadInput
 
 Frame = tuple[int, int, int, bytes]
 """Type, flags, stream and payload."""
@@ -20,26 +21,15 @@ _unpack = frames.HEADER.unpack_from
 _LENGTHS = {frames.PRIORITY: 5, frames.RST_STREAM: 4, frames.PING: 8, frames.WINDOW_UPDATE: 4}
 
 
-class FrameReader:
+class FrameReader(UnreadInput):
     """The unread input of a connection."""
 
-    __slots__ = ("_at", "_data", "_greeted")
+    __slots__ = ("_greeted",)
 
     def __init__(self, *, greeted: bool = False) -> None:
         """``greeted``: the other side is a server, which has no preface to send."""
-        self._data = b""
-        self._at = 0
+        super().__init__()
         self._greeted = greeted
-
-    @property
-    def pending(self) -> int:
-        """How many bytes are unread."""
-        return len(self._data) - self._at
-
-    def feed(self, data: bytes) -> None:
-        """Add input."""
-        self._data = data if self._at >= len(self._data) else self._data[self._at :] + data
-        self._at = 0
 
     def clear(self) -> None:
         """Forget all unread input."""

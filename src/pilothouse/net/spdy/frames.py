@@ -15,6 +15,7 @@ import zlib
 from typing import Final, NamedTuple
 
 from pilothouse.net.spdy.dictionary import DICTIONARY
+from pilothouse.net.unread_input import UnreadInput
 
 VERSION: Final = 3
 SYN_STREAM, SYN_REPLY, RST_STREAM, SETTINGS, PING, GOAWAY, HEADERS, WINDOW_UPDATE = 1, 2, 3, 4, 6, 7, 8, 9
@@ -56,26 +57,15 @@ class Control(NamedTuple):
     value: int = 0
 
 
-class FrameReader:
+class FrameReader(UnreadInput):
     """Takes frames out of a stream of bytes: ``feed`` takes bytes as they come, ``next_frame`` gives what is there."""
 
     def __init__(self) -> None:
-        self._data = b""
-        self._at = 0  # what is before was read
+        super().__init__()
         self._inflate = zlib.decompressobj(zdict=DICTIONARY)
         self._stream = 0  # of the data frame that is arriving
         self._left = 0
         self._fin = False
-
-    @property
-    def pending(self) -> int:
-        """How many bytes are unread."""
-        return len(self._data) - self._at
-
-    def feed(self, data: bytes) -> None:
-        """Add input."""
-        self._data = data if self._at >= len(self._data) else self._data[self._at :] + data
-        self._at = 0
 
     def next_frame(self) -> Data | Control | None:
         """The next frame, or piece of a data frame; None until there is more input. Raises SpdyError."""
