@@ -211,6 +211,8 @@ def test_short_frames(streaming: Victim, frame: bytes) -> None:
 )
 def test_a_crowd_of_websockets(streaming: Victim, path: str, protocol: str, frame: bytes) -> None:
     """Messages of a byte, by many: each has its turn, and all of them no more than one would."""
+    with websocket(streaming, path, protocol):
+        pass  # what a stream is the first to need is imported then
     before, wire = descriptors(streaming), frame * 4_000
     with streaming.attacked(f"websockets of short messages, {protocol}"), ExitStack() as stack:
         crowd = [stack.enter_context(websocket(streaming, path, protocol)) for _ in range(CROWD)]
