@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
+from collections import Counter
+from types import FrameType
 from typing import Any
+
+import pytest
 
 from pilothouse.machinery.disposal import dispose
 
@@ -48,3 +53,48 @@ def test_takes_apart_before_it_frees() -> None:
     assert sorted(order) == list(range(1_000))
     assert max(order[:250]) - min(order[:250]) < 250
     assert order[0] >= 750
+
+
+def _branch(leaves: list[Any]) -> Any:
+    """Something small with leaves in it."""
+    return {"a": ({"b": leaves},)}
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda leaves: [[leaves]],
+        lambda leaves: {"spec": {"rules": [_branch([leaf]) for leaf in leaves]}},
+        lambda leaves: ({str(number): _branch([leaf]) for number, leaf in enumerate(leaves)},),
+        lambda leaves: [[[_branch(leaves[at : at + 50])] for at in range(0, len(leaves), 50)]],
+    ],
+    ids=["list", "list of branches", "dict of branches", "branches of several"],
+)
+def test_frees_few_at_a_time_however_they_are_nested(wrap: Any) -> None:
+    """Between two steps of the work, in which others may have their turn, only some values go."""
+    step, freed = 0, Counter[int]()
+
+    def count_step(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal step
+        if frame.f_code.co_filename != dispose.__code__.co_filename:
+            return None
+        step += 1
+        return count_step
+
+    def note() -> None:
+        freed[step] += 1
+
+    leaves: list[Any] = [Leaf() for _ in range(5_000)]
+    for leaf in leaves:
+        weakref.finalize(leaf, note)
+    del leaf
+    values = [wrap(leaves)]
+    leaves = []
+    before = sys.gettrace()
+    sys.settrace(count_step)
+    try:
+        dispose(values)
+    finally:
+        sys.settrace(before)
+    assert freed.total() == 5_000
+    assert max(freed.values()) <= 250
