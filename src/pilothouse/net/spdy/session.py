@@ -1,8 +1,9 @@
 """One side of a SPDY connection: opens streams, takes those of the other side, answers pings.
 
 A stream is read with ``read`` until it gives nothing, written with ``write`` and ``drain``, and ended with ``close``
-(this side has no more to say) or ``reset``. While streams together hold more than ``HIGH_WATER`` unread bytes, the
-connection is not read: whoever uses a session reads all its streams.
+(this side has no more to say) or ``reset``; what came before the other side's reset is read first. While streams
+together hold more than ``HIGH_WATER`` unread bytes, the connection is not read: whoever uses a session reads all its
+streams.
 
 What the other side can make this one do or hold is bounded: frames are taken in turns with what others say
 (``frame_turns.py``), pieces count with what they take beside their bytes, and so do the headers of streams. Who asks
@@ -116,11 +117,18 @@ class SpdyStream:
             await self._waiter
 
     async def read_all(self, limit: int) -> bytes:
-        """Everything up to the end, but no more than ``limit`` bytes of it."""
+        """Everything up to the end, but no more than ``limit`` bytes of it. Raises StreamReset if nothing came.
+
+        Kubelets end a stream by resetting it, behind what they have said.
+        """
         data = bytearray()
-        while pieces := await self.read_available():
-            for piece in pieces:
-                data += piece[: limit - len(data)]
+        try:
+            while pieces := await self.read_available():
+                for piece in pieces:
+                    data += piece[: limit - len(data)]
+        except StreamReset:
+            if not data:
+                raise
         return bytes(data)
 
     def write(self, data: bytes) -> None:
@@ -290,7 +298,10 @@ class SpdySession(Upgraded):
         except SpdyError:
             self._input.end()
             self.send(FrameWriter.goaway(self._last, 1))
-            self.transport.close()
+            if self._gate.paused:
+                self.transport.abort()  # whoever reads nothing would be waited for
+            else:
+                self.transport.close()
             return False
         return frame is not None
 
@@ -345,7 +356,6 @@ class SpdySession(Upgraded):
             stream = self._forget(frame.stream)
             if stream is not None:
                 stream.closed = True
-                stream.drop()
                 stream.end(StreamReset("stream reset"))
         elif frame.type == PING:
             if frame.stream % 2 != self._next % 2:  # theirs; ours come back as answers

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 
+from pilothouse.net.messages import ClientDisconnected
 from pilothouse.net.spdy import SpdySession, SpdyStream, StreamReset
 from pilothouse.net.spdy.session import HIGH_WATER, MOST_HEADERS
 
@@ -59,6 +61,24 @@ async def test_resets_and_ends(pair: Pair) -> None:
         await second.read()
     with pytest.raises(StreamReset):
         await client.open({})
+
+
+async def test_what_came_before_a_reset_is_read(pair: Pair) -> None:
+    """Kubelets reset all streams at the end of a command, right behind its last words."""
+    client, opened, _ = pair
+    first, second, third = [await client.open({}) for _ in range(3)]
+    for number in range(2):
+        there = await opened.get()
+        there.write(b"words of %d" % number)
+        there.reset()
+    (await opened.get()).reset()
+    with pytest.raises(StreamReset):  # the last: by now all has come
+        await third.read_all(100)
+    assert await first.read_all(100) == b"words of 0"
+    assert await second.read() == b"words of 1"
+    with pytest.raises(StreamReset):
+        await second.read()
+    assert client._held == 0
 
 
 async def test_a_stream_that_nobody_reads_holds_up_the_connection(pair: Pair) -> None:
@@ -125,9 +145,16 @@ async def test_headers_of_all_streams_are_bounded(pair: Pair) -> None:
 async def test_who_reads_no_answers_is_hung_up_on(pair: Pair) -> None:
     client, _, server = pair
     client.transport.pause_reading()
-    while not server.transport.is_closing():
-        client.send(client._writer.ping(1) * 1000)
-        await client._gate.wait()
-        await asyncio.sleep(0)
-    assert server.transport.get_write_buffer_size() < 1 << 20
-    client.transport.resume_reading()
+
+    async def ask() -> None:
+        with suppress(ClientDisconnected):
+            while True:
+                client.send(client._writer.ping(1) * 1000)
+                await client._gate.wait()
+                await asyncio.sleep(0)
+
+    asking = asyncio.ensure_future(ask())
+    while not server.lost:
+        assert server.transport.get_write_buffer_size() < 1 << 20
+        await asyncio.sleep(0.01)
+    asking.cancel()
