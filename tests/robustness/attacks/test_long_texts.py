@@ -77,6 +77,13 @@ def test_a_long_string_in_a_raw_value(victim: Any) -> None:
         assert victim.call("PATCH", f"{path}/attack", patch, "application/json-patch+json").status == 200
 
 
+def test_a_long_string_in_yaml_with_another_escape(victim: Any) -> None:
+    """Where a slash is escaped somewhere, all strings in quotes are looked through for it."""
+    body = b'a: "' + b"x" * 2_900_000 + b'"\nb: "\\/"\n'
+    with victim.attacked("a long string in YAML"):
+        assert victim.call("POST", f"{CORE}/configmaps", body, "application/yaml").status == 400
+
+
 @pytest.fixture(scope="module")
 def declare(victim: Any) -> Callable[[str, dict[str, Any], list[dict[str, Any]]], str]:
     """Makes a custom resource of one field with rules; gives the path of its objects."""

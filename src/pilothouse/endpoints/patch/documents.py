@@ -6,8 +6,9 @@ have their keys sorted, what a patch brings is as it came, and all else is in th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -27,6 +28,7 @@ from pilothouse.machinery.schema.types import Struct
 
 Places = list[list[str]]
 """Paths that a patch goes through."""
+_FROM_THE_END: Final = re.compile("-[0-9]{1,18}").fullmatch
 
 
 def operation_places(operations: Sequence[dict[str, Any]]) -> Places:
@@ -78,7 +80,7 @@ def _sort(value: Any, places: Places) -> Any:
 
 def _from_the_front(position: str, length: int) -> str:
     """A position of a list that may be counted from its end."""
-    return str(int(position) + length) if position.startswith("-") and position[1:].isdecimal() else position
+    return str(int(position) + length) if _FROM_THE_END(position) else position
 
 
 def _sort_below(key: str, value: Any, places: Places) -> Any:

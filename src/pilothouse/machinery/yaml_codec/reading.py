@@ -32,7 +32,7 @@ _REACH: Final = 4096
 _MANY_BLANKS: Final = b" " * (_REACH - 32)
 """Behind so many a number may be too far from what stands before it."""
 _OPENING: Final = ("[", "{")
-_ESCAPED_SLASH: Final = re.compile(r"(?:[^\\]|\\[^/])*?\\/", re.DOTALL)
+_ESCAPED_SLASH: Final = re.compile(r"(?:[^\\]++|\\[^/])*+\\/", re.DOTALL)
 _MAKING_VALUES, _MAKING_KEYS, _WRITING_JSON = range(3)
 _LONG_KEY: Final = re.compile(rb'"[^"]{1000,}+":')
 

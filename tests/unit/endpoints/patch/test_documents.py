@@ -33,6 +33,17 @@ def test_json_patch(operations: list[dict[str, Any]], shown: str) -> None:
     assert text(sort_along(result, operation_places(operations))) == shown
 
 
+def test_a_key_that_is_no_position_of_the_list_that_came_in_its_place() -> None:
+    far = "-" + "1" * 5000
+    operations: list[dict[str, Any]] = [
+        {"op": "add", "path": "/b", "value": {far: 1}},
+        {"op": "test", "path": f"/b/{far}", "value": 1},
+        {"op": "replace", "path": "/b", "value": [1]},
+    ]
+    result = json_patch.apply(DOCUMENT, operations)
+    assert text(sort_along(result, operation_places(operations))) == '{"b":[1],"kind":"K","list":[{"n":1,"m":2}]}'
+
+
 @pytest.mark.parametrize(
     ("patch", "shown"),
     [
