@@ -2,7 +2,8 @@
 
 Where code converts (``additions``), it is called. A webhook is asked with many objects at a time; what it answered is
 kept with the entry, so that each stored state is converted to each version at most once: whoever else wants it
-meanwhile waits for the same answer, or hears of the same failure. Without either a conversion changes ``apiVersion``
+meanwhile waits for the same answer, or hears of the same failure if all wanted by the one who asked is wanted by them
+as well: another object may be to blame. Without either a conversion changes ``apiVersion``
 and drops what the other version's schema does not know. What is long is made aside, and long lists in batches.
 """
 
@@ -124,6 +125,13 @@ class Versions:
         schema.default(obj)
 
 
+class _UnderWay(NamedTuple):
+    """A conversion that was begun."""
+
+    entries: frozenset[Entry]
+    ended: asyncio.Future[ConversionFailed | None]
+
+
 class Rendering:
     """Entries as one version shows them."""
 
@@ -132,7 +140,7 @@ class Rendering:
         self._version = version
         self._form = self.form = form
         """Names these bytes among the forms that are kept with an entry."""
-        self._under_way: dict[Entry, asyncio.Future[ConversionFailed | None]] = {}
+        self._under_way: dict[Entry, _UnderWay] = {}
         self._prefix = b'{"apiVersion":"%b/%b",' % (versions.group.encode(), version.encode())
 
     def render(self, entry: Entry) -> bytes:
@@ -163,21 +171,23 @@ class Rendering:
 
     async def _prepare_batch(self, batch: list[Entry]) -> None:
         """The same for a few: those that nobody has begun with are converted, all others waited for."""
+        wanted = frozenset(batch)
         while batch:
             under_way = self._under_way
             new = [*dict.fromkeys(entry for entry in batch if entry not in under_way)]
             if new:
                 await self._begin(new)
             else:
-                failure = await asyncio.shield(under_way[batch[0]])
-                if failure is not None:
+                others = under_way[batch[0]]
+                failure = await asyncio.shield(others.ended)
+                if failure is not None and others.entries <= wanted:
                     raise ConversionFailed(failure.message, failure.kind)
             batch = self.missing(batch)
 
     async def _begin(self, entries: list[Entry]) -> None:
         """Convert these, and tell whoever waits for them how it ended; who gives up leaves them to another."""
-        ended: asyncio.Future[ConversionFailed | None] = asyncio.get_running_loop().create_future()
-        self._under_way.update((entry, ended) for entry in entries)
+        begun = _UnderWay(frozenset(entries), asyncio.get_running_loop().create_future())
+        self._under_way.update((entry, begun) for entry in entries)
         failure: ConversionFailed | None = None
         try:
             await self._convert(entries)
@@ -187,7 +197,7 @@ class Rendering:
         finally:
             for entry in entries:
                 del self._under_way[entry]
-            ended.set_result(failure)
+            begun.ended.set_result(failure)
             del failure
 
     async def _convert(self, entries: list[Entry]) -> None:

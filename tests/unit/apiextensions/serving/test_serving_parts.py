@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import orjson
 import pytest
 
 from pilothouse.apiextensions.serving.body import CustomBody
 from pilothouse.apiextensions.serving.codec import CustomCodec
 from pilothouse.apiextensions.serving.columns import table_columns
-from pilothouse.apiextensions.serving.conversion import ConversionFailed, Rendering, Versions, unreadable_list
+from pilothouse.apiextensions.serving.conversion import (
+    ConversionFailed,
+    Converted,
+    Rendering,
+    Versions,
+    unreadable_list,
+)
 from pilothouse.apiextensions.serving.scale import AccessError, nested, scale_checker
 from pilothouse.apiextensions.serving.strategies import CustomStatusStrategy, CustomStrategy, StatusfulStrategy
 from pilothouse.apis import types
@@ -189,6 +197,36 @@ def test_other_versions_are_rendered_once():
     assert orjson.loads(rendering.render(entry))["spec"] == {"a": "x"}
     assert rendering.render(entry) is rendering.render(entry)
     assert Rendering(VERSIONS, "v1", "own").render(entry) is entry.data
+
+
+class Webhook:
+    """Converts when it is let go on, all but what is bad."""
+
+    def __init__(self):
+        self.calls, self.goes_on = [], asyncio.Event()
+
+    async def convert(self, objects, version, weight):
+        self.calls.append([obj["metadata"]["name"] for obj in objects])
+        await self.goes_on.wait()
+        if any(obj["metadata"]["name"] == "bad" for obj in objects):
+            raise ConversionFailed("a bad object")
+        return Converted([{**obj, "apiVersion": str(version)} for obj in objects], weight)
+
+
+async def test_a_conversion_that_failed_is_not_the_failure_of_who_wants_less():
+    webhook = Webhook()
+    versions = Versions("example.com", "Box", "v1", {"v1": SCHEMA, "v2": SCHEMA}, webhook)
+    codec, rendering = CustomCodec(versions, "v1", None), Rendering(versions, "v2", "form")
+    named = [{**box(), "metadata": {"name": name}} for name in ("good", "bad")]
+    good, bad = (codec.entry(f"/{number}", stored(obj), 7) for number, obj in enumerate(named))
+    wanted = ([good, bad], [good], [bad, good], [bad])
+    preparing = [asyncio.ensure_future(rendering.prepare(entries)) for entries in wanted]
+    await asyncio.sleep(0)
+    webhook.goes_on.set()
+    ended = await asyncio.gather(*preparing, return_exceptions=True)
+    assert [type(each) for each in ended] == [ConversionFailed, type(None), ConversionFailed, ConversionFailed]
+    assert orjson.loads(rendering.render(good))["apiVersion"] == "example.com/v2"
+    assert webhook.calls == [["good", "bad"], ["good"], ["bad"]]
 
 
 def test_writes_of_any_version_are_stored_in_one():
