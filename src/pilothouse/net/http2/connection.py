@@ -242,17 +242,16 @@ class Http2Connection(asyncio.Protocol):
 
     def _unfold(self, block: Block, steps: Iterator[None], ends: float) -> bool:
         """Go on with a long block; whether it is done."""
+        for _ in steps:
+            if perf_counter() >= ends:
+                return False
+        self._unfolding = None
         try:
-            for _ in steps:
-                if perf_counter() >= ends:
-                    return False
             self._accept_block(block)
-        except HeaderListTooLarge:
-            self._refuse_head(block.stream)
         except StreamFailure as failure:
             self._reset(block.stream, failure.code)
-        self._unfolding = None
-        forget_ahead()
+        finally:
+            forget_ahead()
         return True
 
     def _accept_block(self, block: Block) -> None:

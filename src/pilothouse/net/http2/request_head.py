@@ -49,12 +49,14 @@ class RequestHead:
 class HeadDecoder:
     """Turns the blocks of one connection into heads."""
 
-    __slots__ = ("_fields", "_heads", "_limit", "_version")
+    __slots__ = ("_fields", "_heads", "_limit", "_too_long", "_version")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._fields = HeaderDecoder()
         self._heads: dict[bytes, RequestHead] = {}
+        self._too_long = False
+        """Whether a block had more text than is taken: nothing from there on can be decoded."""
         self._version = 0
 
     def request(self, block: bytes) -> RequestHead:
@@ -70,11 +72,11 @@ class HeadDecoder:
         return head
 
     def unfold(self, block: bytes) -> Iterator[None]:
-        """Do the long part of what is to be done with a block, piece by piece. HeaderListTooLarge: as for `request`."""
+        """Do the long part of the work with a block, piece by piece; decoding it then tells how that ended."""
         try:
             yield from huffman.decode_ahead(find_long_strings(block), self._limit)
         except huffman.TooLong:
-            raise HeaderListTooLarge from None
+            self._too_long = True
 
     def trailers(self, block: bytes) -> list[Field]:
         """What comes after a body."""
@@ -90,6 +92,8 @@ class HeadDecoder:
         self._decode(block)
 
     def _decode(self, block: bytes) -> list[Field]:
+        if self._too_long:
+            raise HeaderListTooLarge
         try:
             return self._fields.decode(block, self._limit)
         except InvalidBlock as error:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilothouse.net.http2 import frames
+from pilothouse.net.http2 import frames, huffman
 from pilothouse.net.http2.settings import Http2Options
 from pilothouse.net.messages import BodyWriter, Request, Response
 from pilothouse.net.server import Limits
@@ -97,6 +97,59 @@ async def test_trailers_end_a_body(connect: Any) -> None:
     client.send(frames.DATA, 0, 1, b"abc")
     client.send(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, 1, client.encode([("x-checksum", "1")]))
     assert (await client.answer(1))[1] == b"POST /? abc"
+
+
+def long_field(letters: int) -> bytes:
+    """A header field, coded, of so many letters: eight times the letter a are five bytes."""
+    coded = bytes.fromhex("18c6318c63") * (letters // 8)
+    length = bytearray(integer(len(coded)))
+    length[0] |= 0x80
+    return b"\0\6x-long" + length + coded
+
+
+def integer(value: int) -> bytes:
+    """As HPACK has it behind one bit, for a number that does not fit into the other seven."""
+    value -= 127
+    out = bytearray(b"\x7f")
+    while value >= 128:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def send_long(client: Any, number: int, block: bytes, flags: int = 0) -> None:
+    """A header block in frames of the usual size."""
+    first, *rest = [block[at : at + 16384] for at in range(0, len(block), 16384)]
+    client.send(frames.HEADERS, flags, number, first)
+    for piece in rest[:-1]:
+        client.send(frames.CONTINUATION, 0, number, piece)
+    client.send(frames.CONTINUATION, frames.END_HEADERS, number, rest[-1])
+
+
+async def test_long_trailers_are_read(connect: Any) -> None:
+    client = await connect(echo)
+    client.ask(1, "POST", "/", ended=False)
+    send_long(client, 1, long_field(200_000), frames.END_STREAM)
+    assert (await client.answer(1))[1] == b"POST /? "
+    assert not huffman._ahead
+
+
+async def test_trailers_that_are_too_long_end_the_connection_without_another_head(connect: Any) -> None:
+    client = await connect(echo)
+    client.ask(1, "POST", "/", ended=False)
+    send_long(client, 1, long_field(1_400_000), frames.END_STREAM)
+    _, _, _, payload = await client.until(frames.GOAWAY)
+    assert int.from_bytes(payload[4:8], "big") == frames.ENHANCE_YOUR_CALM
+    assert frames.HEADERS not in [kind for kind, *_ in client.seen]
+
+
+async def test_nothing_that_was_decoded_ahead_stays(connect: Any) -> None:
+    """Not of a block either that ends the connection."""
+    client = await connect(echo)
+    send_long(client, 1, long_field(200_000) + b"\xff" * 8, frames.END_STREAM)
+    _, _, _, payload = await client.until(frames.GOAWAY)
+    assert int.from_bytes(payload[4:8], "big") == frames.COMPRESSION_ERROR
+    assert not huffman._ahead
 
 
 @pytest.mark.parametrize("size", [0, 3, 200_000])
