@@ -8,10 +8,12 @@ from typing import Any, NamedTuple, Protocol
 from pilothouse.endpoints.audit_event import AuditEvent
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request_info import RequestInfo
+from pilothouse.machinery.disposal import dispose
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.field_manager import FieldsOfNew
 from pilothouse.machinery.schema.raw import Writing
 from pilothouse.machinery.user import User
+from pilothouse.machinery.workers import afterwards
 from pilothouse.net.messages import Request
 
 
@@ -92,10 +94,13 @@ class APIRequest(Request):
         return query
 
     def note_made(self, *objects: Any) -> None:
-        """Say that these objects are very large, and nobody else's."""
-        if self.made is None:
-            self.made = []
-        self.made += objects
+        """Say that these objects are very large, and nobody else's. Those of an attempt before are freed now.
+
+        A write may lose many races, and would hold what it made for each of them.
+        """
+        if self.made is not None:
+            afterwards(dispose, self.made)
+        self.made = [*objects]
 
     def warn(self, message: str) -> None:
         """Add a Warning header to the answer."""
