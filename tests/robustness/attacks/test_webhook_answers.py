@@ -91,6 +91,7 @@ ANSWERS: dict[str, tuple[int, Callable[[], dict[str, Any]]]] = {
             + [{"op": "copy", "from": "/data/k1", "path": f"/data/c{n}"} for n in range(9_000)]
         ),
     ),
+    "warnings that are no list": (500, lambda: {"allowed": True, "warnings": 5}),
     "100,000 finalizers": (
         201,
         lambda: patch_of([adding("/metadata/finalizers", [f"e.com/f{n}" for n in range(100_000)])]),
@@ -122,6 +123,9 @@ def test_mutating(victim: Victim, party: OutsideParty, what: str) -> None:
     with registered(victim, party, "Mutating", make()), victim.attacked(f"a webhook's answer: {what}"):
         answer = victim.call("POST", MAPS, a_map())
     assert answer.status == status, answer.body[:500]
+    if "no list" in what:
+        why = "json: cannot unmarshal number into Go struct field AdmissionResponse.response.warnings of type []string"
+        assert answer.json["message"].endswith(f'failed calling webhook "{NAME}": failed to call webhook: {why}')
 
 
 def test_validating_a_long_object(victim: Victim, party: OutsideParty) -> None:

@@ -96,15 +96,22 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         if not verdict.patch:
             return False
         attributes.weight = max(attributes.weight, verdict.weight)
-        patched = await weighed(attributes.weight, _patch, place, invocation.hook, attributes, verdict, obj)
-        if patched is None:
+        made = await weighed(attributes.weight, _patch, place, invocation.hook, attributes, verdict, obj)
+        if made is None:
             return False
+        patched, size = made
+        attributes.weight = max(attributes.weight, size)
         attributes.object = await self.environment.served.from_version(attributes, invocation, patched)
         return await weighed(attributes.weight, ne, patched, obj)
 
 
-def _patch(place: str, hook: Hook, attributes: Attributes, verdict: Verdict, obj: Any) -> Any:
-    """The object as a webhook changed it, None if there is nothing to change; raises the refusal or CallFailed."""
+def _patch(
+    place: str, hook: Hook, attributes: Attributes, verdict: Verdict, obj: Any
+) -> tuple[dict[str, Any], int] | None:
+    """The object as a webhook changed it and how long it has become, which copies make of a few bytes.
+
+    None if there is nothing to change; raises the refusal or CallFailed.
+    """
     operations = decode_patch(hook.name, verdict)
     if not operations:
         return None
@@ -118,4 +125,4 @@ def _patch(place: str, hook: Hook, attributes: Attributes, verdict: Verdict, obj
     said: dict[str, Any] = {"configuration": hook.configuration, "webhook": hook.name}
     said |= {"patch": operations, "patchType": "JSONPatch"}
     annotate(attributes.request_annotations, _PATCH + place, escape_html(large_json.dumps(said)).decode())
-    return patched
+    return patched, len(large_json.dumps(patched))

@@ -9,9 +9,11 @@ from typing import Any, Final
 from pilothouse.admission.versions import Wanted
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery.base64_text import decode as decode_base64
+from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind, GroupVersionResource
 from pilothouse.machinery.warning_texts import telling
+from pilothouse.net.outgoing import OutgoingError
 
 _GROUP: Final = "admission.k8s.io"
 _KNOWN: Final = ("v1", "v1beta1")
@@ -79,7 +81,7 @@ def _resource(resource: GroupVersionResource) -> dict[str, str]:
 
 
 def read_verdict(version: str, uid: str, review: Any, *, mutating: bool, weight: int = 0) -> Verdict:
-    """What an answer says; raises InvalidResponse."""
+    """What an answer says; raises InvalidResponse, and OutgoingError for one that cannot be decoded."""
     response = review.get("response") if isinstance(review, dict) else None
     if not isinstance(response, dict):
         raise InvalidResponse("webhook response was absent")
@@ -94,7 +96,7 @@ def read_verdict(version: str, uid: str, review: Any, *, mutating: bool, weight:
         result=_dict(response.get("status")),
         patch=patch if mutating else b"",
         patch_type=patch_type or "",
-        warnings=telling(str(each) for each in response.get("warnings") or ()),
+        warnings=telling(map(str, _list(response, "warnings"))),
         annotations={str(key): str(value) for key, value in (_dict(response.get("auditAnnotations")) or {}).items()},
         weight=weight,
     )
@@ -129,6 +131,14 @@ def _read_patch(response: dict[str, Any]) -> bytes:
         return decode_base64(response.get("patch") or "")
     except (binascii.Error, ValueError, TypeError):
         raise InvalidResponse("illegal base64 data in response.patch") from None
+
+
+def _list(response: dict[str, Any], name: str) -> list[Any]:
+    value = response.get(name)
+    if value is not None and not isinstance(value, list):
+        where = f"Go struct field AdmissionResponse.response.{name} of type []string"
+        raise OutgoingError(f"json: cannot unmarshal {json_type(value)} into {where}")
+    return value or []
 
 
 def _dict(value: Any) -> dict[str, Any] | None:

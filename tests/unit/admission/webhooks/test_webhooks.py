@@ -423,6 +423,20 @@ async def test_patches_that_do_not_fit(
     assert error.message.startswith(message)
 
 
+async def test_a_patch_that_makes_much_of_little_makes_the_object_weigh_more(
+    mutating: Any, ask: Any, put: Any, server: Any
+) -> None:
+    """So that what is done with it from there on is done aside."""
+    await put(MUTATING, "c", webhooks=[hook(server)])
+    copied = ({"op": "copy", "from": "/data/a", "path": f"/data/b{number}"} for number in range(20))
+    server.answers["/hook"] = lambda review: patch(*copied)
+    attributes = ask("/v1/configmaps", config_map(data={"a": "x" * 10_000}))
+    attributes.weight = 11_000
+    await mutating.admit(attributes)
+    assert len(attributes.object["data"]) == 21
+    assert attributes.weight > 200_000
+
+
 async def test_deletions_cannot_be_changed(mutating: Any, ask: Any, put: Any, server: Any, refused: Any) -> None:
     await put(MUTATING, "c", webhooks=[hook(server)])
     server.answers["/hook"] = lambda review: setting("a", "b")
