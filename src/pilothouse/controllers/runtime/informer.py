@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import Final
 
@@ -39,6 +39,7 @@ from pilothouse.controllers.runtime.handlers import (
 )
 from pilothouse.controllers.runtime.indexer import Indexer, IndexFunction, Key, Lister, Reader, key_of
 from pilothouse.controllers.runtime.metrics import LATENCY_BUCKETS
+from pilothouse.controllers.runtime.replays import FEW, Replays
 from pilothouse.controllers.runtime.sources import Source
 from pilothouse.machinery.metrics import Observations
 from pilothouse.machinery.objects import Object
@@ -85,6 +86,9 @@ class Informer:
         self._all_told = False
         """Whether every handler there is was told of all that is known, though not all is known so far."""
         self._latecomers = 0
+        self._is_complete = True
+        """Whether nothing that came before somebody needed it is still to be kept or told of in the next taking."""
+        self._replays = Replays(self._indexer.known, self._newest)
         self._watcher: Watcher | None = None
         self._revision = 0
         self._made: tuple[Entry, bool, Object] | None = None
@@ -134,12 +138,16 @@ class Informer:
     def add_index(self, name: str, function: IndexFunction | None = None) -> None:
         """Have ``lister.by_index`` find objects under what the function gives; well-known indexes need none."""
         self._keep_objects()
-        self._indexer.add_index(name, function)
+        index, who = self._indexer, ("index", name)
+        if index.add_index(name, function, lambda: self._replays.hurry(who)):
+            self._replay(who, lambda key, obj: index.enter(name, obj), lambda: index.finished(name))
 
     def add_reading(self, name: str, reader: Reader) -> None:
         """Have ``lister.reading`` give what the reader makes of an object, which is made once for each state."""
         self._keep_objects()
-        self._indexer.add_reading(name, reader)
+        index = self._indexer
+        if index.add_reading(name, reader):
+            self._replay(("reading", name), lambda key, obj: index.read(name, obj), lambda: None)
 
     def add_handler(
         self,
@@ -151,16 +159,12 @@ class Informer:
     ) -> Registration:
         """Tell of changes from now on, and first of each object that is known already.
 
-        That is done before this returns, unless there are many and none of them was kept so far: ``wait_synced`` waits
-        for it.
+        That is done before this returns, unless there are many: ``wait_synced`` waits for it.
         """
         self._keep_objects()
-        handler = Handler(on_add, on_update, on_delete)
-        registration = self._registration(handler, name)
-        for obj in self._indexer.list():
-            registration.deliver(key_of(obj), None, obj)
-        registration.has_synced = self.has_synced
+        registration = self._registration(Handler(on_add, on_update, on_delete), name)
         self._registrations.append(registration)
+        self._tell_known(registration)
         return registration
 
     def add_trimming_handler(
@@ -181,12 +185,9 @@ class Informer:
         registration = self._registration(TrimmingHandler(on_put, on_remove, digest), name)
         self._registrations.append(registration)
         self._fields.append(_IDENTITY | {*fields} if fields else None)
-        if self._keeps_objects:
-            for obj in self._indexer.list():
-                registration.deliver(key_of(obj), None, obj)
-        else:
+        if not self._keeps_objects:
             self._catch_up()
-        registration.has_synced = self.has_synced
+        self._tell_known(registration)
         return registration
 
     def _registration(self, handler: Handler | TrimmingHandler, name: str) -> Registration:
@@ -198,6 +199,8 @@ class Informer:
         """Tell a handler nothing more."""
         registration.close()
         self._registrations.remove(registration)
+        self._replays.drop(registration)
+        self._settle()
 
     def start(self, supervisor: Supervisor) -> None:
         """Begin to follow the objects, until the supervisor is closed."""
@@ -355,8 +358,12 @@ class Informer:
         self._tell(key, self._indexer.remove(key), None)
 
     def _tell(self, key: Key, old: Object | None, new: Object | None) -> None:
+        replays = self._replays
         for registration in self._registrations:
-            registration.deliver(key, old, new)
+            if replays and replays.forget(registration, key):
+                registration.deliver(key, None, new)
+            else:
+                registration.deliver(key, old, new)
 
     def _wanted_fields(self) -> frozenset[str] | None:
         wanted: frozenset[str] = frozenset()
@@ -383,13 +390,38 @@ class Informer:
             self._remove(key)
 
     def _mark_synced(self) -> None:
-        self._all_told = False
+        self._all_told, self._is_complete = False, True
         self._synced.set()
-        self._caught_up.set()
-        for registration in self._registrations:
-            registration.has_synced = True
+        self._settle()
 
     # Those who come late
+
+    def _settle(self) -> None:
+        """Note who has heard of all that was there when he came."""
+        if self._synced.is_set() and self._is_complete:
+            for registration in self._registrations:
+                registration.has_synced = registration not in self._replays
+            if not self._replays:
+                self._caught_up.set()
+
+    def _tell_known(self, registration: Registration) -> None:
+        """Tell a new handler of the objects that are kept."""
+        self._replay(registration, lambda key, obj: registration.deliver(key, None, obj), lambda: None)
+
+    def _replay(self, who: Hashable, tell: Callable[[Key, Object], None], over: Callable[[], None]) -> None:
+        """Tell of all objects that are kept: at once where they are few, else in turns."""
+
+        def end() -> None:
+            over()
+            self._settle()
+
+        if len(self._indexer) > FEW:
+            self._caught_up.clear()
+            self._replays.add(who, tell, end)
+            return
+        for obj in self._indexer.list():
+            tell(key_of(obj), obj)
+        end()
 
     def _keep_objects(self) -> None:
         if not self._keeps_objects:
@@ -407,6 +439,7 @@ class Informer:
                     self._complete(source, entry)
             return
         self._latecomers += 1
+        self._is_complete = False
         self._caught_up.clear()
         if self._watcher is not None:
             self._watcher.stop()
