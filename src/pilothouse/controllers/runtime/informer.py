@@ -23,6 +23,7 @@ import logging
 import time
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
+from math import inf
 from typing import Final
 
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
@@ -41,6 +42,7 @@ from pilothouse.controllers.runtime.indexer import Indexer, IndexFunction, Key, 
 from pilothouse.controllers.runtime.metrics import LATENCY_BUCKETS
 from pilothouse.controllers.runtime.replays import FEW, Replays
 from pilothouse.controllers.runtime.sources import Source
+from pilothouse.controllers.runtime.work_turns import work_turns
 from pilothouse.machinery.metrics import Observations
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervised, Supervisor
@@ -51,7 +53,9 @@ from pilothouse.storage.cacher import BOOKMARK, DELETED, Entry, Watcher
 logger = logging.getLogger(__name__)
 _IDENTITY: Final = frozenset({"metadata.name", "metadata.namespace", "metadata.uid"})
 _SLICE: Final = 200
-"""So many objects are decoded and told of before others get their turn on the event loop."""
+"""So many objects are read together."""
+_AT_ONCE: Final = 16
+"""So many changes are told of without waiting for a place in a turn of the event loop."""
 
 
 class Informer:
@@ -260,6 +264,7 @@ class Informer:
             entries = [entry for entry in entries if self._is_wanted(source, entry)]
         for key in self._known() - {(entry.namespace, entry.name) for entry in entries}:
             self._remove(key)
+        turns, until = work_turns(), 0.0
         for start in range(0, len(entries), _SLICE):
             page = entries[start : start + _SLICE]
             if self._keeps_objects or self._wanted_fields() is None:
@@ -267,27 +272,31 @@ class Informer:
             if source.prepare is not None:
                 await source.prepare(page)
             for entry in page:
+                if time.perf_counter() >= until:
+                    until = await turns.begin()
                 await self._make_long(source, entry)
                 self._put(source, entry)
-            await asyncio.sleep(0)
 
     async def _drain(self, source: Source, watcher: Watcher) -> None:
         self._watcher = watcher
+        turns = work_turns()
         try:
             while batch := await watcher.next_batch():
                 events = [event for event in batch if event.type != BOOKMARK and self._is_wanted(source, event.entry)]
                 if source.prepare is not None:
                     await source.prepare([event.entry for event in events if event.type != DELETED])
-                began = time.perf_counter()
-                for number, event in enumerate(events):
+                began, until = time.perf_counter(), 0.0 if len(events) > _AT_ONCE else inf
+                for event in events:
+                    if time.perf_counter() >= until:
+                        asked = time.perf_counter()
+                        until = await turns.begin()
+                        began += time.perf_counter() - asked
                     if event.type == DELETED:
                         self._remove((event.entry.namespace, event.entry.name))
                     else:
                         await self._make_long(source, event.entry)
                         self._put(source, event.entry)
                     self._revision = event.entry.revision
-                    if number % _SLICE == _SLICE - 1:
-                        await asyncio.sleep(0)
                 if events:
                     self.latencies.observe_many((time.perf_counter() - began) / len(events), len(events))
         finally:

@@ -25,7 +25,9 @@ from pilothouse.machinery.objects import Object
 
 logger = logging.getLogger(__name__)
 FEW: Final = 200
-"""So many objects are told of in a turn, all at once if there are no more."""
+"""Of so many objects is told at once."""
+A_TURN: Final = 50
+"""And of so many in a turn, where there are more."""
 
 
 @dataclass(slots=True)
@@ -98,7 +100,7 @@ class Replays:
             replay = self._replays.get(who)
             if replay is not None:
                 self._begin(replay)
-                self._go_on(replay, FEW)
+                self._go_on(replay, A_TURN)
             if replay is None or not replay.order:
                 self._waiting.popleft()
                 if self._replays.pop(who, None) is not None and replay is not None:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilothouse.controllers.runtime.indexer import Key
-from pilothouse.controllers.runtime.replays import FEW, Replays
+from pilothouse.controllers.runtime.replays import A_TURN, Replays
 
 Steps = list[tuple[str, int]]
-_STEPS = st.lists(st.tuples(st.sampled_from(["put", "remove", "turn"]), st.integers(0, 2 * FEW)), max_size=30)
+_STEPS = st.lists(st.tuples(st.sampled_from(["put", "remove", "turn"]), st.integers(0, 2 * A_TURN)), max_size=30)
 
 
 class World:
@@ -52,7 +52,7 @@ class World:
             await asyncio.sleep(0)
 
 
-@given(st.integers(0, 2 * FEW), _STEPS, st.booleans())
+@given(st.integers(0, 2 * A_TURN), _STEPS, st.booleans())
 def test_nobody_misses_or_repeats_anything(count: int, steps: Steps, hurried: bool) -> None:
     async def run() -> None:
         world = World(count)
@@ -75,24 +75,26 @@ def test_nobody_misses_or_repeats_anything(count: int, steps: Steps, hurried: bo
 
 
 async def test_some_are_told_of_in_each_turn() -> None:
-    world = World(3 * FEW)
+    world = World(3 * A_TURN)
     world.come("one")
     world.come("other")
     seen = []
     while world.replays:
         seen.append((len(world.believed["one"]), len(world.believed["other"])))
         await asyncio.sleep(0)
-    assert [done - before for before, done in zip([0, *map(sum, seen)], map(sum, seen), strict=False)][1:] == [FEW] * 5
+    assert [done - before for before, done in zip([0, *map(sum, seen)], map(sum, seen), strict=False)][1:] == [
+        A_TURN
+    ] * 5
 
 
 async def test_one_who_has_gone_is_told_nothing_and_holds_up_nobody() -> None:
-    world = World(FEW + 1)
+    world = World(A_TURN + 1)
     world.come("one")
     world.come("other")
     world.replays.drop("one")
     await world.settle()
     assert world.believed["one"] == {}
-    assert len(world.believed["other"]) == FEW + 1
+    assert len(world.believed["other"]) == A_TURN + 1
     assert world.over == ["other"]
 
 
