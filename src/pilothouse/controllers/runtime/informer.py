@@ -46,7 +46,7 @@ from pilothouse.controllers.runtime.work_turns import work_turns
 from pilothouse.machinery.metrics import Observations
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervised, Supervisor
-from pilothouse.machinery.workers import LONG, aside
+from pilothouse.machinery.workers import LONG, aside, weighed
 from pilothouse.storage.backends.contract import Compacted, StorageError
 from pilothouse.storage.cacher import BOOKMARK, DELETED, Entry, Watcher
 
@@ -54,6 +54,8 @@ logger = logging.getLogger(__name__)
 _IDENTITY: Final = frozenset({"metadata.name", "metadata.namespace", "metadata.uid"})
 _SLICE: Final = 200
 """So many objects are read together."""
+_KEY_BYTES: Final = 16
+"""What comparing the keys of that many objects weighs: a thousand are compared on the loop, more aside."""
 _AT_ONCE: Final = 16
 """So many changes are told of without waiting for a place in a turn of the event loop."""
 
@@ -262,8 +264,9 @@ class Informer:
     async def _take(self, source: Source, entries: list[Entry]) -> None:
         if self._object_name:
             entries = [entry for entry in entries if self._is_wanted(source, entry)]
-        for key in self._known() - {(entry.namespace, entry.name) for entry in entries}:
-            self._remove(key)
+        if self._entries:
+            for key in await weighed(_KEY_BYTES * len(entries), self._gone, entries):
+                self._remove(key)
         turns, until = work_turns(), 0.0
         for start in range(0, len(entries), _SLICE):
             page = entries[start : start + _SLICE]
@@ -276,6 +279,10 @@ class Informer:
                     until = await turns.begin()
                 await self._make_long(source, entry)
                 self._put(source, entry)
+
+    def _gone(self, entries: list[Entry]) -> set[Key]:
+        """What is known and not among these. Nobody else changes what is known meanwhile."""
+        return self._known() - {(entry.namespace, entry.name) for entry in entries}
 
     async def _drain(self, source: Source, watcher: Watcher) -> None:
         self._watcher = watcher
