@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from pilothouse.apis.strategy import Context
+from pilothouse.controlplane.allocation.services import ServiceAllocations
+from pilothouse.controlplane.bootstrap.service_repair import ServiceRepair
 from pilothouse.machinery.stall_meter import LIMIT_SECONDS, StallMeter
 from pilothouse.testing.in_process import InProcessServer
 
@@ -21,12 +23,12 @@ NOW = "2026-01-02T03:04:05Z"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 METADATA = "as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-KEYS, OBJECTS, BINDINGS = 20_000, 2_000, 4_000
+KEYS, OBJECTS, BINDINGS, SERVICES = 20_000, 2_000, 4_000, 4_000
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[InProcessServer]:
-    async with InProcessServer("--controllers=-*") as running:
+    async with InProcessServer("--controllers=-*", "--service-cluster-ip-range=10.0.0.0/16") as running:
         yield running
 
 
@@ -118,3 +120,29 @@ async def test_access_with_many_bindings(server: InProcessServer, measured: Meas
     merge = "application/merge-patch+json"
     await measured.ask("PATCH", f"/apis/{group}/v1/clusterroles/view", labels, content_type=merge)
     await measured.ask("GET", f"/apis/{group}/v1/rolebindings", accept=TABLE)
+
+
+async def test_repair_of_many_services(server: InProcessServer, measured: Measured) -> None:
+    def make_service(number: int) -> dict[str, Any]:
+        ports = [{"port": 80, "targetPort": 80, "protocol": "TCP"}]
+        spec = {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster", "ports": ports}
+        return {"metadata": {"name": f"service-{number}"}, "spec": spec}
+
+    await create_all(server, "", "services", [make_service(number) for number in range(SERVICES)])
+    storage = server.process.cluster.storage
+    stores = [
+        storage.store(group, "v1", resource)
+        for group, resource in (
+            ("", "services"),
+            ("networking.k8s.io", "ipaddresses"),
+            ("networking.k8s.io", "servicecidrs"),
+            ("events.k8s.io", "events"),
+        )
+    ]
+    assert len(stores[1].cache) > SERVICES
+    allocations = stores[0].reservations
+    assert isinstance(allocations, ServiceAllocations)
+    measured.meter.forget()
+    await ServiceRepair(*stores, allocations.node_ports).reconcile()
+    await measured.check("repair of services")
+    await measured.ask("GET", "/metrics")

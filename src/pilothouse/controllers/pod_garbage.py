@@ -12,8 +12,9 @@ import logging
 from typing import Final
 
 from pilothouse.controllers.manager.context import ControllerContext
-from pilothouse.controllers.runtime.batches import attempt_all
+from pilothouse.controllers.runtime.batches import attempt_all, found_among
 from pilothouse.controllers.runtime.controller import Periodic
+from pilothouse.controllers.runtime.indexer import PODS_BY_NODE
 from pilothouse.controllers.runtime.pods import is_terminal
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
@@ -38,6 +39,7 @@ class PodGarbage:
     def __init__(self, context: ControllerContext) -> None:
         self._clock, self._most = context.clock, context.settings.terminated_pods
         self._pods = context.informers.of("", "v1", "pods")
+        self._pods.add_index(PODS_BY_NODE)
         self._nodes = context.informers.of("", "v1", "nodes")
         client = context.client(_ACCOUNT)
         self._client, self._node_client = client.of("", "v1", "pods"), client.of("", "v1", "nodes")
@@ -53,7 +55,10 @@ class PodGarbage:
         await self._pods.wait_synced()
         await self._nodes.wait_synced()
         pods = self._pods.lister.list()
-        gone = await self._gone_nodes(pods)
+        gone = await self._gone_nodes()
+
+        def may_go(pod: Object) -> bool:
+            return "deletionTimestamp" in pod["metadata"] or (pod["spec"].get("nodeName") or "") in gone
 
         async def clear(pod: Object) -> None:
             metadata, node_name = pod["metadata"], pod["spec"].get("nodeName") or ""
@@ -66,18 +71,17 @@ class PodGarbage:
 
         try:
             if self._most > 0:
-                await attempt_all(self._ended_too_many(pods), self._delete)
+                await attempt_all(self._ended_too_many(await found_among(pods, is_terminal)), self._delete)
         finally:
-            await attempt_all(pods, clear)
+            await attempt_all(await found_among(pods, may_go), clear)
 
-    def _ended_too_many(self, pods: list[Object]) -> list[Object]:
-        ended = [pod for pod in pods if is_terminal(pod)]
+    def _ended_too_many(self, ended: list[Object]) -> list[Object]:
         ended.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
         return ended[: max(0, len(ended) - self._most)]
 
-    async def _gone_nodes(self, pods: list[Object]) -> set[str]:
+    async def _gone_nodes(self) -> set[str]:
         """Nodes with pods that have been missing for long enough, and that the API does not know either."""
-        named = {pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
+        named = self._pods.lister.index_values(PODS_BY_NODE)
         missing = {name for name in named if self._nodes.lister.get("", name) is None}
         now = self._clock.monotonic()
         self._missing = {name: self._missing.get(name, now) for name in missing}

@@ -161,6 +161,7 @@ class TlsTransport(asyncio.Transport):
         "_input_ended",
         "_loop",
         "_lost",
+        "_muted",
         "_outgoing",
         "_postponed",
         "_protocol",
@@ -201,6 +202,7 @@ class TlsTransport(asyncio.Transport):
         self._turns = turns_of(loop)
         self.credit = 0  # kept by the turns
         self._postponed = False  # too many others had something to say: `read_late` will be called
+        self._muted = False  # and until then the loop does not call `_readable`, whatever `_reading` says
         loop.add_reader(self._fd, self._readable)
         protocol.connection_made(self)
         if session.incoming.pending:
@@ -245,6 +247,9 @@ class TlsTransport(asyncio.Transport):
 
     def _readable(self) -> None:
         if self._postponed:
+            # It waits for a second turn, so others are many: reminders of all of them take longer than a turn.
+            self._muted = True
+            self._loop.remove_reader(self._fd)
             return
         if self._turns.admits(self):
             self._read()
@@ -255,7 +260,10 @@ class TlsTransport(asyncio.Transport):
     def read_late(self) -> None:
         self._postponed = False
         if self._reading and not self._closing:
+            if self._muted:
+                self._loop.add_reader(self._fd, self._readable)
             self._read()
+        self._muted = False
 
     def _read(self) -> None:
         scratch = self._scratch

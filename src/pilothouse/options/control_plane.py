@@ -185,7 +185,7 @@ class ControlPlaneOptions(FlagGroup):
             storage.store("networking.k8s.io", "v1", "ipaddresses"),
             storage.store("networking.k8s.io", "v1", "servicecidrs"),
         )
-        metrics, wanted = AllocationMetrics(addresses.names), self.service_node_port_range
+        metrics, wanted = AllocationMetrics(addresses), self.service_node_port_range
         ledger = StoredLedger(backend, storage.root, storage.media)
         ports = NodePorts(PortRange(wanted.base, wanted.size), ledger, metrics=metrics)
         return ServiceAllocations(families, ClusterIPs(addresses, metrics=metrics), ports)

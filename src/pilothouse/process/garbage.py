@@ -66,14 +66,17 @@ class Survivors:
             self._full_at = 2 * self._seen
 
 
-def before_start() -> None:
-    """Nothing made so far goes before the process does: what starts need not pay for looking at it."""
+def before_start(survivors: Survivors) -> None:
+    """Nothing made so far goes before the process does: what starts need not pay for looking at it.
+
+    Nor for looking at what it loads: there may be a hundred thousand objects, and clients are served meanwhile.
+    """
     gc.set_threshold(*THRESHOLDS)
     gc.freeze()
+    gc.callbacks.append(survivors)
 
 
-def after_start(survivors: Survivors) -> None:
-    """What exists now lives as long as the process, and what comes may grow."""
+def after_start() -> None:
+    """What exists now lives as long as the process."""
     gc.collect()
     gc.freeze()
-    gc.callbacks.append(survivors)

@@ -77,14 +77,14 @@ async def live(
         # Files named by flags that cannot be read, or ask for what cannot be done.
         logger.error("cannot start: %s", options.explain(error))
         return 1
-    garbage.before_start()
+    garbage.before_start(process.survivors)
     try:
         await process.start()
     except Exception as error:
         expected = isinstance(error, OSError | ValueError | StorageError)
         logger.error("cannot start: %s", options.explain(error), exc_info=None if expected else error)
         return 1
-    garbage.after_start(process.survivors)
+    garbage.after_start()
     greet()
     if await told_to_stop():
         await _stop(process)

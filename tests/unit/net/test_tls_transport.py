@@ -218,6 +218,68 @@ async def test_nothing_is_read_while_reading_is_paused(pki: Any) -> None:
         await protocol.until(lambda: protocol.input == b"one" + b"two" * 20_000)
 
 
+class Crowd:
+    """Turns that somebody waits for until they are his."""
+
+    def __init__(self) -> None:
+        self.has_room = False
+        self.waiting: list[TlsTransport] = []
+
+    def admits(self, reader: TlsTransport) -> bool:
+        if not self.has_room:
+            self.waiting.append(reader)
+        return self.has_room
+
+    def has_read(self, reader: TlsTransport) -> None:
+        pass
+
+
+async def test_the_loop_does_not_remind_of_those_who_wait(pki: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    reminded, readable = 0, TlsTransport._readable
+
+    def count(transport: TlsTransport) -> None:
+        nonlocal reminded
+        reminded += 1
+        readable(transport)
+
+    monkeypatch.setattr(TlsTransport, "_readable", count)
+    async with connected(pki) as (transport, protocol, peer):
+        crowd = Crowd()
+        monkeypatch.setattr(transport, "_turns", crowd)
+        await peer.send(b"some")
+        async with asyncio.timeout(WITHIN):
+            while not crowd.waiting:
+                await asyncio.sleep(0)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert (reminded, protocol.input) == (2, b"")
+        crowd.has_room = True
+        crowd.waiting.pop().read_late()
+        assert protocol.input == b"some"
+        await peer.send(b" more")
+        await protocol.until(lambda: protocol.input == b"some more")
+
+
+@pytest.mark.parametrize("pauses", [False, True])
+async def test_closing_while_others_are_read_from(pki: Any, pauses: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with connected(pki) as (transport, protocol, peer):
+        crowd = Crowd()
+        monkeypatch.setattr(transport, "_turns", crowd)
+        await peer.send(b"some")
+        async with asyncio.timeout(WITHIN):
+            while not crowd.waiting:
+                await asyncio.sleep(0)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        if pauses:
+            transport.pause_reading()
+        transport.close()
+        crowd.waiting.pop().read_late()
+        await asyncio.to_thread(peer.sock.close)
+        await protocol.until(lambda: "lost" in protocol.told)
+        assert protocol.input == b""
+
+
 @pytest.mark.parametrize("goodbye", [True, False], ids=["with a goodbye", "cut off"])
 async def test_a_client_that_leaves(pki: Any, goodbye: bool) -> None:
     async with connected(pki) as (_, protocol, peer):

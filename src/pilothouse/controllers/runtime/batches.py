@@ -8,11 +8,14 @@ call in them would seem to take long.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
+
+from pilothouse.controllers.runtime.work_turns import work_turns
 
 T = TypeVar("T")
 _LARGEST: Final = 64
+_LOOKED_AT: Final = 1_000
 
 
 async def slow_start_batch(
@@ -50,3 +53,13 @@ async def attempt_all(items: Iterable[T], work: Callable[[T], Awaitable[object]]
             first = first or error
     if first is not None:
         raise first
+
+
+async def found_among(items: Sequence[T], is_wanted: Callable[[T], bool]) -> list[T]:
+    """Those of very many that are wanted, looked for in turns with others."""
+    turns = work_turns()
+    found: list[T] = []
+    for start in range(0, len(items), _LOOKED_AT):
+        await turns.begin()
+        found += filter(is_wanted, items[start : start + _LOOKED_AT])
+    return found

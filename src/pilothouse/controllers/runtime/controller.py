@@ -12,15 +12,15 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
 from pilothouse.controllers.runtime.work_queue import Closed, WorkQueue
+from pilothouse.controllers.runtime.work_turns import work_turns
 from pilothouse.machinery.supervision import Supervised, Supervisor
 
 logger = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
-_TURN_SECONDS: Final = 0.005
 
 
 class Synced(Protocol):
@@ -77,17 +77,16 @@ class Controller(Generic[K]):
     async def _work(self) -> None:
         for each in self._wait_for:
             await each.wait_synced()
-        began = time.perf_counter()
+        turns, until = work_turns(), 0.0
         while True:
-            if time.perf_counter() - began > _TURN_SECONDS:
-                await asyncio.sleep(0)  # keys that need no waiting are worked on in turns with others, too
-                began = time.perf_counter()
             try:
                 key = await self.queue.get()
             except Closed:
                 # Nothing will ever be handed out again; the supervisor or ``stop`` ends this.
                 await asyncio.Event().wait()
             try:
+                if time.perf_counter() >= until:
+                    until = await turns.begin()
                 await self.reconcile(key)
             except BaseException:
                 self.queue.add(key)  # killed in the middle: somebody else is to do it

@@ -26,6 +26,7 @@ Reader = Callable[[Object], Any]
 Objects = list[Object]
 Key = tuple[str, str]
 """Namespace and name; the namespace of what has none is empty."""
+Keys = list[Key]
 
 BY_OWNER_UID: Final = "by-owner-uid"
 BY_CONTROLLER_UID: Final = "by-controller-uid"
@@ -133,6 +134,8 @@ class Lister:
         self._indexes: dict[str, dict[str, dict[Key, Object]]] = {}
         self._readers: dict[str, Reader] = {}
         self._readings: dict[str, dict[Key, tuple[Object, Any]]] = {}
+        self._unfinished: dict[str, Callable[[], None]] = {}
+        """Indexes that do not have all objects so far, with what finishes them."""
 
     def __len__(self) -> int:
         return sum(map(len, self._namespaces.values()))
@@ -146,7 +149,7 @@ class Lister:
 
     def list(self, namespace: str | None = None, selector: Selector | None = None) -> Objects:
         """All objects, or those of one namespace, or those that a label selector matches."""
-        if namespace is not None and selector is not None and BY_LABEL in self._indexes:
+        if namespace is not None and selector is not None and self._is_finished(BY_LABEL):
             found = self._candidates(namespace, selector)
         elif namespace is None:
             found = [obj for objects in list(self._namespaces.values()) for obj in list(objects.values())]
@@ -168,15 +171,15 @@ class Lister:
 
     def by_index(self, index: str, value: str) -> Objects:
         """The objects under a value of an index."""
-        return list(self._indexes[index].get(value, {}).values())
+        return list(self._index(index).get(value, {}).values())
 
     def count(self, index: str, value: str) -> int:
         """How many objects there are under a value of an index."""
-        return len(self._indexes[index].get(value, ()))
+        return len(self._index(index).get(value, ()))
 
     def index_values(self, index: str) -> set[str]:
         """The values under which an index has objects."""
-        return set(self._indexes[index])
+        return set(self._index(index))
 
     def reading(self, name: str, obj: Object) -> Any:
         """What was made of an object under this name; of a state that is no longer the newest it is made anew."""
@@ -188,9 +191,18 @@ class Lister:
         selector: Selector = self.reading(SELECTOR, obj)
         return selector
 
-    def known(self) -> set[Key]:
+    def known(self) -> Keys:
         """Where all objects are found."""
-        return {(namespace, name) for namespace, objects in self._namespaces.items() for name in objects}
+        return [(namespace, name) for namespace, objects in self._namespaces.items() for name in objects]
+
+    def _is_finished(self, index: str) -> bool:
+        return index in self._indexes and index not in self._unfinished
+
+    def _index(self, index: str) -> dict[str, dict[Key, Object]]:
+        """An index with all objects: who cannot wait for it does the rest."""
+        if index in self._unfinished:
+            self._unfinished[index]()
+        return self._indexes[index]
 
 
 class Indexer(Lister):
@@ -201,21 +213,41 @@ class Indexer(Lister):
         self._prepared: tuple[Object, dict[str, Any]] | None = None
         """What was made of the object that is put next."""
 
-    def add_index(self, name: str, function: IndexFunction | None = None) -> None:
-        """Have an index from now on; well-known ones need no function. Asking for one that is there does nothing."""
-        if name in self._functions:
-            return
-        function = function or WELL_KNOWN[name]
-        self._functions[name] = function
-        self._indexes[name] = {}
-        for obj in self.list():
-            self._enter(name, _values(name, function, obj), obj)
+    def add_index(self, name: str, function: IndexFunction | None, finish: Callable[[], None]) -> bool:
+        """Have an index of what is put from now on; well-known ones need no function. False if there is one already.
 
-    def add_reading(self, name: str, reader: Reader) -> None:
-        """Make this of each object from now on. Asking for one that is there does nothing."""
-        if name not in self._readers:
-            self._readings[name] = {key_of(obj): (obj, reader(obj)) for obj in self.list()}
-            self._readers[name] = reader
+        What was put before is to be entered with ``enter``, and then ``finished`` to be called. Before that, whoever
+        looks something up calls ``finish``, which enters what is left.
+        """
+        if name in self._functions:
+            return False
+        self._functions[name] = function or WELL_KNOWN[name]
+        self._indexes[name] = {}
+        self._unfinished[name] = finish
+        return True
+
+    def enter(self, name: str, obj: Object) -> None:
+        """Have an object that was put before an index was added found by it."""
+        self._enter(name, _values(name, self._functions[name], obj), obj)
+
+    def finished(self, name: str) -> None:
+        """All objects are in an index that was added."""
+        self._unfinished.pop(name, None)
+
+    def add_reading(self, name: str, reader: Reader) -> bool:
+        """Make this of each object that is put from now on. False if it is made already.
+
+        For what was put before, call ``read``; until then it is made for each who asks.
+        """
+        if name in self._readers:
+            return False
+        self._readings[name] = {}
+        self._readers[name] = reader
+        return True
+
+    def read(self, name: str, obj: Object) -> None:
+        """Make of an object that was put before what was added."""
+        self._readings[name][key_of(obj)] = obj, self._readers[name](obj)
 
     def prepare(self, obj: Object) -> None:
         """Make all readings of an object that is put next. Runs in any thread."""

@@ -21,8 +21,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
+from math import inf
 from typing import Final
 
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
@@ -39,18 +40,24 @@ from pilothouse.controllers.runtime.handlers import (
 )
 from pilothouse.controllers.runtime.indexer import Indexer, IndexFunction, Key, Lister, Reader, key_of
 from pilothouse.controllers.runtime.metrics import LATENCY_BUCKETS
+from pilothouse.controllers.runtime.replays import FEW, Replays
 from pilothouse.controllers.runtime.sources import Source
+from pilothouse.controllers.runtime.work_turns import work_turns
 from pilothouse.machinery.metrics import Observations
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervised, Supervisor
-from pilothouse.machinery.workers import LONG, aside
+from pilothouse.machinery.workers import LONG, aside, weighed
 from pilothouse.storage.backends.contract import Compacted, StorageError
 from pilothouse.storage.cacher import BOOKMARK, DELETED, Entry, Watcher
 
 logger = logging.getLogger(__name__)
 _IDENTITY: Final = frozenset({"metadata.name", "metadata.namespace", "metadata.uid"})
 _SLICE: Final = 200
-"""So many objects are decoded and told of before others get their turn on the event loop."""
+"""So many objects are read together."""
+_KEY_BYTES: Final = 16
+"""What comparing the keys of that many objects weighs: a thousand are compared on the loop, more aside."""
+_AT_ONCE: Final = 16
+"""So many changes are told of without waiting for a place in a turn of the event loop."""
 
 
 class Informer:
@@ -85,6 +92,9 @@ class Informer:
         self._all_told = False
         """Whether every handler there is was told of all that is known, though not all is known so far."""
         self._latecomers = 0
+        self._is_complete = True
+        """Whether nothing that came before somebody needed it is still to be kept or told of in the next taking."""
+        self._replays = Replays(self._indexer.known, self._newest)
         self._watcher: Watcher | None = None
         self._revision = 0
         self._made: tuple[Entry, bool, Object] | None = None
@@ -134,12 +144,16 @@ class Informer:
     def add_index(self, name: str, function: IndexFunction | None = None) -> None:
         """Have ``lister.by_index`` find objects under what the function gives; well-known indexes need none."""
         self._keep_objects()
-        self._indexer.add_index(name, function)
+        index, who = self._indexer, ("index", name)
+        if index.add_index(name, function, lambda: self._replays.hurry(who)):
+            self._replay(who, lambda key, obj: index.enter(name, obj), lambda: index.finished(name))
 
     def add_reading(self, name: str, reader: Reader) -> None:
         """Have ``lister.reading`` give what the reader makes of an object, which is made once for each state."""
         self._keep_objects()
-        self._indexer.add_reading(name, reader)
+        index = self._indexer
+        if index.add_reading(name, reader):
+            self._replay(("reading", name), lambda key, obj: index.read(name, obj), lambda: None)
 
     def add_handler(
         self,
@@ -151,16 +165,12 @@ class Informer:
     ) -> Registration:
         """Tell of changes from now on, and first of each object that is known already.
 
-        That is done before this returns, unless there are many and none of them was kept so far: ``wait_synced`` waits
-        for it.
+        That is done before this returns, unless there are many: ``wait_synced`` waits for it.
         """
         self._keep_objects()
-        handler = Handler(on_add, on_update, on_delete)
-        registration = self._registration(handler, name)
-        for obj in self._indexer.list():
-            registration.deliver(key_of(obj), None, obj)
-        registration.has_synced = self.has_synced
+        registration = self._registration(Handler(on_add, on_update, on_delete), name)
         self._registrations.append(registration)
+        self._tell_known(registration)
         return registration
 
     def add_trimming_handler(
@@ -181,12 +191,9 @@ class Informer:
         registration = self._registration(TrimmingHandler(on_put, on_remove, digest), name)
         self._registrations.append(registration)
         self._fields.append(_IDENTITY | {*fields} if fields else None)
-        if self._keeps_objects:
-            for obj in self._indexer.list():
-                registration.deliver(key_of(obj), None, obj)
-        else:
+        if not self._keeps_objects:
             self._catch_up()
-        registration.has_synced = self.has_synced
+        self._tell_known(registration)
         return registration
 
     def _registration(self, handler: Handler | TrimmingHandler, name: str) -> Registration:
@@ -198,6 +205,8 @@ class Informer:
         """Tell a handler nothing more."""
         registration.close()
         self._registrations.remove(registration)
+        self._replays.drop(registration)
+        self._settle()
 
     def start(self, supervisor: Supervisor) -> None:
         """Begin to follow the objects, until the supervisor is closed."""
@@ -255,8 +264,10 @@ class Informer:
     async def _take(self, source: Source, entries: list[Entry]) -> None:
         if self._object_name:
             entries = [entry for entry in entries if self._is_wanted(source, entry)]
-        for key in self._known() - {(entry.namespace, entry.name) for entry in entries}:
-            self._remove(key)
+        if self._entries:
+            for key in await weighed(_KEY_BYTES * len(entries), self._gone, entries):
+                self._remove(key)
+        turns, until = work_turns(), 0.0
         for start in range(0, len(entries), _SLICE):
             page = entries[start : start + _SLICE]
             if self._keeps_objects or self._wanted_fields() is None:
@@ -264,27 +275,35 @@ class Informer:
             if source.prepare is not None:
                 await source.prepare(page)
             for entry in page:
+                if time.perf_counter() >= until:
+                    until = await turns.begin()
                 await self._make_long(source, entry)
                 self._put(source, entry)
-            await asyncio.sleep(0)
+
+    def _gone(self, entries: list[Entry]) -> set[Key]:
+        """What is known and not among these. Nobody else changes what is known meanwhile."""
+        return self._known() - {(entry.namespace, entry.name) for entry in entries}
 
     async def _drain(self, source: Source, watcher: Watcher) -> None:
         self._watcher = watcher
+        turns = work_turns()
         try:
             while batch := await watcher.next_batch():
                 events = [event for event in batch if event.type != BOOKMARK and self._is_wanted(source, event.entry)]
                 if source.prepare is not None:
                     await source.prepare([event.entry for event in events if event.type != DELETED])
-                began = time.perf_counter()
-                for number, event in enumerate(events):
+                began, until = time.perf_counter(), 0.0 if len(events) > _AT_ONCE else inf
+                for event in events:
+                    if time.perf_counter() >= until:
+                        asked = time.perf_counter()
+                        until = await turns.begin()
+                        began += time.perf_counter() - asked
                     if event.type == DELETED:
                         self._remove((event.entry.namespace, event.entry.name))
                     else:
                         await self._make_long(source, event.entry)
                         self._put(source, event.entry)
                     self._revision = event.entry.revision
-                    if number % _SLICE == _SLICE - 1:
-                        await asyncio.sleep(0)
                 if events:
                     self.latencies.observe_many((time.perf_counter() - began) / len(events), len(events))
         finally:
@@ -355,8 +374,12 @@ class Informer:
         self._tell(key, self._indexer.remove(key), None)
 
     def _tell(self, key: Key, old: Object | None, new: Object | None) -> None:
+        replays = self._replays
         for registration in self._registrations:
-            registration.deliver(key, old, new)
+            if replays and replays.forget(registration, key):
+                registration.deliver(key, None, new)
+            else:
+                registration.deliver(key, old, new)
 
     def _wanted_fields(self) -> frozenset[str] | None:
         wanted: frozenset[str] = frozenset()
@@ -383,13 +406,38 @@ class Informer:
             self._remove(key)
 
     def _mark_synced(self) -> None:
-        self._all_told = False
+        self._all_told, self._is_complete = False, True
         self._synced.set()
-        self._caught_up.set()
-        for registration in self._registrations:
-            registration.has_synced = True
+        self._settle()
 
     # Those who come late
+
+    def _settle(self) -> None:
+        """Note who has heard of all that was there when he came."""
+        if self._synced.is_set() and self._is_complete:
+            for registration in self._registrations:
+                registration.has_synced = registration not in self._replays
+            if not self._replays:
+                self._caught_up.set()
+
+    def _tell_known(self, registration: Registration) -> None:
+        """Tell a new handler of the objects that are kept."""
+        self._replay(registration, lambda key, obj: registration.deliver(key, None, obj), lambda: None)
+
+    def _replay(self, who: Hashable, tell: Callable[[Key, Object], None], over: Callable[[], None]) -> None:
+        """Tell of all objects that are kept: at once where they are few, else in turns."""
+
+        def end() -> None:
+            over()
+            self._settle()
+
+        if len(self._indexer) > FEW:
+            self._caught_up.clear()
+            self._replays.add(who, tell, end)
+            return
+        for obj in self._indexer.list():
+            tell(key_of(obj), obj)
+        end()
 
     def _keep_objects(self) -> None:
         if not self._keeps_objects:
@@ -407,6 +455,7 @@ class Informer:
                     self._complete(source, entry)
             return
         self._latecomers += 1
+        self._is_complete = False
         self._caught_up.clear()
         if self._watcher is not None:
             self._watcher.stop()

@@ -6,6 +6,7 @@ Several servers, or a scheduler that reserves volumes, are kept apart by resourc
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final, Literal, NamedTuple
 
 from pilothouse.controllers.manager.context import ControllerContext
@@ -23,6 +24,7 @@ from pilothouse.machinery.supervision import Supervisor
 _ACCOUNT: Final = "persistent-volume-binder"
 _NAME: Final = "persistentvolume-binder-controller"
 _RESYNC_SECONDS: Final = 15.0
+_PENDING: Final = "pending-claims"
 
 
 class Item(NamedTuple):
@@ -31,6 +33,11 @@ class Item(NamedTuple):
     kind: Literal["claim", "volume"]
     namespace: str
     name: str
+
+
+def _pending(claim: Object) -> list[str]:
+    """One value for all claims that wait for a volume."""
+    return [""] if phase_of(claim) in ("", "Pending") else []
 
 
 def start(context: ControllerContext) -> None:
@@ -48,6 +55,8 @@ class PersistentVolumeBinder:
         self._classes = informers.of("storage.k8s.io", "v1", "storageclasses")
         self._pods = informers.of("", "v1", "pods")
         self._pods.add_index(PODS_BY_CLAIM, pods_by_claim)
+        self._claims.add_index(_PENDING, _pending)
+        self._wakes = False
         client = context.client(_ACCOUNT)
         self._newest_volumes, self._newest_claims = Newest(self._volumes.lister), Newest(self._claims.lister)
         events = context.recorder("persistentvolume-controller", _ACCOUNT)
@@ -100,10 +109,15 @@ class PersistentVolumeBinder:
             self.controller.queue.add(Item("claim", *key))
 
     def _wake_pending(self) -> None:
-        """A volume or a class has come that a waiting claim may want."""
-        for claim in self._claims.lister.list():
-            if phase_of(claim) in ("", "Pending"):
-                self._claim_seen(claim)
+        """A volume or a class has come that a waiting claim may want: they wake once, however many come in a turn."""
+        if not self._wakes:
+            self._wakes = True
+            asyncio.get_running_loop().call_soon(self._wake)
+
+    def _wake(self) -> None:
+        self._wakes = False
+        for claim in self._claims.lister.by_index(_PENDING, ""):
+            self._claim_seen(claim)
 
     async def _look_at_all(self) -> None:
         for claim in self._claims.lister.list():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from pilothouse.controllers.runtime.indexer import Key
@@ -18,6 +19,7 @@ LEGACY_PROVISIONER: Final = "volume.beta.kubernetes.io/storage-provisioner"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 EXTERNAL_FINALIZER: Final = "external-provisioner.volume.kubernetes.io/finalizer"
 
+_SHORT: Final = 32
 PODS_BY_CLAIM: Final = "pods-by-claim"
 _LEGACY_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _DEFAULT_CLASS: Final = (
@@ -59,13 +61,22 @@ def names_class(claim: Object) -> bool:
 
 def capacity_of(volume: Object) -> quantity.Quantity:
     """How large a volume is."""
-    return quantity.parse(str((volume["spec"].get("capacity") or {}).get("storage", "0")))
+    return _amount((volume["spec"].get("capacity") or {}).get("storage", "0"))
 
 
 def request_of(claim: Object) -> quantity.Quantity:
     """How large a volume a claim asks for."""
     requests = (claim["spec"].get("resources") or {}).get("requests") or {}
-    return quantity.parse(str(requests.get("storage", "0")))
+    return _amount(requests.get("storage", "0"))
+
+
+def _amount(text: object) -> quantity.Quantity:
+    """Volumes have few sizes, and each claim is held against all volumes."""
+    amount = str(text)
+    return _known_amount(amount) if len(amount) <= _SHORT else quantity.parse(amount)
+
+
+_known_amount = lru_cache(maxsize=256)(quantity.parse)
 
 
 def claim_key(volume: Object) -> Key | None:

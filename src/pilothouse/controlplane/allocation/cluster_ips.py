@@ -6,6 +6,7 @@ the race tries the next candidate. The blocks that addresses are taken from are 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from random import Random
 from time import monotonic
@@ -20,6 +21,8 @@ from pilothouse.machinery.objects import Object
 FAMILY_LABEL: Final = "ipaddress.kubernetes.io/ip-family"
 MANAGED_BY_LABEL: Final = "ipaddress.kubernetes.io/managed-by"
 ALLOCATOR: Final = "ipallocator.k8s.io"
+_TRIED_IN_A_TURN: Final = 500
+"""A block that is nearly full is looked through, and others get their turn meanwhile."""
 _OWNED: Final[dict[str, Any]] = {
     "f:metadata": {"f:labels": {".": {}, f"f:{FAMILY_LABEL}": {}, f"f:{MANAGED_BY_LABEL}": {}}},
     "f:spec": {"f:parentRef": {".": {}, "f:name": {}, "f:namespace": {}, "f:resource": {}}},
@@ -35,8 +38,8 @@ class AddressObjects(Protocol):
     def ranges(self) -> Sequence[Object]:
         """All ServiceCIDRs as they are now."""
 
-    def get(self, name: str) -> Object | None:
-        """An IPAddress as the cache has it."""
+    def is_taken(self, name: str) -> bool:
+        """Whether the cache has this IPAddress."""
 
     async def create(self, obj: Object) -> bool:
         """Create an IPAddress; False when there is one already."""
@@ -157,9 +160,11 @@ class ClusterIPs:
             if not ready or block.family != family:
                 continue
             started = monotonic()
-            for ip in block.candidates(self._rng):
-                if self._objects.get(ip) is None and await self._take(service, ip, block, DYNAMIC, started):
+            for tried, ip in enumerate(block.candidates(self._rng), 1):
+                if not self._objects.is_taken(ip) and await self._take(service, ip, block, DYNAMIC, started):
                     return ip
+                if tried % _TRIED_IN_A_TURN == 0:
+                    await asyncio.sleep(0)
             self._metrics.refused_address(block, DYNAMIC)
         raise AllocationError(FULL)
 

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from socket import AF_INET6, inet_aton, inet_pton
+from typing import Final, Protocol
 
 from pilothouse.controlplane.allocation.ranges import AddressBlock, PortSet
-from pilothouse.machinery.addresses import parse_ip
 from pilothouse.machinery.metrics import Counter, Gauge, Histogram, Instrument
 
 STATIC: Final = "static"
 DYNAMIC: Final = "dynamic"
 _MOST: Final = (1 << 63) - 1
+
+
+class TakenAddresses(Protocol):
+    """The IPAddresses that allocation made."""
+
+    @property
+    def revision(self) -> int:
+        """Of the last change to any of them."""
+
+    def names(self) -> Iterable[str]:
+        """Their names, which are canonical addresses."""
 
 
 class _BlockGauge(Gauge):
@@ -28,11 +39,12 @@ class _BlockGauge(Gauge):
 
 
 class AllocationMetrics:
-    """The instruments of one server. ``addresses`` gives the names of the IPAddresses there are."""
+    """The instruments of one server. ``addresses`` are the IPAddresses there are."""
 
-    def __init__(self, addresses: Callable[[], Iterable[str]] = tuple) -> None:
+    def __init__(self, addresses: TakenAddresses | None = None) -> None:
         self._addresses = addresses
         self._blocks: dict[str, AddressBlock] = {}
+        self._counted: tuple[object, list[tuple[str, int]]] = None, []
         ips, ports = "kube_apiserver_clusterip_allocator", "kube_apiserver_nodeport_allocator"
         by_block = ("cidr", "scope")
         self._ips = Counter(f"{ips}_allocation_total", "[ALPHA] Cluster addresses taken.", by_block)
@@ -92,10 +104,12 @@ class AllocationMetrics:
         self._failures.labelled().value += 1
 
     def _count_taken(self) -> list[tuple[str, int]]:
-        if not self._blocks:
+        if not self._blocks or self._addresses is None:
             return []
-        taken = [address for address in map(parse_ip, self._addresses()) if address is not None]
-        return [(text, sum(map(block.contains, taken))) for text, block in self._blocks.items()]
+        state = self._addresses.revision, tuple(self._blocks)
+        if self._counted[0] != state:
+            self._counted = state, _count_by_block(self._addresses.names(), self._blocks.values())
+        return self._counted[1]
 
     def _count_free(self) -> list[tuple[str, int]]:
         return [(text, max(min(self._blocks[text].size, _MOST) - taken, 0)) for text, taken in self._count_taken()]
@@ -103,3 +117,20 @@ class AllocationMetrics:
     def instruments(self) -> tuple[Instrument, ...]:
         """All of them."""
         return self._all
+
+
+def _count_by_block(names: Iterable[str], blocks: Iterable[AddressBlock]) -> list[tuple[str, int]]:
+    """How many addresses each block has. There may be tens of thousands, and somebody waits for the page."""
+    of_v4: list[int] = []
+    of_v6: list[int] = []
+    for name in names:
+        try:
+            if ":" in name:
+                of_v6.append(int.from_bytes(inet_pton(AF_INET6, name), "big"))
+            else:
+                of_v4.append(int.from_bytes(inet_aton(name), "big"))
+        except OSError:  # whatever somebody wrote there past the API
+            continue
+    of_v4.sort()
+    of_v6.sort()
+    return [(block.text, block.count(of_v4 if block.family == "IPv4" else of_v6)) for block in blocks]

@@ -9,8 +9,9 @@ band first and from the lower one only when that is full:
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -63,6 +64,10 @@ class AddressBlock:
 
     def contains(self, address: Address) -> bool:
         return address.is_ipv4 == (self.bits == 32) and self.first <= self._number(address) <= self.last
+
+    def count(self, numbers: Sequence[int]) -> int:
+        """How many of these addresses of its family, in order, are of this block."""
+        return bisect_right(numbers, self.last) - bisect_left(numbers, self.first)
 
     @property
     def size(self) -> int:

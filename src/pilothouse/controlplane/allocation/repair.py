@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from pilothouse.apis.core.service.fields import HEADLESS, needs_cluster_ip, spec_of
 from pilothouse.controlplane.allocation.cluster_ips import (
@@ -58,8 +58,9 @@ def repair_addresses(
     for service in services:
         for ip in _cluster_ips(service):
             _repair_service_address(repair, service, ip, by_name, by_key, blocks)
-    for obj in by_name.values():
-        if obj["metadata"]["name"] not in repair.delete:
+    made_anew = set(repair.delete)
+    for name, obj in by_name.items():
+        if name not in made_anew:
             _repair_owner(repair, obj, by_key, now)
     return repair
 
@@ -164,6 +165,13 @@ def _repair_owner(
         clean("IPAddressWrongReference", f"IPAddress: {name} for Service {whose} has a wrong reference; cleaning up")
 
 
+class PortClaim(NamedTuple):
+    """A service has a port."""
+
+    service: Object
+    port: int
+
+
 @dataclass(slots=True)
 class PortRepair:
     """The ports as they should be kept, what may have leaked and for how many rounds more, and what to say about it.
@@ -177,17 +185,21 @@ class PortRepair:
     notes: list[Note] = field(default_factory=list)
 
 
+def claimed_ports(services: Iterable[Object]) -> list[PortClaim]:
+    """The ports that services have, in the order of the services."""
+    return [PortClaim(service, port) for service in services for port in _ports_of(service)]
+
+
 def repair_ports(
-    range_: PortRange, stored: PortSet, services: Iterable[Object], leaks: Mapping[int, int]
+    range_: PortRange, stored: PortSet, claims: Iterable[PortClaim], leaks: Mapping[int, int]
 ) -> PortRepair:
     """Every port of a service is allocated; a port that no service has is freed after some rounds.
 
     ``leaks`` is the last round's.
     """
     repair = PortRepair(PortSet(range_), dict(leaks))
-    for service in services:
-        for port in _ports_of(service):
-            _repair_port(repair, stored, service, port)
+    for claim in claims:
+        _repair_port(repair, stored, claim.service, claim.port)
     for port in stored:
         if port in repair.ports or port not in range_:
             continue

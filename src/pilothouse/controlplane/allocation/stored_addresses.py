@@ -34,9 +34,13 @@ class StoredAddresses:
             self._known = revisions, [self._service_cidrs.decode(entry) for entry in entries]
         return self._known[1]
 
-    def get(self, name: str) -> Object | None:
-        entry = self._addresses.cache.get(self._addresses.key("", name))
-        return None if entry is None else self._addresses.decode(entry)
+    def is_taken(self, name: str) -> bool:
+        return self._addresses.cache.get(self._addresses.key("", name)) is not None
+
+    @property
+    def revision(self) -> int:
+        """Of the last change to any IPAddress."""
+        return self._addresses.cache.changed_revision
 
     def names(self) -> list[str]:
         """The names of the IPAddresses that allocation made."""

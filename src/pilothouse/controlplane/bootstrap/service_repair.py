@@ -2,6 +2,8 @@
 
 A service whose address or port is not kept as taken gets it kept; what is kept for nobody is given back, but only after
 a while, for it may belong to a service that is just being written. Whatever was found is told by events and the log.
+
+A round looks at every service there is, so it looks aside: the loop only does what is to be changed.
 """
 
 from __future__ import annotations
@@ -14,10 +16,20 @@ from pilothouse.controllers.own_objects import create_missing, remove
 from pilothouse.controllers.runtime.event_series import SeriesRecorder
 from pilothouse.controlplane.allocation.node_ports import NodePorts
 from pilothouse.controlplane.allocation.ranges import AddressBlock, PortSet
-from pilothouse.controlplane.allocation.repair import Note, PortRepair, repair_addresses, repair_ports
+from pilothouse.controlplane.allocation.repair import (
+    AddressRepair,
+    Note,
+    PortClaim,
+    PortRepair,
+    claimed_ports,
+    repair_addresses,
+    repair_ports,
+)
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.times import Instant, now_instant
+from pilothouse.machinery.workers import aside
 from pilothouse.registry.store.store import Store
+from pilothouse.storage.cacher.entries import Entry
 
 logger = logging.getLogger(__name__)
 INTERVAL_SECONDS: Final = 180.0
@@ -54,10 +66,15 @@ class ServiceRepair:
 
     async def repair_ports(self) -> None:
         """Keep the ports of all services as taken, and give back those that nobody has had for some rounds."""
-        services = await _all(self._services)
+        services = await _entries(self._services)
+
+        def look() -> list[PortClaim]:
+            return claimed_ports(_decoded(self._services, services))
+
+        claims = await aside(look)
 
         def work(ports: PortSet) -> PortRepair:
-            repair = repair_ports(self._node_ports.range, ports, services, self._leaks)
+            repair = repair_ports(self._node_ports.range, ports, claims, self._leaks)
             ports.bits = repair.ports.bits
             return repair
 
@@ -74,10 +91,16 @@ class ServiceRepair:
 
     async def repair_addresses(self) -> None:
         """Give every address of a service its object, and remove objects that nobody needs."""
-        cidrs = [cidr for obj in await _all(self._service_cidrs) for cidr in obj["spec"].get("cidrs") or ()]
-        blocks = [block for block in map(AddressBlock.parse, cidrs) if block is not None]
-        services, addresses = await _all(self._services), await _all(self._addresses)
-        repair = repair_addresses(services, addresses, blocks, self._clock())
+        kept = await _entries(self._service_cidrs)
+        services, addresses = await _entries(self._services), await _entries(self._addresses)
+
+        def look() -> AddressRepair:
+            cidrs = [cidr for obj in _decoded(self._service_cidrs, kept) for cidr in obj["spec"].get("cidrs") or ()]
+            blocks = [block for block in map(AddressBlock.parse, cidrs) if block is not None]
+            of_addresses = _decoded(self._addresses, addresses)
+            return repair_addresses(_decoded(self._services, services), of_addresses, blocks, self._clock())
+
+        repair = await aside(look)
         for name in repair.delete:
             await remove(self._addresses, "", name)
         for obj in repair.create:
@@ -85,9 +108,19 @@ class ServiceRepair:
         await _report(repair.notes, self._address_events)
 
 
-async def _all(store: Store) -> list[Object]:
+async def _entries(store: Store) -> list[Entry]:
     await store.cache.wait_fresh()
-    return [store.decode(entry) for entry in await store.cache.read(store.cache.entries())]
+    return await store.cache.read(store.cache.entries())
+
+
+def _decoded(store: Store, entries: Iterable[Entry]) -> list[Object]:
+    """The objects of entries, without what takes most of their room and is not looked at here."""
+    objects = []
+    for entry in entries:
+        obj = store.decode(entry)
+        obj["metadata"].pop("managedFields", None)
+        objects.append(obj)
+    return objects
 
 
 async def _report(notes: Iterable[Note], events: SeriesRecorder) -> None:

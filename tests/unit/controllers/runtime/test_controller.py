@@ -4,6 +4,7 @@ import time
 import pytest
 
 from pilothouse.controllers.runtime.controller import Controller, Periodic
+from pilothouse.controllers.runtime.work_turns import PLACES, SECONDS
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.testing.fake_clock import FakeClock
 
@@ -171,3 +172,26 @@ async def test_the_first_round_can_wait(supervisor: Supervisor) -> None:
     assert recorder.calls == []
     clock.advance(10)
     await recorder.called(1)
+
+
+async def test_many_controllers_share_the_turns_of_a_loop(supervisor: Supervisor) -> None:
+    """However many have keys that need no waiting, a turn has few places."""
+    done = 0
+
+    async def reconcile(key: str) -> None:
+        nonlocal done
+        done += 1
+        began = time.thread_time()
+        while time.thread_time() - began < 2 * SECONDS:
+            pass
+
+    controllers = [Controller[str](f"c{number}", reconcile) for number in range(4 * PLACES)]
+    for controller in controllers:
+        for key in "abc":
+            controller.queue.add(key)
+        controller.start(supervisor)
+    most = before = 0
+    while done < 3 * len(controllers):
+        await asyncio.sleep(0)
+        most, before = max(most, done - before), done
+    assert most <= PLACES

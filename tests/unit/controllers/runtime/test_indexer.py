@@ -22,7 +22,8 @@ def test_an_index_of_labels_changes_no_answer(
     changes: list[tuple[str, str, dict[str, str] | None]], wanted: dict[str, str]
 ) -> None:
     plain, indexed = Indexer(), Indexer()
-    indexed.add_index(BY_LABEL)
+    indexed.add_index(BY_LABEL, None, lambda: None)
+    indexed.finished(BY_LABEL)
     for namespace, name, labels in changes:
         for each in (plain, indexed):
             if labels is None:
@@ -36,6 +37,35 @@ def test_an_index_of_labels_changes_no_answer(
             ]
             assert found[0] == found[1]
     assert not indexed.index_values(BY_LABEL) or len(indexed)
+
+
+def test_an_index_that_is_not_finished_is_finished_by_whoever_needs_it() -> None:
+    indexer = Indexer()
+    for name in ("a", "b"):
+        indexer.put(made("one", name, {"app": "x"}))
+    finished = []
+
+    def finish() -> None:
+        finished.append("by-app")
+        for obj in indexer.list():
+            indexer.enter("by-app", obj)
+
+    assert indexer.add_index("by-app", lambda obj: [obj["metadata"]["labels"]["app"]], finish)
+    assert not indexer.add_index("by-app", lambda obj: [], finish)
+    indexer.put(made("one", "c", {"app": "y"}))
+    assert indexer.index_values("by-app") == {"x", "y"}
+    assert [obj["metadata"]["name"] for obj in indexer.by_index("by-app", "x")] == ["a", "b"]
+    indexer.finished("by-app")
+    finished.clear()
+    assert indexer.count("by-app", "x") == 2
+    assert finished == []
+
+
+def test_labels_are_selected_by_while_their_index_is_not_finished() -> None:
+    indexer = Indexer()
+    indexer.put(made("one", "a", {"app": "x"}))
+    indexer.add_index(BY_LABEL, None, lambda: None)
+    assert len(indexer.list("one", from_labels({"app": "x"}))) == 1
 
 
 def budget(name: str, wanted: dict[str, str]) -> dict[str, Any]:
@@ -52,8 +82,9 @@ def test_readings_are_made_once_for_each_state() -> None:
     indexer = Indexer()
     first = made("one", "a", {})
     indexer.put(first)
-    indexer.add_reading("number", reader)
-    indexer.add_reading("number", lambda obj: -1)
+    assert indexer.add_reading("number", reader)
+    assert not indexer.add_reading("number", lambda obj: -1)
+    indexer.read("number", first)
     assert [indexer.reading("number", first) for _ in range(3)] == [1, 1, 1]
     second = made("one", "a", {"app": "x"})
     indexer.prepare(second)

@@ -423,3 +423,53 @@ async def test_whoever_needs_objects_later_gets_all_of_them(
     assert [event for event in heard.events if event.startswith("add")].count("add m2") == 1
     assert trimmed.told <= told + 2
     assert len(trimmed.values) == len(other.values) == count
+
+
+async def test_who_comes_late_to_many_objects_hears_of_them_in_turns(
+    store: Store, informers: InformerFactory, informer: Informer
+) -> None:
+    count = 450
+    for number in range(count):
+        await create(store, config_map(f"m{number}", labels={"app": "web"}))
+    informer.add_handler()
+    await informer.wait_synced()
+    late, trimmed = Heard(), Trimmed()
+    late.register(informer)
+    informer.add_index("by-app", lambda obj: [obj["metadata"]["labels"]["app"]])
+    informer.add_trimming_handler(trimmed.put, trimmed.remove)
+    assert (late.events, trimmed.values) == ([], {})
+    assert not informer.has_synced
+    await remove(store, "default", "m0")
+    await update(store, "default", f"m{count - 1}", set_data("1"))
+    await informer.wait_synced()
+    assert not informers.not_synced()
+    added = [event.split()[1] for event in late.events if event.startswith("add")]
+    assert len(added) == len(set(added)) >= count - 1
+    assert len(informer.lister) == informer.lister.count("by-app", "web") == len(trimmed.values) == count - 1
+    await update(store, "default", "m1", set_data("2"))
+    await late.until("update m1 2")
+
+
+async def test_an_index_is_whole_before_anybody_has_waited_for_it(store: Store, informer: Informer) -> None:
+    count = 450
+    for number in range(count):
+        await create(store, config_map(f"m{number}", labels={"app": "web"}))
+    informer.add_handler()
+    await informer.wait_synced()
+    informer.add_index("by-app", lambda obj: [obj["metadata"]["labels"]["app"]])
+    assert not informer.has_synced
+    assert await asyncio.to_thread(informer.lister.count, "by-app", "web") == count
+    await informer.wait_synced()
+
+
+async def test_a_handler_that_is_removed_is_not_waited_for(store: Store, informer: Informer) -> None:
+    for number in range(450):
+        await create(store, config_map(f"m{number}"))
+    informer.add_handler()
+    await informer.wait_synced()
+    late = Heard()
+    informer.remove_handler(informer.add_handler(late.on_add))
+    assert informer.has_synced
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert late.events == []

@@ -26,6 +26,10 @@ class Addresses:
             {"metadata": {"name": f"c{at}"}, "spec": {"cidrs": [block]}} for at, block in enumerate(blocks)
         ]
         self.objects: dict[str, Object] = {}
+        self.revision = 0
+
+    def names(self) -> list[str]:
+        return list(self.objects)
 
     async def ready(self) -> None:
         await asyncio.sleep(0)
@@ -33,15 +37,17 @@ class Addresses:
     def ranges(self) -> Sequence[Object]:
         return self.cidrs
 
-    def get(self, name: str) -> Object | None:
-        return self.objects.get(name)
+    def is_taken(self, name: str) -> bool:
+        return name in self.objects
 
     async def create(self, obj: Object) -> bool:
         await asyncio.sleep(0)
+        self.revision += 1
         return self.objects.setdefault(obj["metadata"]["name"], obj) is obj
 
     async def delete(self, name: str) -> None:
         await asyncio.sleep(0)
+        self.revision += 1
         self.objects.pop(name, None)
 
 
@@ -71,7 +77,7 @@ class World:
         self.ledger = Ledger()
         self.range = PortRange.parse(ports)
         self.families = families
-        self.metrics = AllocationMetrics(lambda: self.ips)
+        self.metrics = AllocationMetrics(self.addresses)
 
     def server(self, seed: int = 1) -> ServiceAllocations:
         ports = NodePorts(self.range, self.ledger, Random(seed), self.metrics)

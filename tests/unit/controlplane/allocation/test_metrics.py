@@ -50,6 +50,19 @@ async def test_a_full_block(world: Any, service: Any, ctx: Context) -> None:
     assert found['clusterip_allocator_allocation_errors_total{cidr="10.0.0.0/30",scope="dynamic"}'] == 1
 
 
+async def test_addresses_of_both_families(world: Any, service: Any, ctx: Context) -> None:
+    w = world("10.0.0.0/24", "fd00::/112", families=("IPv4", "IPv6"))
+    server = w.server()
+    for number in range(3):
+        await (await server.allocate_create(ctx, service(f"s{number}", ipFamilyPolicy="RequireDualStack"))).commit()
+    stray = {"metadata": {"name": "not an address"}}
+    assert await w.addresses.create(stray)
+    found = shown(w.metrics)
+    assert found['clusterip_allocator_allocated_ips{cidr="10.0.0.0/24"}'] == 3
+    assert found['clusterip_allocator_allocated_ips{cidr="fd00::/112"}'] == 3
+    assert found['clusterip_allocator_available_ips{cidr="fd00::/112"}'] == 65535 - 3
+
+
 async def test_ports(world: Any, service: Any, ctx: Context) -> None:
     w = world(ports="30000-30009")
     assert shown(w.metrics)["nodeport_allocator_allocated_ports"] == 0

@@ -6,7 +6,7 @@ from typing import Any
 
 from pilothouse.controlplane.allocation.cluster_ips import make_address
 from pilothouse.controlplane.allocation.ranges import AddressBlock, PortRange, PortSet
-from pilothouse.controlplane.allocation.repair import repair_addresses, repair_ports
+from pilothouse.controlplane.allocation.repair import claimed_ports, repair_addresses, repair_ports
 from pilothouse.machinery.times import parse_time
 
 NOW = parse_time("2026-01-02T03:04:05Z")
@@ -98,13 +98,14 @@ def exposed(name: str, *numbers: int) -> dict[str, Any]:
 
 
 def test_ports_of_services_are_allocated() -> None:
-    found = repair_ports(RANGE, ports(30001), [exposed("a", 30001, 30002)], {})
+    found = repair_ports(RANGE, ports(30001), claimed_ports([exposed("a", 30001, 30002)]), {})
     assert set(found.ports) == {30001, 30002}
     assert [note.message for note in found.notes] == ["Port 30002 is not allocated; repairing"]
 
 
 def test_doubles_and_strays() -> None:
-    found = repair_ports(RANGE, ports(30001), [exposed("a", 30001), exposed("b", 30001, 80)], {})
+    claims = claimed_ports([exposed("a", 30001), exposed("b", 30001, 80)])
+    found = repair_ports(RANGE, ports(30001), claims, {})
     assert [note.reason for note in found.notes] == ["PortAlreadyAllocated", "PortOutOfRange"]
 
 
@@ -122,4 +123,4 @@ def test_leaked_ports_are_freed_after_three_rounds() -> None:
 def test_one_port_for_two_protocols_is_one_port() -> None:
     service = exposed("a", 30001)
     service["spec"]["ports"].append({"port": 1, "protocol": "UDP", "nodePort": 30001})
-    assert repair_ports(RANGE, ports(30001), [service], {}).notes == []
+    assert claimed_ports([service]) == [(service, 30001)]
