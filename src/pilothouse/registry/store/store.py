@@ -128,6 +128,16 @@ class Store:
         """The same as ``prepare`` for the items of a list, which has words of its own for what fails."""
         await self.prepare(entries)
 
+    async def wait_initialized(self) -> None:
+        """To be waited for before lists and watches are served, where others have a part in reading what is stored.
+
+        Raises a Status while that fails.
+        """
+
+    async def prepare_change(self, entry: Entry) -> None:
+        """The same as ``prepare`` for an entry that is to be changed."""
+        await self.prepare((entry,))
+
     async def prepare(self, entries: Sequence[Entry]) -> None:
         """To be waited for before entries are decoded, where others have a part in that (conversion by webhook)."""
 
@@ -376,7 +386,7 @@ class Store:
                     continue
                 return created, True
             if self.converts:
-                await self.prepare((entry,))
+                await self.prepare_change(entry)
             try:
                 written = await self._change(ctx, strategy, name, change, entry, validate)
             except Conflict:
