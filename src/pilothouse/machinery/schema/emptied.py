@@ -52,7 +52,7 @@ def unset(struct: dict[str, Any], name: str) -> None:
 
 
 def has_emptied(value: Any, *, but_bytes: bool = False) -> bool:
-    """Whether anything in there was given as empty, or anything but bytes: these come back from storage as they went."""
+    """Whether anything in there was given as empty, or anything but bytes, which storage gives back as they came."""
     if isinstance(value, dict):
         if isinstance(value, Emptied) and any(
             value.get(name) is None and not (but_bytes and given == "") for name, given in value.empty.items()
