@@ -297,6 +297,7 @@ class Store:
         await attempted(LONG if self.strategy.is_heavy(obj) else ctx.weight, self._judge_new, ctx, obj)
         if validate is not None:
             await validate(obj, None)
+        self.strategy.read_back(obj)
         if obj.__class__ is not dict:
             await weighed(ctx.weight, self._settle_empty, obj)
 
@@ -467,6 +468,7 @@ class Store:
             await attempted(weight, self._judge_change, ctx, strategy, obj, old)
             if validate is not None:
                 await validate(obj, old)
+            strategy.read_back(obj)
             if obj.__class__ is not dict:
                 await weighed(ctx.weight, self._settle_empty, obj)
             written = await self._replace(ctx, entry.key, obj, old, entry)
