@@ -1,10 +1,11 @@
 """Write the table of built-in resources (src/pilothouse/apis/catalogue/resources.txt) from the facts of a release.
 
-    python tools/make_resources.py CORE_JSON GROUPS_JSON ETCD_PATHS_TSV BOOTSTRAP_JSON
+    python tools/make_resources.py CORE_JSON GROUPS_JSON ETCD_PATHS_TSV BOOTSTRAP_JSON APISERVICES_JSON
 
 CORE_JSON and GROUPS_JSON are aggregated discovery of /api and /apis with every version switched on, ETCD_PATHS_TSV
 tells keys and stored versions, BOOTSTRAP_JSON the APIServices of a fresh server: the versions that are on by default.
-One line a resource or subresource; a group's line carries its priority order by its position.
+APISERVICES_JSON is the list of APIServices with every version switched on, which have the priorities. One line a
+resource or subresource.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ PACKAGES = {
     "flowcontrol.apiserver.k8s.io": "flowcontrol",
     "rbac.authorization.k8s.io": "rbac",
 }
+OWN_GROUP = "apiregistration.k8s.io"
 ALL = "create,delete,deletecollection,get,list,patch,update,watch"
 
 
@@ -40,15 +42,16 @@ def kind_of(gvk: dict[str, str], group: str, version: str) -> str:
 
 def main() -> None:
     core, discovery = (json.loads(Path(file).read_text()) for file in sys.argv[1:3])
-    services = json.loads(Path(sys.argv[4]).read_text())["apiservices"]
+    fresh = json.loads(Path(sys.argv[4]).read_text())["apiservices"]
+    by_default = {(s["spec"].get("group", ""), s["spec"]["version"]) for s in fresh} | {(OWN_GROUP, "v1")}
     priority = {
         (s["spec"].get("group", ""), s["spec"]["version"]): (
             s["spec"]["groupPriorityMinimum"],
             s["spec"]["versionPriority"],
         )
-        for s in services
+        for s in json.loads(Path(sys.argv[5]).read_text())["items"]
     }
-    priority["apiregistration.k8s.io", "v1"] = (20000, 1)
+    priority[OWN_GROUP, "v1"] = (20000, 1)
     keys = {}
     for line in Path(sys.argv[3]).read_text().splitlines()[1:]:
         group, version, resource, key, stored = line.split("\t")
@@ -60,8 +63,8 @@ def main() -> None:
         lines.append(f"group {group or '-'} {package(group)}")
         for each in item["versions"]:
             version = each["version"]
-            on = priority.get((group, version))
-            lines.append(f"version {version} " + (f"on={on[0]},{on[1]}" if on else "off"))
+            state, (first, second) = "on" if (group, version) in by_default else "off", priority[group, version]
+            lines.append(f"version {version} {state}={first},{second}")
             for r in each["resources"]:
                 words = [
                     r["resource"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import ssl
 import threading
 from datetime import UTC, datetime, timedelta
@@ -338,6 +339,67 @@ def test_conversion_by_webhook(server, webhook):
     code, _, failed = server.call("POST", second, widget(group, "refused", "v2"))
     assert (code, failed["message"]) == (500, f"conversion webhook for {group}/v2, Kind=Widget failed: I will not")
     assert server.call("DELETE", f"{second}/one")[0] == 200
+
+
+UNREACHABLE = {
+    "strategy": "Webhook",
+    "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1/convert"}},
+}
+
+
+def unconvertible(group, number=1):
+    key = f"/registry/{group}/widgets/default/one"
+    why = (
+        f"conversion webhook for {group}/v1, Kind=Widget failed: "
+        'Post "https://127.0.0.1:1/convert?timeout=30s": dial tcp 127.0.0.1:1: connect: connection refused'
+    )
+    undecodable = f"object not decodable revision=N: {why}"
+    read = f"StorageError: corrupt object, Code: 7, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {undecodable}"
+    more = f" (and {number - 1} more)" if number > 1 else ""
+    return undecodable, f"failed to read one or more widgets.{group} from the storage: {read}{more}"
+
+
+def told(answer):
+    code, _, status = answer
+    return code, status.get("reason", ""), re.sub(r"revision=\d+", "revision=N", status["message"])
+
+
+def test_nothing_is_listed_before_all_could_be_converted(server):
+    group = "broken.example.com"
+    open_schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    versions = [version(schema=open_schema), version("v2", schema=open_schema, storage=False)]
+    server.establish(definition(group, *versions))
+    first, second = (f"/apis/{group}/{name}/namespaces/default/widgets" for name in ("v1", "v2"))
+    for name in ("one", "two"):
+        assert server.call("POST", first, widget(group, name, colour="red"))[0] == 201
+    crd = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.{group}"
+    assert server.call("PATCH", crd, {"spec": {"conversion": UNREACHABLE}}, MERGE)[0] == 200
+    while server.call("GET", f"{second}/one")[0] == 200:
+        pass
+    undecodable, unreadable = unconvertible(group, 2)
+    refused = (429, "TooManyRequests", f"storage is (re)initializing: failed to list <unspecified>: {unreadable}")
+    for query in ("", "?resourceVersion=0", "?watch=1", "?watch=1&resourceVersion=1", "?limit=1&labelSelector=a"):
+        answer = server.call("GET", second + query)
+        assert told(answer) == refused, query
+        assert answer[2]["details"] == {"retryAfterSeconds": 1}
+    one = unconvertible(group)[1]
+    assert told(server.call("GET", f"{second}?limit=1")) == (500, "StorageReadError", one)
+    assert told(server.call("PATCH", f"{second}/one", {"a": 1}, MERGE)) == (500, "", undecodable)
+    assert told(server.call("DELETE", f"{second}?dryRun=All")) == (500, "StorageReadError", unreadable)
+    assert len(server.call("GET", first)[2]["items"]) == 2
+    assert server.call("PATCH", crd, {"spec": {"conversion": {"strategy": "None", "webhook": None}}}, MERGE)[0] == 200
+    while server.call("GET", second)[0] != 200:
+        pass
+
+
+def test_what_cannot_be_converted_after_others_could_fails_alone(server):
+    group = "breaking.example.com"
+    open_schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    versions = [version(schema=open_schema), version("v2", schema=open_schema, storage=False)]
+    server.establish(definition(group, *versions, conversion=UNREACHABLE))
+    first, second = (f"/apis/{group}/{name}/namespaces/default/widgets" for name in ("v1", "v2"))
+    assert server.call("POST", first, widget(group, "one", colour="red"))[0] == 201
+    assert told(server.call("GET", second)) == (500, "StorageReadError", unconvertible(group)[1])
 
 
 # Clients

@@ -79,7 +79,7 @@ def test_an_emulated_version() -> None:
     with InProcessServer(*flags) as server:
         version = server.call("GET", "/version").json
         assert (version["minor"], version["emulationMinor"], version["minCompatibilityMinor"]) == ("37", "35", "34")
-        assert b"Emulation version: 1.35" in server.call("GET", "/statusz").body
+        assert b"Binary version: 1.37.0\nEmulation version: 1.35" in server.call("GET", "/statusz").body
         page = server.call("GET", "/metrics").body
         assert b'version_info{binary="1.37.0",component="kube",emulation="1.35",min_compat="1.34"} 1' in page
         assert b'name="AtomicFIFO"' not in page

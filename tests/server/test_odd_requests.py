@@ -329,7 +329,7 @@ def test_item_that_a_patch_went_through_is_quoted_with_its_keys_sorted(server: A
     assert r"{\"name\":\"a\",\"image\":\"i\"" in answer["message"]
 
 
-def test_table_of_a_scale_of_a_custom_resource(server: Any) -> None:
+def test_forms_of_a_scale_of_a_custom_resource(server: Any) -> None:
     paths = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
@@ -347,6 +347,20 @@ def test_table_of_a_scale_of_a_custom_resource(server: Any) -> None:
         [("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "date")],
     )
     assert table["rows"][0]["cells"][:3] == ["a", 2, 0]
+    binary = "application/vnd.kubernetes.protobuf"
+    status, headers, shown = server.call("GET", f"{sizes}/a/scale", headers={"Accept": f"{binary},application/json"})
+    assert (status, headers["content-type"], shown["spec"]) == (200, "application/json", {"replicas": 2})
+    taken = "only the following media types are accepted: application/json, application/yaml, " + binary
+    for accepted in ("text/plain", "application/cbor"):
+        status, _, answer = server.call("GET", f"{sizes}/a/scale", headers={"Accept": accepted})
+        assert (status, answer["message"]) == (406, taken)
+    assert server.call("GET", f"{sizes}/a/scale", headers={"Accept": binary})[0] == 406
+    for body, kind in ((b"", "application/json"), (b"{", "application/json"), (b"{}", binary)):
+        status, _, answer = server.call("PUT", f"{sizes}/a/scale", body, {"Content-Type": kind})
+        assert (status, answer["message"].partition(" in scheme ")[0]) == (
+            400,
+            "no kind is registered for the type v1.Scale",
+        )
 
 
 def test_deletion_that_asks_for_a_wrong_table(server: Any) -> None:

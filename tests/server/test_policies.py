@@ -5,12 +5,18 @@ from __future__ import annotations
 import base64
 
 import orjson
+import pytest
 
 POLICIES = "/apis/admissionregistration.k8s.io/v1"
 GROUP = "policies.example.com"
 SPEC = {"type": "object", "properties": {"size": {"type": "integer"}, "note": {"type": "string"}}}
 SCHEMA = {"type": "object", "properties": {"spec": SPEC}}
 WIDGETS = f"/apis/{GROUP}/v1/namespaces/default/widgets"
+CORE = "/api/v1/namespaces/default"
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+MAP = {"metadata": {"name": "shown"}}
+JOB = {**MAP, "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}]}}}}
+CLAIM = {**MAP, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}}}}
 ONLY_DEFAULT = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}}}
 
 
@@ -152,3 +158,102 @@ def test_webhooks_see_converted_custom_resources(server, start_peer):
     assert (seen["kind"]["version"], seen["requestKind"]["version"]) == ("v1", "v2")
     assert (code, made["apiVersion"], made["spec"]["size"]) == (201, f"{group}/v2", 7)
     assert made["spec"]["note"].startswith("v2>v1>v2")
+
+
+SHOWN = [
+    ("DELETE", "", "pods", "string(request.options.gracePeriodSeconds)", "DELETE", f"{CORE}/pods/shown", None, "0"),
+    ("CREATE", "batch", "jobs", "string(has(object.metadata.labels))", "POST", JOBS, JOB, "false"),
+    (
+        "CREATE",
+        "",
+        "persistentvolumeclaims",
+        "string(has(object.status.phase))",
+        "POST",
+        f"{CORE}/persistentvolumeclaims",
+        CLAIM,
+        "false",
+    ),
+    (
+        "CREATE",
+        "",
+        "pods/binding",
+        "string(object.metadata.managedFields[0].subresource)",
+        "POST",
+        f"{CORE}/pods/shown/binding",
+        {"metadata": {"name": "shown"}, "target": {"kind": "Node", "name": "n"}},
+        "binding",
+    ),
+    (
+        "CREATE",
+        "",
+        "pods/eviction",
+        "string(object.metadata.managedFields[0].subresource)",
+        "POST",
+        f"{CORE}/pods/shown/eviction",
+        {"metadata": {"name": "shown"}, "deleteOptions": {"gracePeriodSeconds": 3}},
+        "eviction",
+    ),
+    (
+        "CREATE",
+        "",
+        "serviceaccounts/token",
+        "string(request.options.kind)",
+        "POST",
+        f"{CORE}/serviceaccounts/shown/token",
+        {"spec": {}},
+        "CreateOptions",
+    ),
+    (
+        "CONNECT",
+        "",
+        "pods/proxy",
+        "string(has(object.metadata)) + object.path",
+        "GET",
+        f"{CORE}/pods/shown/proxy/a/b",
+        None,
+        "false/a/b",
+    ),
+    (
+        "CONNECT",
+        "",
+        "pods/exec",
+        "string(has(object.metadata)) + object.command[0]",
+        "GET",
+        f"{CORE}/pods/shown/exec?command=ls",
+        None,
+        "falsels",
+    ),
+]
+
+
+@pytest.mark.parametrize(("operation", "group", "resource", "shown", "method", "path", "body", "expected"), SHOWN)
+def test_what_admission_is_shown(server, operation, group, resource, shown, method, path, body, expected):
+    account, pod = {"metadata": {"name": "shown"}}, {"containers": [{"name": "a", "image": "b"}]}
+    for made, content in (
+        ("serviceaccounts", account),
+        ("configmaps", MAP),
+        ("pods", {**account, "spec": {**pod, "serviceAccountName": "shown"}}),
+    ):
+        assert server.call("POST", f"{CORE}/{made}", content)[0] in (201, 409)
+    rules = constraints(group, resource)
+    rules["resourceRules"][0]["operations"] = [operation]
+    spec = {"matchConstraints": rules, "validations": [{"expression": "false", "messageExpression": shown}]}
+    install(server, "validatingadmission", "shown", spec, {"validationActions": ["Deny"]})
+    code, _, refused = server.call(method, path, body)
+    for kind in ("policybindings", "policies"):
+        assert server.call("DELETE", f"{POLICIES}/validatingadmission{kind}/shown")[0] == 200
+    assert (code, refused["message"].rpartition("denied request: ")[2]) == (422, expected), refused
+
+
+def test_mutating_policies_are_shown_the_namespace_of_what_names_none(server):
+    assert server.call("POST", f"{CORE}/configmaps", MAP)[0] in (201, 409)
+    seen = "Object{metadata: Object.metadata{labels: {'seen': string(has(object.metadata.namespace))}}}"
+    rules = constraints("", "configmaps")
+    rules["resourceRules"][0]["operations"] = ["UPDATE"]
+    mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": seen}}
+    spec = {"matchConstraints": rules, "reinvocationPolicy": "Never", "mutations": [mutation]}
+    install(server, "mutatingadmission", "seen", spec, {"matchResources": ONLY_DEFAULT})
+    code, _, changed = server.call("PUT", f"{CORE}/configmaps/shown", MAP)
+    for kind in ("policybindings", "policies"):
+        assert server.call("DELETE", f"{POLICIES}/mutatingadmission{kind}/seen")[0] == 200
+    assert (code, changed["metadata"]["labels"]) == (200, {"seen": "true"})

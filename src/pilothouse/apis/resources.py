@@ -104,8 +104,8 @@ class Resource:
 
 @dataclass(slots=True)
 class Version:
-    """One version of a group. ``priority`` orders groups and versions in discovery; without one it is off by
-    default.
+    """One version of a group. ``priority`` orders groups and versions in discovery; one without it has no
+    APIService.
     """
 
     group: str
@@ -114,17 +114,14 @@ class Version:
     resources: list[Resource] = field(default_factory=list)
     legacy: bool = False
     """Whether the served release has it no more."""
+    is_default: bool = False
+    """Whether it is served unless told otherwise."""
     custom: bool = False
     """Made of definitions rather than built in."""
 
     @property
     def group_version(self) -> GroupVersion:
         return GroupVersion(self.group, self.version)
-
-    @property
-    def is_default(self) -> bool:
-        """Whether it is served unless told otherwise."""
-        return self.priority is not None and not self.legacy
 
 
 _PACKAGE_GROUPS = {"authentication.k8s.io": "authentication", "policy": "policy", "autoscaling": "autoscaling"}
@@ -159,9 +156,9 @@ def _read_rows(file: str, versions: dict[GroupVersion, Version], *, legacy: bool
         if line.startswith("group "):
             group, package = ("" if words[1] == "-" else words[1]), words[2]
         elif line.startswith("version "):
-            first, _, second = words[2].partition("=")[2].partition(",")
-            priority = (int(first), int(second)) if first else None
-            made = Version(group, words[1], priority, legacy=legacy)
+            state, _, priority = words[2].partition("=")
+            first, second = map(int, priority.split(","))
+            made = Version(group, words[1], (first, second), legacy=legacy, is_default=state == "on")
             current = versions.setdefault(made.group_version, made)
         elif current is not None and line.startswith("    "):
             last = current.resources[-1]

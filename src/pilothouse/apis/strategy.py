@@ -2,8 +2,10 @@
 
 A strategy says *what*; the driver says *when* and in which order:
 
-    create   default → prepare_for_create → validate → (admission) → warnings_on_create → canonicalize → stored
-    update   default → prepare_for_update → validate_update → warnings_on_update → canonicalize → stored
+    create   default → prepare_for_create → validate → warnings_on_create → canonicalize
+             → (admission) → read_back → stored
+    update   default → prepare_for_update → validate_update → warnings_on_update → canonicalize
+             → (admission) → read_back → stored
     delete   check_graceful_delete (may set a period) → finalizers → removed
 
 Objects are dicts in the hub version; ``prepare_*``, ``default`` and ``canonicalize`` change them in place. An ``old``
@@ -160,6 +162,9 @@ class Strategy:
 
     def canonicalize(self, obj: Object) -> None:
         """Bring a valid object into its one stored form."""
+
+    def read_back(self, obj: Object) -> None:
+        """Fill in what only reading the stored object does, and so validating admission is not shown."""
 
     def check_graceful_delete(self, ctx: Context, obj: Object, grace: int | None) -> int | None:
         """The grace period to delete with, or None where the kind knows no graceful deletion."""

@@ -25,7 +25,8 @@ class GenerationRules:
     counted: bool = False
     """The server counts changes of the spec."""
     counts_empty: bool = False
-    """A list or map that is given as empty is a change, as it is to a comparison of bare memory."""
+    """A list or map that is given as empty is a change, as it is to a comparison of bare memory.
+    Empty bytes are none: they are stored as such."""
     counts_gated: bool = False
     """Fields of features that are off are a change, although they are not kept."""
     any_value: bool = False

@@ -94,6 +94,12 @@ class Expected:
         """The refusal of a body whose kind could be read and whose content could not."""
         return cannot_handle(gvk, self, why)
 
+    def unrecognized(self, why: str, data: bytes) -> errors.StatusError:
+        """The refusal of a body whose kind could not be read."""
+        return errors.bad_request(
+            f"the object provided is unrecognized (must be of type {self.gvk.kind}): {why} ({summarize(data)})"
+        )
+
     def is_named_in(self, value: Any) -> bool:
         """Whether a parsed body says that it is of this kind and version, as most do, and nothing else can be meant."""
         return (
@@ -266,14 +272,14 @@ async def repeated_fields(data: bytes, value: Any) -> list[str]:
 async def _parse(data: bytes, format: str, expected: Expected) -> tuple[Any, str]:
     """The value, and what YAML says about keys that stand twice."""
     if format == JSON:
-        value = await parse_json(data, lambda why: unrecognized(expected, why, data))
+        value = await parse_json(data, lambda why: expected.unrecognized(why, data))
         return {} if value is None else value, ""
     from pilothouse.machinery import yaml_codec
 
     try:
         value, repeated = await offload(yaml_codec.load_sorted, data)
     except ValueError as error:
-        raise unrecognized(expected, str(error), data) from None
+        raise expected.unrecognized(str(error), data) from None
     return {} if value is None else value, repeated
 
 
@@ -310,11 +316,11 @@ def interpret(value: Any, expected: Expected, data: bytes) -> GroupVersionKind:
     try:
         kind, version = read_type_meta(value)
     except ValueError as error:
-        raise unrecognized(expected, str(error), data) from None
+        raise expected.unrecognized(str(error), data) from None
     try:
         gv = parse_group_version(version)
     except ValueError as error:
-        raise unrecognized(expected, str(error), data) from None
+        raise expected.unrecognized(str(error), data) from None
     own = expected.gvk
     if not gv.version and gv.group in ("", own.group):
         gv = own.group_version
@@ -393,13 +399,6 @@ def cannot_handle(gvk: GroupVersionKind, expected: Expected, why: str) -> errors
     )
 
 
-def unrecognized(expected: Expected, why: str, data: bytes) -> errors.StatusError:
-    shown = summarize(data)
-    return errors.bad_request(
-        f"the object provided is unrecognized (must be of type {expected.gvk.kind}): {why} ({shown})"
-    )
-
-
 def summarize(data: bytes) -> str:
     """The beginning of a body as error messages show it: text if it looks like JSON, else hexadecimal."""
     if not data:
@@ -438,7 +437,7 @@ def _from_protobuf(data: bytes, expected: Expected) -> dict[str, Any]:
     try:
         envelope = protobuf.decode(data)
     except ValueError as error:
-        raise unrecognized(expected, str(error), data) from None
+        raise expected.unrecognized(str(error), data) from None
     own, gv = expected.gvk, None
     with suppress(ValueError):  # what is no version is none
         gv = parse_group_version(envelope.api_version)

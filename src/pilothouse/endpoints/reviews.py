@@ -17,7 +17,7 @@ from pilothouse.endpoints.output.objects import computed_object
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import object_response
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb
-from pilothouse.endpoints.write_request import attributes_of
+from pilothouse.endpoints.write_request import attributes_of, write_options_object
 from pilothouse.machinery.field_manager import FieldManager, manager_of
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.objects import Object
@@ -48,7 +48,9 @@ class Review:
         """Let validating admission have its say."""
         admission = self._endpoint.admission
         if admission is not None and admission.handles(CREATE):
-            await admission.validate(attributes_of(self._endpoint, self.request, self._ctx, CREATE, self.object, None))
+            options = write_options_object(self.request, CREATE)
+            attributes = attributes_of(self._endpoint, self.request, self._ctx, CREATE, self.object, None, options)
+            await admission.validate(attributes)
 
     def respond(self, answer: Object) -> Response:
         """The answered review, as created."""
@@ -89,7 +91,7 @@ async def read_review(
     obj = await weighed(request.weight, _manager_for(endpoint).update, None, obj, manager, ctx.now)
     admission = endpoint.admission
     if admission is not None and admission.handles(CREATE):
-        attributes = attributes_of(endpoint, request, ctx, CREATE, obj, None)
+        attributes = attributes_of(endpoint, request, ctx, CREATE, obj, None, write_options_object(request, CREATE))
         await admission.admit(attributes)
         obj = attributes.object if attributes.object is not None else obj
     to_hub, _ = converters_for(endpoint.resource)

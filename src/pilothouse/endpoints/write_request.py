@@ -78,6 +78,7 @@ class WriteRequest:
 
         async def wanted(old: Object | None) -> Object:
             obj = await change(old)
+            ensure_namespace(self._scope.resource, self.ctx, obj["metadata"])
             obj = await self._prepare(CREATE if old is None else UPDATE, obj, old)
             if self._slim:
                 obj["metadata"].pop("managedFields", None)

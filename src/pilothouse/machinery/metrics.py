@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import ClassVar, Final, Literal, Protocol, runtime_checkable
 
 Joining = Literal["sum", "most", "least"]
@@ -284,7 +285,7 @@ def _histogram_lines(
     if not seen:
         return
     yield from _head(name, words, "histogram")
-    bounds = (*map(number_text, buckets), "+Inf")
+    bounds = (*map(_bound_text, buckets), "+Inf")
     for values, series in sorted(seen, key=lambda item: item[0]):
         shown = _labels(zip(labels, values, strict=True))
         bucket = f"{name}_bucket{shown[:-1]}," if shown else f"{name}_bucket{{"
@@ -369,6 +370,16 @@ def _labels(pairs: Iterable[tuple[str, str]]) -> str:
 
 def _escape(value: str) -> str:
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def _bound_text(value: float) -> str:
+    """A bound as Go writes it, which is what rules and dashboards select by: with an exponent from a million on."""
+    if value < 1e6:
+        return number_text(value)
+    _, digits, exponent = Decimal(repr(float(value))).normalize().as_tuple()
+    first, *rest = map(str, digits)
+    assert isinstance(exponent, int)
+    return f"{first}{'.' if rest else ''}{''.join(rest)}e+{len(rest) + exponent:02}"
 
 
 def number_text(value: float) -> str:

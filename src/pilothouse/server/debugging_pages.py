@@ -60,7 +60,7 @@ def _status(started: float, emulated: str, paths: list[str]) -> dict[str, Any]:
         "startTime": format_time(Instant(int(started))),
         "uptimeSeconds": max(0, int(time.time() - started)),
         "goVersion": f"python{platform.python_version()}",
-        "binaryVersion": KUBERNETES_VERSION,
+        "binaryVersion": f"{KUBERNETES_VERSION}.0",
         "emulationVersion": emulated,
         "paths": sorted(folders - _NOT_FOR_DEBUGGING),
     }

@@ -11,7 +11,7 @@ from pilothouse.aggregator.registration import (
     api_service,
     built_in_services,
 )
-from pilothouse.apis.resources import table
+from pilothouse.apis.enabled_versions import enabled_versions
 from pilothouse.controllers.own_objects import condition_of, create, existing, remove, update
 from pilothouse.controllers.runtime.informers import InformerFactory
 from pilothouse.machinery.supervision import Supervisor
@@ -129,9 +129,11 @@ async def test_local_services_are_available_and_completion_says_when(
             await asyncio.sleep(0)
 
 
-def test_every_version_with_a_priority_but_the_aggregators_own_is_registered() -> None:
-    names = [made["metadata"]["name"] for made in built_in_services(table().values())]
-    assert len(names) == 22
-    assert "v1." in names
-    assert "v2.autoscaling" in names
-    assert not [name for name in names if "apiregistration" in name]
+@pytest.mark.parametrize(("config", "count"), [({}, 22), ({"api/all": "true"}, 32)])
+def test_every_version_that_is_served_but_the_aggregators_own_is_registered(config: dict[str, str], count: int) -> None:
+    made = {each["metadata"]["name"]: each for each in built_in_services(enabled_versions(config))}
+    assert len(made) == count
+    assert {"v1.", "v2.autoscaling"} <= set(made)
+    assert not [name for name in made if "apiregistration" in name]
+    later = made.get("v1beta2.resource.k8s.io")
+    assert later is None or (later["spec"]["groupPriorityMinimum"], later["spec"]["versionPriority"]) == (16200, 15)

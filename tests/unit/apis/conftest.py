@@ -46,6 +46,7 @@ class Kind:
         if self._gated is not None:
             drop_gated(self._gated, obj, None)
         before_create(self.resource, self.strategy, ctx, obj)
+        self.strategy.read_back(obj)
         self._check_form(obj)
         self.warnings = ctx.warnings
         return obj
@@ -67,6 +68,7 @@ class Kind:
         if self._gated is not None:
             drop_gated(self._gated, obj, old)
         before_update(self.resource, strategy, ctx, obj, old)
+        strategy.read_back(obj)
         assert old == stored, "an update must not change the old object"
         self._check_form(obj)
         self.warnings = ctx.warnings

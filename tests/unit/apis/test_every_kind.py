@@ -285,6 +285,7 @@ class Kind:
         obj, _ = decode(self.struct, body, noting=True)
         self.strategy.default(obj)
         before_create(self.resource, self.strategy, self.context(), obj)
+        self.strategy.read_back(obj)
         return self.store(obj)
 
     def update(self, strategy: Strategy, stored: Object, body: Object) -> Object:
@@ -292,6 +293,7 @@ class Kind:
         kept = copy.deepcopy(stored)
         strategy.default(obj)
         before_update(self.resource, strategy, self.context(), obj, stored)
+        strategy.read_back(obj)
         assert stored == kept, "an update must not change the old object"
         return self.store(obj)
 
@@ -403,6 +405,7 @@ class ConvertedKind(Kind):
         obj.pop("apiVersion", None)
         self.strategy.default(obj)
         before_create(self.resource, self.strategy, self.context(), obj)
+        self.strategy.read_back(obj)
         return self.store(obj)
 
 

@@ -46,6 +46,14 @@ def test_a_histogram_counts_up_to_each_bound() -> None:
     ]
 
 
+def test_bounds_are_written_as_go_does() -> None:
+    sizes = Histogram(
+        "sizes", "Sizes.", buckets=(0.00001, 0.5, 100_000.0, 1e6, 1_050_000.0, 1e9, 67_108_864.0, 31_104_000)
+    )
+    bounds = [line.split('"')[1] for line in sizes.lines() if "_bucket" in line]
+    assert bounds == ["1e-05", "0.5", "100000", "1e+06", "1.05e+06", "1e+09", "6.7108864e+07", "3.1104e+07", "+Inf"]
+
+
 def test_label_values_are_escaped() -> None:
     counter = Counter("a", "A.", ("x",))
     counter.labelled('"\\\n').value = 1

@@ -16,7 +16,6 @@ from pilothouse.endpoints.input import (
     cannot_handle,
     interpret,
     other_version,
-    unrecognized,
 )
 from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.go_quote import quote
@@ -46,7 +45,7 @@ class CustomBody(Expected):
     def _kindless(self, value: Any, data: bytes, *, lenient: bool) -> errors.StatusError:
         """Why a body of no kind is refused: who wants nothing told of fields sees the JSON that was made of it."""
         if not lenient:
-            return unrecognized(self, f"Object 'Kind' is missing in '{data.decode('utf-8', 'replace')}'", data)
+            return self.unrecognized(f"Object 'Kind' is missing in '{data.decode('utf-8', 'replace')}'", data)
         shown = data if data[:1] == b"{" else orjson.dumps(value)
         return cannot_handle(self.gvk, self, f"Object 'Kind' is missing in '{shown.decode('utf-8', 'replace')}'")
 

@@ -29,6 +29,7 @@ from pilothouse.registry.store.store import Store
 
 SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 _SCHEME: Final = "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781"
+_UNKNOWN: Final = f'no kind is registered for the type v1.Scale in scheme "{_SCHEME}"'
 _UNSET: Final = -(1 << 31)
 _MOST: Final = (1 << 31) - 1
 _GO_TYPES: Final = {str: "string", bool: "bool", float: "float64", int: "int64", type(None): "<nil>"}
@@ -175,16 +176,16 @@ class ScaleBody(Expected):
     __slots__ = ()
 
     def identify(self, value: Any, data: bytes, *, lenient: bool = False) -> GroupVersionKind:
-        try:
-            gvk = interpret(value, self, data)
-        except errors.StatusError as error:
-            raise self.unreadable(self.gvk, str(error)) from None
+        gvk = interpret(value, self, data)
         if gvk != self.gvk:
             raise self.unreadable(gvk, "")
         return gvk
 
     def unreadable(self, gvk: GroupVersionKind, why: str) -> errors.StatusError:
-        return errors.bad_request(f'no kind is registered for the type v1.Scale in scheme "{_SCHEME}"')
+        return errors.bad_request(_UNKNOWN)
+
+    def unrecognized(self, why: str, data: bytes) -> errors.StatusError:
+        return errors.bad_request(_UNKNOWN)
 
 
 class ScaleFieldManager(FieldManager):
@@ -219,6 +220,7 @@ def make_scale_scope(
         kind=SCALE,
         expected=ScaleBody(SCALE, struct, "v1", scheme=CUSTOM_SCALES),
         verbs={"get": get, "update": update, "patch": patch},
+        formats=main.formats,
         deprecation=main.deprecation,
         store=store,
         strategy=store.strategy,

@@ -17,6 +17,7 @@ from pilothouse.apiextensions.serving.conversion import (
     unreadable,
     unreadable_list,
 )
+from pilothouse.apiextensions.serving.initialization import Initialization
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery import errors, large_json
@@ -61,6 +62,28 @@ class CustomStore(Store):
         self._versions = versions
         self._rendering = rendering
         self._stored_prefix = b'{"apiVersion":"%b",' % versions.storage_version.encode()
+        self._initialization: Initialization | None = None
+
+    async def wait_initialized(self) -> None:
+        state = self._initialization
+        if not self.converts or (state is not None and state.done):
+            return
+        if not self.cache.ready:
+            await self.cache.wait_ready()
+        entries = self.cache.entries()
+        if state is None:
+            # Nothing was there to be converted when the definition came to be as it is.
+            done = all(entry.revision > self.oldest_watch for entry in entries)
+            state = self._initialization = Initialization(done=done)
+            if done:
+                return
+        try:
+            await self._rendering.prepare(entries)
+        except ConversionFailed as error:
+            why = unreadable_list(self.resource.group_resource, self._rendering.missing(entries), error).message
+            message = f"storage is (re)initializing: failed to list <unspecified>: {why}"
+            raise errors.too_many_requests(message, state.retry_after) from None
+        state.succeed()
 
     def field_value(self, entry: Entry, name: str) -> str:
         """Where others convert objects, the stored version may have other fields than the one asked for."""
@@ -95,8 +118,17 @@ class CustomStore(Store):
         try:
             await self._rendering.prepare(entries)
         except ConversionFailed as error:
+            if self._initialization is not None:
+                self._initialization.fail()
             missing = self._rendering.missing(entries)
             raise unreadable_list(self.resource.group_resource, missing, error) from None
+
+    async def prepare_change(self, entry: Entry) -> None:
+        """What is to be changed is read by words of its own."""
+        try:
+            await self._rendering.prepare((entry,))
+        except ConversionFailed as error:
+            raise errors.generic(f"object not decodable revision={entry.revision}: {error}") from None
 
     def is_unchanged(self, obj: Object, old: Object, entry: Entry) -> bool:
         """An object in an older version is written anew even if nothing else changed."""

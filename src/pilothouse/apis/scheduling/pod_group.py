@@ -159,7 +159,7 @@ class PodGroupStrategy(StatusKeeper):
 
 
 class CompositePodGroupStrategy(PodGroupStrategy):
-    """Groups of groups."""
+    """Groups of groups, which are always made from a workload."""
 
     type_name = "scheduling.v1alpha3.CompositePodGroup"
     count = "minGroupCount"
@@ -174,3 +174,7 @@ class CompositePodGroupStrategy(PodGroupStrategy):
         Column("Workload", "string", _workload, description="Name of the referenced Workload object"),
         AGE,
     )
+
+    def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
+        missing = [] if obj["spec"].get("workloadRef") is not None else [required(_SPEC.child("workloadRef"))]
+        return [*missing, *super().validate(ctx, obj)]

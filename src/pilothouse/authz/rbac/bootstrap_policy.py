@@ -7,6 +7,7 @@ reads and writes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -26,57 +27,120 @@ _METADATA: Final[Object] = {
 }
 
 
-def _rules(*rules: tuple[str, str, tuple[str, ...]]) -> list[Object]:
-    return [{"apiGroups": [each], "resources": [resource], "verbs": list(verbs)} for each, resource, verbs in rules]
+def _rule(groups: str, resources: str, verbs: str) -> Object:
+    """A rule; several of a part are divided by commas."""
+    return {"apiGroups": groups.split(","), "resources": resources.split(","), "verbs": verbs.split(",")}
 
 
-def _controller_role(account: str, *rules: tuple[str, str, tuple[str, ...]]) -> dict[str, list[Object]]:
-    """The role of a controller and its binding; rules are group, resource and verbs."""
+def _controller_role(account: str, *rules: Object) -> dict[str, list[Object]]:
+    """The role of a controller and its binding."""
     name, group = f"system:controller:{account}", "rbac.authorization.k8s.io"
     kinds = {"apiVersion": f"{group}/v1", "metadata": {"name": name, **_METADATA}}
-    allowed = _rules(*rules)
     subject = {"kind": "ServiceAccount", "name": account, "namespace": "kube-system"}
     reference = {"apiGroup": group, "kind": "ClusterRole", "name": name}
     return {
-        "clusterroles": [{**kinds, "kind": "ClusterRole", "rules": allowed}],
+        "clusterroles": [{**kinds, "kind": "ClusterRole", "rules": list(rules)}],
         "clusterrolebindings": [{**kinds, "kind": "ClusterRoleBinding", "subjects": [subject], "roleRef": reference}],
     }
 
 
-_READ: Final = ("get", "list", "watch")
+class _GatedRules(NamedTuple):
+    """Rules that a role has besides while a feature is on."""
+
+    gate: str
+    role: str
+    rules: tuple[Object, ...]
+    after: str = ""
+    """The resource of the rule they come after; the last one where nothing is said."""
+
+
+_READ: Final = "get,list,watch"
+_WRITE: Final = "create,delete,deletecollection,patch,update"
+_UPDATE: Final = "patch,update"
+_SCHEDULING: Final = "scheduling.k8s.io"
 _GATED: Final = {
     "DRAResourcePoolStatus": _controller_role(
         "resourcepoolstatusrequest-controller",
-        ("resource.k8s.io", "resourcepoolstatusrequests", ("delete", *_READ)),
-        ("resource.k8s.io", "resourcepoolstatusrequests/status", ("patch", "update")),
-        ("resource.k8s.io", "resourceslices", _READ),
-        ("resource.k8s.io", "resourceclaims", _READ),
-        ("resource.k8s.io", "devicetaintrules", _READ),
-        ("", "events", ("create", "patch", "update")),
-        ("events.k8s.io", "events", ("create", "patch", "update")),
+        _rule("resource.k8s.io", "resourcepoolstatusrequests", f"delete,{_READ}"),
+        _rule("resource.k8s.io", "resourcepoolstatusrequests/status", _UPDATE),
+        _rule("resource.k8s.io", "resourceslices", _READ),
+        _rule("resource.k8s.io", "resourceclaims", _READ),
+        _rule("resource.k8s.io", "devicetaintrules", _READ),
+        _rule(",events.k8s.io", "events", f"create,{_UPDATE}"),
     ),
     "GenericWorkload": _controller_role(
         "podgroup-protection-controller",
-        ("scheduling.k8s.io", "podgroups", ("get", "list", "update", "watch")),
-        ("", "pods", ("get", "list", "watch")),
+        _rule(_SCHEDULING, "podgroups", "get,list,update,watch"),
+        _rule("", "pods", _READ),
+    ),
+    "StorageVersionAPI": _controller_role(
+        "storage-version-garbage-collector",
+        _rule("coordination.k8s.io", "leases", _READ),
+        _rule("internal.apiserver.k8s.io", "storageversions", f"delete,get,list,{_UPDATE},watch"),
+        _rule("internal.apiserver.k8s.io", "storageversions/status", f"get,{_UPDATE}"),
     ),
 }
 """What there is only while a feature is on."""
-_GATED_RULES: Final = {
-    "GenericWorkload": {
-        "system:kube-scheduler": (
-            ("scheduling.k8s.io", "podgroups", _READ),
-            ("scheduling.k8s.io", "podgroups/status", ("patch", "update")),
-        )
-    },
-    "DRAWorkloadResourceClaims": {
-        "system:controller:resource-claim-controller": (
-            ("scheduling.k8s.io", "podgroups", _READ),
-            ("scheduling.k8s.io", "podgroups/status", ("patch", "update")),
-        )
-    },
-}
-"""Rules that roles have besides while a feature is on."""
+_GATED_RULES: Final = (
+    _GatedRules(
+        "GenericWorkload",
+        "system:aggregate-to-edit",
+        (_rule(_SCHEDULING, "podgroups,workloads", _WRITE),),
+    ),
+    _GatedRules(
+        "GenericWorkload",
+        "system:aggregate-to-view",
+        (_rule(_SCHEDULING, "podgroups,podgroups/status,workloads", _READ),),
+    ),
+    _GatedRules(
+        "GenericWorkload",
+        "system:kube-scheduler",
+        (_rule(_SCHEDULING, "podgroups", _READ), _rule(_SCHEDULING, "podgroups/status", _UPDATE)),
+    ),
+    _GatedRules(
+        "DRAWorkloadResourceClaims",
+        "system:controller:resource-claim-controller",
+        (_rule(_SCHEDULING, "podgroups", _READ), _rule(_SCHEDULING, "podgroups/status", _UPDATE)),
+        after="events",
+    ),
+    _GatedRules(
+        "CompositePodGroup",
+        "system:aggregate-to-edit",
+        (_rule(_SCHEDULING, "compositepodgroups", _WRITE),),
+    ),
+    _GatedRules(
+        "CompositePodGroup",
+        "system:aggregate-to-view",
+        (_rule(_SCHEDULING, "compositepodgroups,compositepodgroups/status", _READ),),
+    ),
+    _GatedRules(
+        "CompositePodGroup",
+        "system:kube-scheduler",
+        (_rule(_SCHEDULING, "compositepodgroups", _READ), _rule(_SCHEDULING, "compositepodgroups/status", _UPDATE)),
+    ),
+    _GatedRules(
+        "EvictionRequestAPI",
+        "system:aggregate-to-edit",
+        (_rule("lifecycle.k8s.io", "evictionrequests", _WRITE),),
+    ),
+    _GatedRules(
+        "EvictionRequestAPI",
+        "system:aggregate-to-view",
+        (_rule("lifecycle.k8s.io", "evictionrequests,evictions", _READ),),
+    ),
+    _GatedRules(
+        "WorkloadWithJob",
+        "system:controller:job-controller",
+        (_rule(_SCHEDULING, "podgroups,workloads", f"create,get,list,{_UPDATE},watch"),),
+    ),
+    _GatedRules(
+        "CSIVolumeHealth",
+        "system:node",
+        (_rule("storage.k8s.io", "csinodes/status", f"get,{_UPDATE}"),),
+        after="csinodes",
+    ),
+)
+"""In the order in which they come to their roles."""
 
 
 class Change(NamedTuple):
@@ -97,14 +161,18 @@ def load(resource: str, gates: frozenset[str] = frozenset()) -> list[Object]:
     """The wanted objects of a resource, in the order they are to be made. Not to be changed by the caller."""
     gated = [each for gate, objects in _GATED.items() if gate in gates for each in objects.get(resource, ())]
     wanted = _policy()[resource] + gated if gated else _policy()[resource]
-    more = {
-        name: [*(rules or ()), *_rules(*roles[name])]
-        for gate, roles in _GATED_RULES.items()
-        if gate in gates and resource == "clusterroles"
-        for name, rules in ((each["metadata"]["name"], each["rules"]) for each in wanted)
-        if name in roles
-    }
-    return [{**each, "rules": more.get(each["metadata"]["name"], each["rules"])} for each in wanted] if more else wanted
+    more = [each for each in _GATED_RULES if each.gate in gates] if resource == "clusterroles" else ()
+    return [_with_rules(each, more) for each in wanted] if more else wanted
+
+
+def _with_rules(role: Object, gated: Sequence[_GatedRules]) -> Object:
+    rules = list(role["rules"] or ())
+    for each in gated:
+        if each.role == role["metadata"]["name"]:
+            places = (at for at, rule in enumerate(rules, 1) if each.after in rule.get("resources", ()))
+            at = next(places, len(rules))
+            rules[at:at] = each.rules
+    return {**role, "rules": rules} if rules else role
 
 
 def reconcile(existing: Object | None, wanted: Object) -> Change | None:

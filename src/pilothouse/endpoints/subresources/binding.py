@@ -33,7 +33,8 @@ def make_binding_endpoint(
     resource: Resource, sub: Subresource | None, store_of: StoreOf, admission: Admission | None
 ) -> ResourceScope:
     """``pods/binding``, and the older ``bindings``."""
-    return working_endpoint(resource, sub, store_of("", "pods"), {"create": bind}, admission=admission)
+    pods = store_of("", "pods")
+    return working_endpoint(resource, sub, pods, {"create": bind}, admission=admission, tracks_fields=True)
 
 
 async def bind(scope: ResourceScope, request: APIRequest) -> Response:

@@ -51,7 +51,7 @@ def refuse_dry_run(request: APIRequest) -> None:
 
 
 async def admit_connect(scope: ResourceScope, request: APIRequest, options: Object) -> None:
-    """Let admission refuse the connection."""
+    """Let admission refuse the connection. Options are no object of their own: they have no metadata."""
     admission = scope.admission
     if admission is not None and admission.handles(CONNECT):
         attributes = attributes_of(scope, request, scope.context(request), CONNECT, options, None)
@@ -77,7 +77,7 @@ def make_connecting_endpoint(
 async def _connect(scope: ResourceScope, request: APIRequest, nodes: Store, links: Links) -> Response:
     refuse_dry_run(request)
     options = _read_options(scope.subresource, request.options)
-    await admit_connect(scope, request, {"metadata": {}, **options})
+    await admit_connect(scope, request, options)
     await _require_create(scope, request)
     pod = await find_pod(scope, request)
     path = _path_of(scope.subresource, pod, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from pilothouse.apis import types
 from pilothouse.apis.deprecations import deprecation_of
@@ -12,6 +13,7 @@ from pilothouse.endpoints.admission import Admission
 from pilothouse.endpoints.input import Expected
 from pilothouse.endpoints.negotiation import ALL_TRANSFORMS, METADATA_ALONE
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope, Verb
+from pilothouse.machinery.field_manager import FieldManager
 from pilothouse.registry.store.store import Store
 
 StoreOf = Callable[[str, str], Store]
@@ -46,16 +48,20 @@ def working_endpoint(
     takes_path: bool = False,
     strategy: Strategy | None = None,
     columns: tuple[Column, ...] = (),
+    tracks_fields: bool = False,
 ) -> ResourceScope:
     """An endpoint that takes one kind and works on stored objects of another; their strategy is its own by default.
 
-    Without columns it has no tables.
+    Without columns it has no tables. With ``tracks_fields`` admission is shown who gave which field of what was sent.
     """
+    kind = resource.gvk if sub is None else sub.kind
+    subresource = "" if sub is None else sub.name
+    expected = expected or expected_kind(resource, sub)
     return ResourceScope(
         resource=resource,
-        subresource="" if sub is None else sub.name,
-        kind=resource.gvk if sub is None else sub.kind,
-        expected=expected or expected_kind(resource, sub),
+        subresource=subresource,
+        kind=kind,
+        expected=expected,
         verbs=verbs,
         transforms=ALL_TRANSFORMS if columns else METADATA_ALONE,
         takes_path=takes_path,
@@ -64,6 +70,9 @@ def working_endpoint(
         store=store,
         strategy=strategy or store.strategy,
         columns=columns,
+        make_field_manager=partial(FieldManager, expected.struct, kind, subresource=subresource)
+        if tracks_fields
+        else None,
     )
 
 

@@ -64,7 +64,9 @@ def make_eviction_endpoint(
         return await evict(scope, request, budgets)
 
     expected = replace(expected_kind(resource, sub), also=_OLDER)
-    return working_endpoint(resource, sub, pods, {"create": create}, admission=admission, expected=expected)
+    return working_endpoint(
+        resource, sub, pods, {"create": create}, admission=admission, expected=expected, tracks_fields=True
+    )
 
 
 async def evict(scope: ResourceScope, request: APIRequest, budgets: Budgets) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from pilothouse.apis import types
@@ -112,8 +113,9 @@ def deletion_admission(
     if admission is None or not admission.handles(DELETE):
         return None
 
-    async def admit(stored: Object, weight: int) -> None:
-        attributes = attributes_of(scope, request, ctx, DELETE, None, stored, options_object(options))
+    async def admit(stored: Object, weight: int, grace: int | None) -> None:
+        told = options_object(replace(options, grace_period_seconds=grace))
+        attributes = attributes_of(scope, request, ctx, DELETE, None, stored, told)
         # Requests for a whole collection name nobody, though each object is judged alone.
         attributes.name = request.info.name
         attributes.weight = weight

@@ -29,6 +29,8 @@ async def delete_collection(scope: ResourceScope, request: APIRequest) -> Respon
     for warning in scope.strategy.warnings_on_delete(scope.context(request), deletion.has_policy):
         request.warn(warning)
     page = await list_entries(scope.store, request.info.namespace, options)
+    if scope.prepare is not None:
+        await scope.prepare(page.entries)
     ctx = scope.context(request)
     try:
         await delete_all(scope.store, ctx, page.entries, deletion, deletion_admission(scope, request, ctx, deletion))

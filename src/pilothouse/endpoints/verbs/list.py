@@ -16,6 +16,8 @@ async def list_(scope: ResourceScope, request: APIRequest) -> Response:
     """Serve a page from the cache, or from history when the page belongs to the past."""
     media = negotiate(request, scope.formats, transforms=scope.transforms)
     options, _ = await list_options(scope, request)
+    if scope.store.converts and options.is_cached:
+        await scope.store.wait_initialized()
     with Span("cacher.GetList", {"type": scope.resource.name}) as span:
         page = await list_entries(scope.store, request.info.namespace, options)
         span.step("Filtered items", {"count": len(page.entries)})

@@ -142,6 +142,8 @@ async def open_watch(scope: ResourceScope, request: APIRequest, options: ListOpt
             raise errors.bad_request("fieldSelector metadata.name doesn't match requested name")
     if not cache.ready:
         await cache.wait_ready()
+    if store.converts:
+        await store.wait_initialized()
     if options.version in ("", "0") or extra.initial_events:
         await (store.wait_for(options.version) if version else cache.wait_fresh())
         initial = extra.initial_events is not False

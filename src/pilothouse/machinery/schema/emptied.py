@@ -51,13 +51,15 @@ def unset(struct: dict[str, Any], name: str) -> None:
         struct.empty.pop(name, None)
 
 
-def has_emptied(value: Any) -> bool:
-    """Whether anything in there was given as empty."""
+def has_emptied(value: Any, *, but_bytes: bool = False) -> bool:
+    """Whether anything in there was given as empty, or anything but bytes, which storage gives back as they came."""
     if isinstance(value, dict):
-        if isinstance(value, Emptied) and any(value.get(name) is None for name in value.empty):
+        if isinstance(value, Emptied) and any(
+            value.get(name) is None and not (but_bytes and given == "") for name, given in value.empty.items()
+        ):
             return True
-        return any(has_emptied(item) for item in value.values() if isinstance(item, dict | list))
-    return isinstance(value, list) and any(has_emptied(item) for item in value)
+        return any(has_emptied(item, but_bytes=but_bytes) for item in value.values() if isinstance(item, dict | list))
+    return isinstance(value, list) and any(has_emptied(item, but_bytes=but_bytes) for item in value)
 
 
 def like(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:

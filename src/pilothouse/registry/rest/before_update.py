@@ -80,7 +80,7 @@ def _desire_changed(obj: Object, old: Object, strategy: Strategy) -> bool:
         return True
     if strategy.generation_rules.counts_empty and isinstance(obj, Emptied):
         own = {key: obj.get(key) for key in keys}
-        if has_emptied(Emptied(own, obj.empty)):
+        if has_emptied(Emptied(own, obj.empty), but_bytes=True):
             return True
     if not strategy.generation_rules.any_value:
         return False

@@ -87,6 +87,8 @@ class Plan:
     outcome: Outcome
     object: Object
     then_remove: bool = False
+    grace: int | None = None
+    """The period as it was settled on, which admission is shown; None where nobody asked for one and none is needed."""
 
 
 def validate_delete_options(options: DeleteOptions) -> None:
@@ -162,7 +164,7 @@ def plan_deletion(
             return Plan(Outcome.PENDING, stored)
     elif strategy.begin_deletion(ctx, obj):
         _set_finalizers(metadata, _stated_finalizers(metadata, options))
-        return Plan(Outcome.MARKED, obj)
+        return Plan(Outcome.MARKED, obj, grace=options.grace_period_seconds)
     grace = options.grace_period_seconds
     if grace is not None and grace < 0:
         grace = 1
@@ -172,11 +174,11 @@ def plan_deletion(
     finalizers = cascading_finalizers(strategy, metadata, options) if collects_garbage else _own_finalizers(metadata)
     _set_finalizers(metadata, finalizers)
     if graceful:
-        return Plan(Outcome.MARKED, obj, then_remove=not finalizers and not grace)
+        return Plan(Outcome.MARKED, obj, then_remove=not finalizers and not grace, grace=grace)
     if finalizers:
         _mark(metadata, ctx.now)
-        return Plan(Outcome.MARKED, obj)
-    return Plan(Outcome.GONE, stored)
+        return Plan(Outcome.MARKED, obj, grace=grace)
+    return Plan(Outcome.GONE, stored, grace=grace)
 
 
 def _set_finalizers(metadata: dict[str, Any], finalizers: list[str]) -> None:

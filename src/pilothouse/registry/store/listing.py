@@ -58,6 +58,12 @@ class ListOptions:
     def selects(self) -> bool:
         return self.labels is not None or self.fields is not None
 
+    @property
+    def is_cached(self) -> bool:
+        """Whether kube-apiserver has no answer before its cache has: what is not one page of everything, or of the
+        past."""
+        return not self.token and self.match != EXACT and (self.selects or not self.limit)
+
 
 @dataclass(slots=True)
 class Listing:

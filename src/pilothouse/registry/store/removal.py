@@ -16,6 +16,7 @@ from pilothouse.net.eager import ensure_task
 from pilothouse.registry.rest.deletion import (
     DeleteOptions,
     Outcome,
+    Plan,
     plan_deletion,
     validate_delete_options,
 )
@@ -23,8 +24,8 @@ from pilothouse.registry.store.store import Store
 from pilothouse.storage.backends.contract import Conflict
 from pilothouse.storage.cacher import Entry
 
-ValidateDelete = Callable[[Object, int], Awaitable[None]]
-"""Is shown the object and how long it is; raises the refusal."""
+ValidateDelete = Callable[[Object, int, int | None], Awaitable[None]]
+"""Is shown the object, how long it is and its period of grace; raises the refusal."""
 _TURN_SECONDS: Final = 0.002
 
 
@@ -84,9 +85,9 @@ async def _delete_once(
     if plan.outcome is Outcome.PENDING:
         return entry, False
     if validate is not None:
-        await validate(stored, len(entry.data))
+        await validate(stored, len(entry.data), plan.grace)
     if plan.then_remove and not ctx.dry_run:
-        ending = _mark_and_remove(store, ctx, key, plan.object, entry, stored, validate)
+        ending = _mark_and_remove(store, ctx, key, plan, entry, stored, validate)
         return await _see_through(ending), True
     if plan.outcome is Outcome.MARKED:
         entry = await _store_marked(store, ctx, key, plan.object, entry)
@@ -96,7 +97,7 @@ async def _delete_once(
         return entry, True
     if validate is not None and stored["metadata"].get("finalizers"):
         # As kube-apiserver does: once before the last finalizer goes, once before the end.
-        await validate(stored, len(entry.data))
+        await validate(stored, len(entry.data), plan.grace)
     return await store.remove(key, entry.revision, stored), True
 
 
@@ -104,15 +105,15 @@ async def _mark_and_remove(
     store: Store,
     ctx: Context,
     key: str,
-    marked: Object,
+    plan: Plan,
     entry: Entry,
     stored: Object,
     validate: ValidateDelete | None,
 ) -> Entry:
     """Store an object with its marks, as watches are to see it, and remove it. Admission is asked before both."""
-    entry = await _store_marked(store, ctx, key, marked, entry)
+    entry = await _store_marked(store, ctx, key, plan.object, entry)
     if validate is not None:
-        await validate(marked, len(entry.data))
+        await validate(plan.object, len(entry.data), plan.grace)
     return await store.remove(key, entry.revision, stored)
 
 

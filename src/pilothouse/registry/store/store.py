@@ -128,6 +128,16 @@ class Store:
         """The same as ``prepare`` for the items of a list, which has words of its own for what fails."""
         await self.prepare(entries)
 
+    async def wait_initialized(self) -> None:
+        """To be waited for before lists and watches are served, where others have a part in reading what is stored.
+
+        Raises a Status while that fails.
+        """
+
+    async def prepare_change(self, entry: Entry) -> None:
+        """The same as ``prepare`` for an entry that is to be changed."""
+        await self.prepare((entry,))
+
     async def prepare(self, entries: Sequence[Entry]) -> None:
         """To be waited for before entries are decoded, where others have a part in that (conversion by webhook)."""
 
@@ -287,6 +297,7 @@ class Store:
         await attempted(LONG if self.strategy.is_heavy(obj) else ctx.weight, self._judge_new, ctx, obj)
         if validate is not None:
             await validate(obj, None)
+        self.strategy.read_back(obj)
         if obj.__class__ is not dict:
             await weighed(ctx.weight, self._settle_empty, obj)
 
@@ -376,7 +387,7 @@ class Store:
                     continue
                 return created, True
             if self.converts:
-                await self.prepare((entry,))
+                await self.prepare_change(entry)
             try:
                 written = await self._change(ctx, strategy, name, change, entry, validate)
             except Conflict:
@@ -457,6 +468,7 @@ class Store:
             await attempted(weight, self._judge_change, ctx, strategy, obj, old)
             if validate is not None:
                 await validate(obj, old)
+            strategy.read_back(obj)
             if obj.__class__ is not dict:
                 await weighed(ctx.weight, self._settle_empty, obj)
             written = await self._replace(ctx, entry.key, obj, old, entry)

@@ -8,6 +8,7 @@ from pilothouse.machinery.schema.decoding import decode
 TYPES = {
     "priorityclasses": "scheduling.v1.PriorityClass",
     "podgroups": "scheduling.v1beta1.PodGroup",
+    "compositepodgroups": "scheduling.v1alpha3.CompositePodGroup",
     "workloads": "scheduling.v1beta1.Workload",
 }
 
@@ -120,3 +121,11 @@ def test_workloads_keep_their_templates() -> None:
     assert errors_of("workloads", {"spec": {}}) == [
         'spec: Invalid value: "": must specify one of: `podGroupTemplates`, `compositePodGroupTemplates`'
     ]
+
+
+def test_groups_of_groups_need_a_workload() -> None:
+    policy = {"schedulingPolicy": {"basic": {}}}
+    assert errors_of("compositepodgroups", {"spec": policy}) == ["spec.workloadRef: Required value"]
+    whole = {**policy, "workloadRef": {"workloadName": "w", "templateName": "t"}}
+    assert errors_of("compositepodgroups", {"spec": whole}) == []
+    assert errors_of("podgroups", {"spec": policy}) == []

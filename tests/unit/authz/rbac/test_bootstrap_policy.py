@@ -32,6 +32,41 @@ def test_policy_is_complete_and_bare():
         assert obj["metadata"]["labels"]["kubernetes.io/bootstrapping"] == "rbac-defaults"
 
 
+def rules(role, *gates):
+    roles = bootstrap_policy.load("clusterroles", frozenset(gates))
+    wanted = next(each for each in roles if each["metadata"]["name"] == f"system:{role}")
+    return [(*rule["resources"], *rule["verbs"]) for rule in wanted["rules"] if "resources" in rule]
+
+
+def test_features_add_rules_where_the_role_has_them():
+    read, update = ("get", "list", "watch"), ("patch", "update")
+    gates = ("GenericWorkload", "CompositePodGroup", "EvictionRequestAPI")
+    assert rules("aggregate-to-view", *gates)[len(rules("aggregate-to-view")) :] == [
+        ("podgroups", "podgroups/status", "workloads", *read),
+        ("compositepodgroups", "compositepodgroups/status", *read),
+        ("evictionrequests", "evictions", *read),
+    ]
+    assert rules("kube-scheduler", *gates)[-4:] == [
+        ("podgroups", *read),
+        ("podgroups/status", *update),
+        ("compositepodgroups", *read),
+        ("compositepodgroups/status", *update),
+    ]
+    assert rules("kube-scheduler", "GenericWorkload")[-1] == ("podgroups/status", *update)
+    assert rules("controller:resource-claim-controller", "DRAWorkloadResourceClaims")[-3:-1] == [
+        ("podgroups", *read),
+        ("podgroups/status", *update),
+    ]
+    nodes = rules("node", "CSIVolumeHealth")
+    assert nodes[nodes.index(("csinodes/status", "get", *update)) - 1][0] == "csinodes"
+
+
+@pytest.mark.parametrize("gate", ["StorageVersionAPI", "GenericWorkload", "DRAResourcePoolStatus"])
+def test_features_bring_controllers_with_their_role_and_binding(gate):
+    for resource in ("clusterroles", "clusterrolebindings"):
+        assert len(bootstrap_policy.load(resource, frozenset({gate}))) == len(bootstrap_policy.load(resource)) + 1
+
+
 @pytest.mark.parametrize(("resource", "obj"), everything(), ids=lambda value: str(value)[:30])
 def test_what_is_in_line_stays(resource, obj):
     assert reconcile(None, obj) == ("create", obj)

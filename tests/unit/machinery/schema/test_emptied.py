@@ -52,7 +52,10 @@ def test_what_is_left_out_is_remembered_at_its_place(spec: Any, path: tuple[Any,
 
 def test_empty_bytes_are_remembered_and_empty_texts_are_not() -> None:
     hook = types.struct("admissionregistration.v1.WebhookClientConfig")
-    assert as_given(decode(hook, {"caBundle": ""}, noting=True)[0], "caBundle") == ""
+    noted = decode(hook, {"caBundle": ""}, noting=True)[0]
+    assert as_given(noted, "caBundle") == ""
+    assert has_emptied({"webhooks": [noted]})
+    assert not has_emptied({"webhooks": [noted]}, but_bytes=True)
     assert decode(types.struct("core.v1.Container"), {"image": ""}, noting=True)[0].__class__ is dict
 
 

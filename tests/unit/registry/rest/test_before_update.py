@@ -109,6 +109,12 @@ def test_generations_count_what_only_looks_equal(any_value: bool, old: Any, new:
         ),
         ("admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", {"webhooks": []}, 4),
         ("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", {"webhooks": []}, 4),
+        (
+            "admissionregistration.k8s.io/v1",
+            "mutatingwebhookconfigurations",
+            {"webhooks": [{"name": "a.b.c", "clientConfig": {"url": "https://a", "caBundle": ""}}]},
+            3,
+        ),
         ("networking.k8s.io/v1", "ingresses", {"spec": {"defaultBackend": {"resource": {}}, "rules": []}}, 3),
         ("resource.k8s.io/v1", "deviceclasses", {"spec": {"config": []}}, 3),
     ],

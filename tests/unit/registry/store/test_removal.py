@@ -31,8 +31,11 @@ class Asked:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.periods: list[int | None] = []
+        self.settled: list[int | None] = []
+        """What the options were settled on."""
 
-    async def __call__(self, obj: Object, weight: int) -> None:
+    async def __call__(self, obj: Object, weight: int, grace: int | None) -> None:
+        self.settled.append(grace)
         self.periods.append(obj["metadata"].get("deletionGracePeriodSeconds"))
 
     async def delete(self, **options: Any) -> list[int | None]:
@@ -61,6 +64,7 @@ async def test_a_running_period_of_grace_asks_nobody(storage: StorageFactory) ->
     assert await asked.delete() == []
     assert await asked.delete(grace_period_seconds=40) == []
     assert await asked.delete(grace_period_seconds=10) == [30]
+    assert asked.settled == [30, 10]
 
 
 async def test_ending_at_once_asks_before_the_mark_and_before_the_end(storage: StorageFactory) -> None:

@@ -65,7 +65,7 @@ class JobStatusStrategy(StatusStrategy):
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         return validate_job_status(obj, old)
 
-    def canonicalize(self, obj: Object) -> None:
+    def read_back(self, obj: Object) -> None:
         _label_like_pods(obj)
 
 
@@ -97,7 +97,7 @@ class JobStrategy(WorkloadStrategy):
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         return validate_job_update(obj, old, options_for_template(self.gates, old["spec"]["template"]))
 
-    def canonicalize(self, obj: Object) -> None:
+    def read_back(self, obj: Object) -> None:
         _label_like_pods(obj)
 
     def template_warnings(self, obj: Object) -> list[str]:

@@ -45,11 +45,16 @@ def default_claim_spec(spec: dict[str, Any]) -> None:
 def default_claim(obj: Object) -> None:
     """Defaults of a claim, also of a stateful set's template."""
     default_claim_spec(obj.setdefault("spec", {}))
+    _default_phase(obj)
+    status = obj["status"]
+    for key in ("capacity", "allocatedResources"):
+        round_up_resources(status.get(key))
+
+
+def _default_phase(obj: Object) -> None:
     status = obj.setdefault("status", {})
     if not status.get("phase"):
         status["phase"] = "Pending"
-    for key in ("capacity", "allocatedResources"):
-        round_up_resources(status.get(key))
 
 
 def settle_sources(spec: dict[str, Any], old: dict[str, Any] | None, gates: frozenset[str]) -> None:
@@ -158,8 +163,11 @@ class PersistentVolumeClaimStrategy(Strategy):
         default_claim(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["status"] = {"phase": "Pending"}
+        obj["status"] = {}
         settle_sources(obj["spec"], None, self.gates)
+
+    def read_back(self, obj: Object) -> None:
+        _default_phase(obj)
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         obj["status"] = old.get("status", {})

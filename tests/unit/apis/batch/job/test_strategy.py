@@ -28,7 +28,7 @@ def created(spec: Object | None = None, template: Object | None = None, **more: 
     """The same, as it would be stored."""
     obj = made(spec, template, **more)
     STRATEGY.prepare_for_create(CTX, obj)
-    STRATEGY.canonicalize(obj)
+    STRATEGY.read_back(obj)
     return obj
 
 
@@ -87,7 +87,7 @@ def test_a_job_without_labels_takes_those_of_its_pods() -> None:
 def test_a_report_without_labels_leaves_those_of_the_pods() -> None:
     job = created()
     del job["metadata"]["labels"]
-    JobStatusStrategy().canonicalize(job)
+    JobStatusStrategy().read_back(job)
     assert job["metadata"]["labels"] == job["spec"]["template"]["metadata"]["labels"]
 
 
