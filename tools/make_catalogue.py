@@ -23,7 +23,13 @@ def plan(checkout: Path, recorded: Path) -> dict[str, tuple[Path, ...]]:
         "make_enums.py": (checkout / "pkg/generated/openapi/zz_generated.openapi.go",),
         "make_gates.py": (checkout,),
         "make_introduced.py": (checkout,),
-        "make_resources.py": (recorded / "api.json", recorded / "apis.json", recorded / "etcd-paths.tsv", fresh),
+        "make_resources.py": (
+            recorded / "api.json",
+            recorded / "apis.json",
+            recorded / "etcd-paths.tsv",
+            fresh,
+            recorded / "apiservices.json",
+        ),
         "make_rbac_policy.py": (fresh,),
         "make_bootstrap.py": (fresh,),
     }

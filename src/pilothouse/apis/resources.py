@@ -104,14 +104,14 @@ class Resource:
 
 @dataclass(slots=True)
 class Version:
-    """One version of a group. ``priority`` orders groups and versions in discovery; without one it is off by
-    default.
-    """
+    """One version of a group. ``priority`` orders groups and versions in discovery, and stands in its APIService."""
 
     group: str
     version: str
-    priority: tuple[int, int] | None
+    priority: tuple[int, int]
     resources: list[Resource] = field(default_factory=list)
+    is_default: bool = True
+    """Whether it is served unless told otherwise."""
     legacy: bool = False
     """Whether the served release has it no more."""
     custom: bool = False
@@ -120,11 +120,6 @@ class Version:
     @property
     def group_version(self) -> GroupVersion:
         return GroupVersion(self.group, self.version)
-
-    @property
-    def is_default(self) -> bool:
-        """Whether it is served unless told otherwise."""
-        return self.priority is not None and not self.legacy
 
 
 _PACKAGE_GROUPS = {"authentication.k8s.io": "authentication", "policy": "policy", "autoscaling": "autoscaling"}
@@ -159,9 +154,9 @@ def _read_rows(file: str, versions: dict[GroupVersion, Version], *, legacy: bool
         if line.startswith("group "):
             group, package = ("" if words[1] == "-" else words[1]), words[2]
         elif line.startswith("version "):
-            first, _, second = words[2].partition("=")[2].partition(",")
-            priority = (int(first), int(second)) if first else None
-            made = Version(group, words[1], priority, legacy=legacy)
+            switch, _, numbers = words[2].partition("=")
+            first, _, second = numbers.partition(",")
+            made = Version(group, words[1], (int(first), int(second)), is_default=switch == "on", legacy=legacy)
             current = versions.setdefault(made.group_version, made)
         elif current is not None and line.startswith("    "):
             last = current.resources[-1]

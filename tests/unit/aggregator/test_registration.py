@@ -14,6 +14,7 @@ from pilothouse.aggregator.registration import (
 from pilothouse.apis.resources import table
 from pilothouse.controllers.own_objects import condition_of, create, existing, remove, update
 from pilothouse.controllers.runtime.informers import InformerFactory
+from pilothouse.machinery.gvk import parse_group_version
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.store.store import Store
@@ -129,9 +130,24 @@ async def test_local_services_are_available_and_completion_says_when(
             await asyncio.sleep(0)
 
 
-def test_every_version_with_a_priority_but_the_aggregators_own_is_registered() -> None:
-    names = [made["metadata"]["name"] for made in built_in_services(table().values())]
+def test_every_version_but_the_aggregators_own_is_registered() -> None:
+    versions = [version for version in table().values() if not version.legacy]
+    names = [made["metadata"]["name"] for made in built_in_services(filter(lambda each: each.is_default, versions))]
     assert len(names) == 22
     assert "v1." in names
     assert "v2.autoscaling" in names
     assert not [name for name in names if "apiregistration" in name]
+
+
+def test_versions_that_are_off_unless_asked_for_have_priorities_too() -> None:
+    off = [version for version in table().values() if not version.is_default and not version.legacy]
+    specs = {made["metadata"]["name"]: made["spec"] for made in built_in_services(off)}
+    assert len(specs) == 13
+    assert specs["v1beta1.coordination.k8s.io"] == {
+        "group": "coordination.k8s.io",
+        "version": "v1beta1",
+        "groupPriorityMinimum": 16500,
+        "versionPriority": 13,
+    }
+    internal, migration = table()[parse_group_version("internal.apiserver.k8s.io/v1alpha1")], "storagemigration.k8s.io"
+    assert internal.priority > table()[parse_group_version(f"{migration}/v1")].priority
