@@ -179,7 +179,7 @@ class GrpcConnection(asyncio.Protocol):
             self._take_settings(payload)
         elif kind == frames.RST_STREAM and (call := self._calls.get(stream)) is not None:
             self._forget(call)
-            call.fail(reset_failure(int.from_bytes(payload, "big")))
+            call.fail(reset_failure(int.from_bytes(payload, "big"), in_time=call.deadline > _latest()))
         elif kind == frames.GOAWAY:
             self._leave(int.from_bytes(payload[:4], "big") & _LAST_STREAM)
 
@@ -352,7 +352,7 @@ class GrpcConnection(asyncio.Protocol):
         self._looking = None if when == inf else asyncio.get_running_loop().call_at(when, self._look)
 
     def _look(self) -> None:
-        late = asyncio.get_running_loop().time() + _CLOCK_SECONDS
+        late = _latest()
         for call in [call for call in self._calls.values() if call.deadline <= late]:
             self.cancel(call, RpcError("DEADLINE_EXCEEDED", "context deadline exceeded"))
         self._look_at(min((call.deadline for call in self._calls.values()), default=inf))
@@ -369,6 +369,11 @@ class GrpcConnection(asyncio.Protocol):
             self._watch_over(PATIENCE_SECONDS)
         else:
             self._end(RpcError("UNAVAILABLE", "keepalive ping failed to receive ACK within timeout"))
+
+
+def _latest() -> float:
+    """What is too late by now, for a clock that may be a little behind."""
+    return asyncio.get_running_loop().time() + _CLOCK_SECONDS
 
 
 def _unpadded(flags: int, payload: bytes) -> bytes:

@@ -178,6 +178,20 @@ async def test_much_is_not_gathered():
         assert call.answer.exception()
 
 
+@pytest.mark.parametrize(("seconds", "code"), [(0.0, "DEADLINE_EXCEEDED"), (60.0, "CANCELLED")])
+async def test_a_server_that_cancels_what_is_late_says_only_that(seconds, code):
+    """It has the same clock: its word may be read before we look at ours."""
+    transport, connection = Written(), GrpcConnection()
+    call = UnaryCall(asyncio.get_running_loop(), seconds)
+    connection.connection_made(transport)
+    connection.begin(call, b"\x83", b"data")
+    connection.data_received(frames.rst_stream(call.number, frames.CANCEL))
+    with pytest.raises(RpcError) as failed:
+        await call.answer
+    assert failed.value.code == code
+    connection.connection_lost(None)
+
+
 async def test_streams_go_both_ways_at_the_readers_pace():
     async with serving() as (channel, handlers, _):
         stream = await channel.stream(STREAM, b"first", ((b"hasleader", b"true"),))
