@@ -75,6 +75,8 @@ class GrpcConnection(asyncio.Protocol):
         self.is_leaving = False
         """Whether it takes no new calls."""
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.greeted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Empty once the server has shown its settings, as it does before anything else; or why it will not."""
 
     # Calling
 
@@ -150,6 +152,8 @@ class GrpcConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         reading = explain_reading(error)
+        if not self.greeted.done():
+            self.greeted.set_result(f"error reading server preface: {reading}")
         self._end(RpcError("UNAVAILABLE", f"error reading from server: {reading}"))
 
     def data_received(self, data: bytes) -> None:
@@ -160,6 +164,8 @@ class GrpcConnection(asyncio.Protocol):
                 for kind, flags, stream, payload in found:
                     self._take(kind, flags, stream, payload)
         except (ConnectionFailure, InvalidBlock, HeaderListTooLarge) as error:
+            if not self.greeted.done():
+                self.greeted.set_result(f"error reading server preface: {error}")
             self._end(RpcError("UNAVAILABLE", f"connection error: {error}"))
 
     def _take(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
@@ -258,6 +264,8 @@ class GrpcConnection(asyncio.Protocol):
                 self._max_calls = max(value, 1)
         self._write(frames.SETTINGS_ACK)
         self._pump()
+        if not self.greeted.done():
+            self.greeted.set_result("")
 
     def _take_room(self, stream: int, more: int) -> None:
         if not stream:

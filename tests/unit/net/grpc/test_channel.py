@@ -229,6 +229,20 @@ async def test_a_server_that_is_not_there_was_not_asked():
     await channel.close()
 
 
+async def test_a_server_that_leaves_before_its_settings_was_not_asked():
+    async def leave(reader, writer):
+        writer.close()
+
+    server = await asyncio.start_server(leave, "127.0.0.1", 0)
+    channel = Channel(Target("127.0.0.1", server.sockets[0].getsockname()[1]))
+    with pytest.raises(RpcError, match="error reading server preface: ") as failed:
+        await channel.unary(ECHO, b"", 5)
+    assert (failed.value.code, failed.value.sent) == ("UNAVAILABLE", False)
+    await channel.close()
+    server.close()
+    await server.wait_closed()
+
+
 async def test_a_server_that_goes_away_fails_its_calls():
     async with serving() as (channel, _, server):
         stream = await channel.stream(STREAM, b"first")
