@@ -18,13 +18,18 @@ HERE = Path(__file__).resolve().parent
 def plan(checkout: Path, recorded: Path) -> dict[str, tuple[Path, ...]]:
     """The scripts to run, each with what it reads."""
     fresh = recorded / "bootstrap-objects.json"
-    discovery = (recorded / "api.json", recorded / "apis.json")
     return {
         "make_types.py": (checkout / "staging/src/k8s.io", recorded / "openapi-v3"),
         "make_enums.py": (checkout / "pkg/generated/openapi/zz_generated.openapi.go",),
         "make_gates.py": (checkout,),
         "make_introduced.py": (checkout,),
-        "make_resources.py": (*discovery, recorded / "etcd-paths.tsv", fresh, recorded / "apiservices.json"),
+        "make_resources.py": (
+            recorded / "api.json",
+            recorded / "apis.json",
+            recorded / "etcd-paths.tsv",
+            fresh,
+            recorded / "apiservices.json",
+        ),
         "make_rbac_policy.py": (fresh,),
         "make_bootstrap.py": (fresh,),
     }

@@ -1,11 +1,11 @@
 """Write the table of built-in resources (src/pilothouse/apis/catalogue/resources.txt) from the facts of a release.
 
-    python tools/make_resources.py CORE_JSON GROUPS_JSON ETCD_PATHS_TSV BOOTSTRAP_JSON APISERVICES_JSON
+    python tools/make_resources.py CORE_JSON GROUPS_JSON ETCD_PATHS_TSV BOOTSTRAP_JSON API_SERVICES_JSON
 
 CORE_JSON and GROUPS_JSON are aggregated discovery of /api and /apis with every version switched on, ETCD_PATHS_TSV
 tells keys and stored versions, BOOTSTRAP_JSON the APIServices of a fresh server: the versions that are on by default.
-APISERVICES_JSON is the list of APIServices with every version switched on, which have the priorities. One line a
-resource or subresource.
+API_SERVICES_JSON has those of all versions, with their priorities.
+One line a resource or subresource; a group's line carries its priority order by its position.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from catalogue_file import write
 
@@ -23,7 +24,6 @@ PACKAGES = {
     "flowcontrol.apiserver.k8s.io": "flowcontrol",
     "rbac.authorization.k8s.io": "rbac",
 }
-OWN_GROUP = "apiregistration.k8s.io"
 ALL = "create,delete,deletecollection,get,list,patch,update,watch"
 
 
@@ -40,18 +40,18 @@ def kind_of(gvk: dict[str, str], group: str, version: str) -> str:
     return gvk["kind"]
 
 
+def priorities(services: list[Any]) -> dict[tuple[str, str], tuple[int, int]]:
+    """Those of group and version by their APIServices, and of APIServices themselves, which have none."""
+    found = {("apiregistration.k8s.io", "v1"): (20000, 1)}
+    for spec in (service["spec"] for service in services):
+        found[spec.get("group", ""), spec["version"]] = (spec["groupPriorityMinimum"], spec["versionPriority"])
+    return found
+
+
 def main() -> None:
     core, discovery = (json.loads(Path(file).read_text()) for file in sys.argv[1:3])
-    fresh = json.loads(Path(sys.argv[4]).read_text())["apiservices"]
-    by_default = {(s["spec"].get("group", ""), s["spec"]["version"]) for s in fresh} | {(OWN_GROUP, "v1")}
-    priority = {
-        (s["spec"].get("group", ""), s["spec"]["version"]): (
-            s["spec"]["groupPriorityMinimum"],
-            s["spec"]["versionPriority"],
-        )
-        for s in json.loads(Path(sys.argv[5]).read_text())["items"]
-    }
-    priority[OWN_GROUP, "v1"] = (20000, 1)
+    default = priorities(json.loads(Path(sys.argv[4]).read_text())["apiservices"])
+    priority = priorities(json.loads(Path(sys.argv[5]).read_text())["items"])
     keys = {}
     for line in Path(sys.argv[3]).read_text().splitlines()[1:]:
         group, version, resource, key, stored = line.split("\t")
@@ -63,8 +63,8 @@ def main() -> None:
         lines.append(f"group {group or '-'} {package(group)}")
         for each in item["versions"]:
             version = each["version"]
-            state, (first, second) = "on" if (group, version) in by_default else "off", priority[group, version]
-            lines.append(f"version {version} {state}={first},{second}")
+            first, second = priority[group, version]
+            lines.append(f"version {version} {'on' if (group, version) in default else 'off'}={first},{second}")
             for r in each["resources"]:
                 words = [
                     r["resource"],

@@ -93,9 +93,13 @@ class Teller:
             time.sleep(0.05)
 
     def until_pods(self, test):
+        self.until_all("v1", "pods", test, lambda pod: pod["status"])
+
+    def until_all(self, version, resource, test, shown=lambda obj: obj):
+        """Wait until the objects of a resource meet a test."""
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not test(found := self.list("v1", "pods")):
-            assert time.monotonic() < deadline, [(pod["metadata"]["name"], pod["status"]) for pod in found]
+        while not test(found := self.list(version, resource)):
+            assert time.monotonic() < deadline, [(obj["metadata"]["name"], shown(obj)) for obj in found]
             time.sleep(0.05)
 
 
@@ -134,6 +138,17 @@ def roll_out_and_back(teller):
     teller.until("apps/v1", "deployments", "web", is_rolled_out(3))
     teller.patch("apps/v1", "deployments", "web", image_patch("nginx"))
     teller.until("apps/v1", "deployments", "web", is_rolled_out(3))
+    teller.until_all("discovery.k8s.io/v1", "endpointslices", have_ready_endpoints(3))
+
+
+def have_ready_endpoints(count):
+    """Slices are written behind the pods: those that end are in them a little longer."""
+
+    def test(slices):
+        endpoints = [endpoint for each in slices for endpoint in each.get("endpoints") or ()]
+        return len(endpoints) == count and all(endpoint["conditions"]["ready"] for endpoint in endpoints)
+
+    return test
 
 
 def scale(teller):

@@ -74,6 +74,25 @@ def test_two_servers_see_one_cluster(etcd):
         assert gone["type"] == "DELETED"
 
 
+def test_watches_while_etcd_gives_no_answer():
+    """Version 0 is what is in memory; what has to be as new as etcd fails in the stream when the watch's time is up."""
+    with EtcdCluster() as cluster, on(cluster) as server:
+        assert server.call("POST", CONFIG_MAPS, config_map("seen")).status == 201
+        cluster.members[0].pause()
+        try:
+            watch = Watch(server, f"{CONFIG_MAPS}?watch=1&resourceVersion=0")
+            assert watch.next()["object"]["metadata"]["name"] == "seen"
+            watch.close()
+            for newest in ("", "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"):
+                answer = server.call("GET", f"{CONFIG_MAPS}?watch=1&timeoutSeconds=1{newest}")
+                failed = answer.json
+                assert (answer.status, failed["type"]) == (200, "ERROR")
+                told = [failed["object"][name] for name in ("code", "reason", "message")]
+                assert told == [500, "InternalError", "context deadline exceeded"]
+        finally:
+            cluster.members[0].resume()
+
+
 def test_large_and_small_writes_of_two_servers_are_seen_in_their_order(etcd):
     """Large ones are read aside where they were not written; nobody sees anything older than what was written."""
     policies = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,6 +39,8 @@ class Asked(APIRequest):
         self.is_private = False
         self.weight = len(body)
         self.authentication_seconds = self.queued_seconds = 0.0
+        self.foreseen = None
+        self.connection = SimpleNamespace(reads=False)  # type: ignore[assignment]
         self.credential_notes = ()
         self.user = User("admin")
         self.info = resolve(method, self.path, Query(self.query))

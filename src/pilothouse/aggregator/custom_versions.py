@@ -16,5 +16,5 @@ class CustomVersionServices:
     def version_changed(self, gv: GroupVersion, version: InstalledVersion | None) -> None:
         if version is None:
             self._registration.discard(f"{gv.version}.{gv.group}")
-        elif version.version.priority is not None:
+        else:
             self._registration.add(api_service(gv.group, gv.version, version.version.priority, ALWAYS))

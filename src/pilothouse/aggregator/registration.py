@@ -50,11 +50,11 @@ def api_service(group: str, version: str, priority: tuple[int, int], managed: st
 
 
 def built_in_services(versions: Iterable[Version]) -> list[Object]:
-    """Those of the built-in API. Versions without a priority, and APIServices themselves, are not registered."""
+    """Those of the built-in API. APIServices themselves are not registered."""
     return [
         api_service(version.group, version.version, version.priority)
         for version in versions
-        if version.priority is not None and version.group != OWN_GROUP
+        if version.group != OWN_GROUP
     ]
 
 

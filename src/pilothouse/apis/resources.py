@@ -104,18 +104,16 @@ class Resource:
 
 @dataclass(slots=True)
 class Version:
-    """One version of a group. ``priority`` orders groups and versions in discovery; one without it has no
-    APIService.
-    """
+    """One version of a group. ``priority`` orders groups and versions in discovery, and stands in its APIService."""
 
     group: str
     version: str
-    priority: tuple[int, int] | None
+    priority: tuple[int, int]
     resources: list[Resource] = field(default_factory=list)
+    is_default: bool = True
+    """Whether it is served unless told otherwise."""
     legacy: bool = False
     """Whether the served release has it no more."""
-    is_default: bool = False
-    """Whether it is served unless told otherwise."""
     custom: bool = False
     """Made of definitions rather than built in."""
 
@@ -156,9 +154,9 @@ def _read_rows(file: str, versions: dict[GroupVersion, Version], *, legacy: bool
         if line.startswith("group "):
             group, package = ("" if words[1] == "-" else words[1]), words[2]
         elif line.startswith("version "):
-            state, _, priority = words[2].partition("=")
-            first, second = map(int, priority.split(","))
-            made = Version(group, words[1], (first, second), legacy=legacy, is_default=state == "on")
+            switch, _, numbers = words[2].partition("=")
+            first, _, second = numbers.partition(",")
+            made = Version(group, words[1], (int(first), int(second)), is_default=switch == "on", legacy=legacy)
             current = versions.setdefault(made.group_version, made)
         elif current is not None and line.startswith("    "):
             last = current.resources[-1]

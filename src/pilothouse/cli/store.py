@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from pilothouse.options.etcd import root_of
 from pilothouse.options.own import OwnOptions
 from pilothouse.process.stores.opening import StoreAddress
 from pilothouse.storage.backends import sqlite
@@ -40,11 +41,11 @@ def run(words: Sequence[str]) -> int:
 def check(flags: argparse.Namespace) -> int:
     """Say what is wrong with the store."""
     if flags.etcd_servers:
-        return asyncio.run(_check_objects(_address(flags, flags.etcd_servers), flags.etcd_prefix))
+        return asyncio.run(_check_objects(_address(flags, flags.etcd_servers), root_of(flags.etcd_prefix)))
     report = sqlite.examine(_path(flags))
     if report.is_sound:
         print(f"{report.objects} objects, all readable; the file is sound.")
-        return asyncio.run(_check_objects(StoreAddress(flags.data_dir), flags.etcd_prefix))
+        return asyncio.run(_check_objects(StoreAddress(flags.data_dir), root_of(flags.etcd_prefix)))
     for finding in report.findings[:_SHOWN]:
         print(f"damaged: {finding}")
     for key in report.unreadable[:_SHOWN]:
@@ -83,7 +84,8 @@ async def _copy(flags: argparse.Namespace) -> int:
     source, target = _address(flags, flags.source), _address(flags, flags.target)
     async with source.opened() as one, target.opened(create=True) as other:
         try:
-            done = await copy_store(one, other, target.media, flags.etcd_prefix, ProgressBar(), resume=flags.resume)
+            root = root_of(flags.etcd_prefix)
+            done = await copy_store(one, other, target.media, root, ProgressBar(), resume=flags.resume)
         except (NotEmpty, UnknownKey) as refusal:
             print(f"Error: {refusal}", file=sys.stderr)
             return 1

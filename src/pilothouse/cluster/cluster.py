@@ -294,6 +294,7 @@ class Cluster:
             draining=self._shared.draining,
             durations=self._shared.filter_durations,
             tracer=self._shared.tracer,
+            foresee=self._shared.storage.foresee if self.options.etcd.uses_etcd else None,
         )
 
     def _find_source(self, gvr: GroupVersionResource) -> Source | None:

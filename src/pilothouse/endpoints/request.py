@@ -15,6 +15,7 @@ from pilothouse.machinery.schema.raw import Writing
 from pilothouse.machinery.user import User
 from pilothouse.machinery.workers import afterwards
 from pilothouse.net.messages import Request
+from pilothouse.storage.backends.contract import Foreseen
 
 
 class Refusal(NamedTuple):
@@ -40,9 +41,8 @@ class APIRequest(Request):
 
     __slots__ = (
         "_query", "ask", "audit", "audit_id", "authentication_seconds", "authorized_by", "credential_notes",
-        "filter_began", "info", "is_private", "known", "made", "queued_seconds", "raw", "received", "removed_release",
-        "seat", "user", "warnings",
-        "watch_seconds", "weight",
+        "filter_began", "foreseen", "info", "is_private", "known", "made", "queued_seconds", "raw", "received",
+        "removed_release", "seat", "user", "warnings", "watch_seconds", "weight",
     )  # fmt: skip
 
     audit_id: str
@@ -78,6 +78,8 @@ class APIRequest(Request):
         """Of a deprecated API: the release that has it no more, where that is known."""
         self.authentication_seconds = 0.0
         self.queued_seconds = 0.0
+        self.foreseen: Foreseen | None = None
+        """Where the store stands, asked ahead for what will want to know."""
         self.credential_notes: tuple[tuple[str, str], ...] = ()
         """What authentication has to say for the audit log."""
 

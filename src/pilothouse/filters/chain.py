@@ -25,7 +25,7 @@ from pilothouse.filters.flow_control import with_flow_control, with_max_in_fligh
 from pilothouse.filters.impersonation import with_impersonation
 from pilothouse.filters.instrumentation import with_instrumentation
 from pilothouse.filters.recovery import with_recovery
-from pilothouse.filters.request_info import with_request_info
+from pilothouse.filters.request_info import Foresee, with_request_info
 from pilothouse.filters.request_metrics import RequestMetrics
 from pilothouse.filters.retry_after import Draining, with_retry_after
 from pilothouse.filters.strict_transport import with_strict_transport
@@ -64,6 +64,8 @@ class ChainConfig:
     """Given where new requests are to be told to come back while the server stops."""
     flow_control: FlowController | MaxInFlight | None = None
     durations: FilterDurations = field(default_factory=FilterDurations)
+    foresee: Foresee | None = None
+    """Given where a read has to ask the store how far it is."""
     tracer: Tracer | None = None
     """Given where a collector is to be told of requests."""
     impersonation: Impersonation = field(init=False)
@@ -82,7 +84,7 @@ def filters(config: ChainConfig) -> list[tuple[str, Filter]]:
     chain: list[tuple[str, Filter]] = [
         ("answer-headers", with_answer_headers),
         ("recovery", with_recovery),
-        ("request-info", with_request_info),
+        ("request-info", lambda following: with_request_info(following, config.foresee)),
         ("instrumentation", lambda following: with_instrumentation(following, config.metrics)),
     ]
     draining = config.draining

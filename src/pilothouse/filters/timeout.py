@@ -19,7 +19,8 @@ from pilothouse.machinery.times import parse_duration
 from pilothouse.net.messages import Response
 
 WRITE_SECONDS: Final = 34.0
-_WRITES: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_WRITES: Final = frozenset({"create", "update", "patch", "delete"})
+"""Verbs that kube-apiserver bounds by themselves: deleting a collection may take as long as listing it."""
 _WRITE_TIMED_OUT: Final = "request did not complete within requested timeout - context deadline exceeded"
 _STREAMING: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 

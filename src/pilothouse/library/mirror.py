@@ -94,6 +94,9 @@ class MirrorBackend:
         """The newest revision."""
         return self._revision
 
+    def foresee(self) -> None:
+        """There is nobody to ask."""
+
     def unseen_revision(self) -> int:
         """Followers are told of everything at once."""
         return self._revision

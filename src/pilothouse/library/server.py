@@ -70,7 +70,7 @@ class LibraryServer:
         self._make_deciders()
         self.storage = StorageFactory(
             shared.storage.cacher,
-            options.etcd.etcd_prefix,
+            options.etcd.root,
             gates=options.generic.enabled_gates(),
             is_stale=shared.storage.is_stale,
             media=options.etcd.media_type(options.given),

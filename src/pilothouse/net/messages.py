@@ -38,7 +38,7 @@ class UnsafeHeader(ValueError):
 class Connection:
     """One client connection: who is at the other end, and a place for upper layers to remember things about it."""
 
-    __slots__ = ("_certificate", "_transport", "authenticated", "peer", "scheme", "state", "turns")
+    __slots__ = ("_certificate", "_transport", "authenticated", "peer", "reads", "scheme", "state", "turns")
 
     def __init__(self, transport: asyncio.Transport, turns: WriteTurns | None = None) -> None:
         self._transport = transport
@@ -49,6 +49,8 @@ class Connection:
         self.peer: tuple[str, int] = (str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else ("", 0)
         self.scheme = "http" if transport.get_extra_info("ssl_object") is None else "https"
         self.authenticated = False
+        self.reads = False
+        """Whether its client has been given an object: then work may begin for it before it is known who asks."""
         self.state: dict[Any, Any] = {}
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -121,6 +122,11 @@ class EtcdOptions(FlagGroup):
     )
 
     @property
+    def root(self) -> str:
+        """What stands before the slash of every key."""
+        return root_of(self.etcd_prefix)
+
+    @property
     def uses_etcd(self) -> bool:
         """Whether objects are kept in etcd, and not in the embedded store."""
         return bool(self.etcd_servers) or self.storage_backend == "etcd3"
@@ -195,6 +201,11 @@ class EtcdOptions(FlagGroup):
         if self.watch_cache:
             errors += [refusal for size in self.watch_cache_sizes if (refusal := _size_refusal(size))]
         return errors
+
+
+def root_of(prefix: str) -> str:
+    """A prefix as kube-apiserver reads it: a clean path from the top, whatever slashes are there or missing."""
+    return posixpath.normpath("/" + prefix.lstrip("/")).rstrip("/")
 
 
 def _override_ok(override: str) -> bool:

@@ -121,7 +121,7 @@ def _encrypting(options: ProcessOptions, identity: str, supervisor: Supervisor) 
         return Encryption(
             backend,
             flags.encryption_provider_config,
-            flags.etcd_prefix,
+            flags.root,
             metrics,
             identity,
             reload=reload,

@@ -17,7 +17,7 @@ class Process(HostingProcess[Cluster]):
         self.options = options
         super().__init__(
             options,
-            lambda shared: Cluster(options, options.etcd.etcd_prefix, shared),
+            lambda shared: Cluster(options, options.etcd.root, shared),
             clock,
             {"renewal of certificates": CertificateRenewal(options).poll} if companions.workers.acts else {},
             companions,

@@ -217,5 +217,5 @@ class ChainDiscovery:
 
 
 def _rank(version: Version) -> tuple[int, str, int, Any]:
-    group, own = version.priority or (0, 0)
+    group, own = version.priority
     return (-group, version.group, -own, kube_versions.preferred_first(version.version))

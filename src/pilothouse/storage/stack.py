@@ -16,7 +16,7 @@ from pilothouse.machinery.closing import Closing
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.metrics import Instrument
 from pilothouse.machinery.supervision import Supervisor
-from pilothouse.storage.backends.contract import Backend
+from pilothouse.storage.backends.contract import Backend, Foreseen
 from pilothouse.storage.cacher import Cacher, Watcher
 from pilothouse.storage.encryption.metrics import EncryptionMetrics
 
@@ -82,6 +82,11 @@ class StorageStack:
         """The caches that a resource's belongs to."""
         other = self._others.get(resource)
         return self.cacher if other is None else other.cacher
+
+    def foresee(self, group: str, resource: str) -> Foreseen | None:
+        """Begin to find out where the store of a resource stands, for a read that will want to know."""
+        cacher = self.cacher_for(GroupResource(group, resource)) if self._others else self.cacher
+        return cacher.backend.foresee()
 
     def _open_error(self) -> str:
         return "" if self.backend.is_open else "the store is not open"

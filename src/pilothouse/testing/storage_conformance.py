@@ -494,6 +494,8 @@ class LifetimeConformance:
         await other.update("/a/1", b"y", 2)
         unseen = store.unseen_revision()
         assert unseen is None or unseen >= 3
+        foreseen = store.foresee()
+        assert foreseen is None or await foreseen >= 3
         assert (await store.create("/a/2", b"x")) == 4
         with refused(KeyExists):
             await other.create("/a/2", b"y")

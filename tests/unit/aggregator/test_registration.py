@@ -11,9 +11,10 @@ from pilothouse.aggregator.registration import (
     api_service,
     built_in_services,
 )
-from pilothouse.apis.enabled_versions import enabled_versions
+from pilothouse.apis.resources import table
 from pilothouse.controllers.own_objects import condition_of, create, existing, remove, update
 from pilothouse.controllers.runtime.informers import InformerFactory
+from pilothouse.machinery.gvk import parse_group_version
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.store.store import Store
@@ -129,11 +130,24 @@ async def test_local_services_are_available_and_completion_says_when(
             await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize(("config", "count"), [({}, 22), ({"api/all": "true"}, 32)])
-def test_every_version_that_is_served_but_the_aggregators_own_is_registered(config: dict[str, str], count: int) -> None:
-    made = {each["metadata"]["name"]: each for each in built_in_services(enabled_versions(config))}
-    assert len(made) == count
-    assert {"v1.", "v2.autoscaling"} <= set(made)
-    assert not [name for name in made if "apiregistration" in name]
-    later = made.get("v1beta2.resource.k8s.io")
-    assert later is None or (later["spec"]["groupPriorityMinimum"], later["spec"]["versionPriority"]) == (16200, 15)
+def test_every_version_but_the_aggregators_own_is_registered() -> None:
+    versions = [version for version in table().values() if not version.legacy]
+    names = [made["metadata"]["name"] for made in built_in_services(filter(lambda each: each.is_default, versions))]
+    assert len(names) == 22
+    assert "v1." in names
+    assert "v2.autoscaling" in names
+    assert not [name for name in names if "apiregistration" in name]
+
+
+def test_versions_that_are_off_unless_asked_for_have_priorities_too() -> None:
+    off = [version for version in table().values() if not version.is_default and not version.legacy]
+    specs = {made["metadata"]["name"]: made["spec"] for made in built_in_services(off)}
+    assert len(specs) == 13
+    assert specs["v1beta1.coordination.k8s.io"] == {
+        "group": "coordination.k8s.io",
+        "version": "v1beta1",
+        "groupPriorityMinimum": 16500,
+        "versionPriority": 13,
+    }
+    internal, migration = table()[parse_group_version("internal.apiserver.k8s.io/v1alpha1")], "storagemigration.k8s.io"
+    assert internal.priority > table()[parse_group_version(f"{migration}/v1")].priority

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.request_info import with_request_info
 from pilothouse.net.messages import Response
@@ -15,6 +17,36 @@ async def test_a_request_line_is_read_once(ask: Ask) -> None:
     assert again.info is first.info
     assert again.info.resource == "pods"
     assert again.options is first.options
+
+
+async def test_a_read_has_the_store_asked_ahead_where_one_was_served_before(ask: Ask) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def foresee(group: str, resource: str) -> asyncio.Future[int]:
+        asked.append((group, resource))
+        return asyncio.get_running_loop().create_future()
+
+    filter_ = with_request_info(answering(), foresee)
+
+    async def send(method: str, target: str, *, reads: bool) -> APIRequest:
+        first, request = ask(method, target), ask(method, target)
+        await filter_(first)
+        request.line, request.connection.reads = first.line, reads
+        await filter_(request)
+        return request
+
+    one = "/apis/apps/v1/namespaces/a/deployments/b"
+    assert (await send("GET", one, reads=False)).foreseen is None
+    assert (await send("GET", one, reads=True)).foreseen is not None
+    assert asked == [("apps", "deployments")]
+    for method, target in (
+        ("GET", f"{one}?resourceVersion=0"),
+        ("GET", "/apis/apps/v1/namespaces/a/deployments"),
+        ("GET", "/healthz"),
+        ("DELETE", one),
+    ):
+        assert (await send(method, target, reads=True)).foreseen is None
+    assert len(asked) == 1
 
 
 async def test_request_info(ask: Ask) -> None:

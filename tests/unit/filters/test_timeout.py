@@ -50,6 +50,16 @@ async def test_deadlines(ask: Ask) -> None:
     assert orjson.loads(refused.body)["message"] == message
 
 
+async def test_a_single_write_has_less_time_than_deleting_a_collection(ask: Ask) -> None:
+    now = asyncio.get_running_loop().time()
+    filter_ = with_timeout(answering(), 60.0)
+    one, all_ = ask("DELETE", "/api/v1/namespaces/n/pods/p"), ask("DELETE", "/api/v1/namespaces/n/pods")
+    for request in (one, all_):
+        await filter_(request)
+    assert one.deadline is not None and one.deadline - now < 50
+    assert all_.deadline is not None and all_.deadline - now > 59
+
+
 async def test_a_deadline_that_has_passed(ask: Ask) -> None:
     request = ask()
     request.timed_out = True

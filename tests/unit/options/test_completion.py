@@ -157,3 +157,18 @@ def test_what_is_never_read_from_the_watch_cache(words, uncached):
         GroupResource("events.k8s.io", "events")
     ]
     assert {str(resource) for resource in asked if reads_newest(resource)} == uncached
+
+
+@pytest.mark.parametrize(
+    ("prefix", "root"),
+    [
+        ("/registry", "/registry"),
+        ("registry", "/registry"),
+        ("/a/b/", "/a/b"),
+        ("//a//b/../c", "/a/c"),
+        ("/", ""),
+        ("", ""),
+    ],
+)
+def test_prefixes_are_clean_paths(prefix, root):
+    assert completed(f"--etcd-prefix={prefix}").etcd.root == root

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from pilothouse.storage.backends.contract import Backend
+from pilothouse.machinery.gvk import GroupResource
+from pilothouse.storage.backends.contract import Backend, Foreseen
 from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.storage.encryption.metrics import EncryptionMetrics
 from pilothouse.storage.encryption.reloading import Encryption
@@ -71,3 +73,14 @@ async def test_what_was_opened_before_a_failure_is_closed(backend: Backend, monk
     assert backend.is_open
     await stack.close()
     assert not backend.is_open
+
+
+async def test_the_store_that_keeps_a_resource_is_asked_ahead(backend: Backend, tmp_path: Path) -> None:
+    class Foreseeing(SQLiteBackend):
+        def foresee(self) -> Foreseen:  # type: ignore[override]
+            return asyncio.get_running_loop().create_future()
+
+    events = StorageStack(Foreseeing(str(tmp_path / "events.db")))
+    stack = StorageStack(backend, others={GroupResource("", "events"): events})
+    assert stack.foresee("", "events") is not None
+    assert stack.foresee("", "pods") is None

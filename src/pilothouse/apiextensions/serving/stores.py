@@ -25,6 +25,7 @@ from pilothouse.machinery.objects import Object
 from pilothouse.machinery.workers import weighed
 from pilothouse.registry.rest.deletion import DEFAULT_DELETING, Deleting
 from pilothouse.registry.store.store import Change, IsStale, Store, ValidatingAdmission
+from pilothouse.storage.backends.contract import Foreseen
 from pilothouse.storage.cacher import Entry, ResourceCache
 
 
@@ -145,8 +146,8 @@ class CustomStore(Store):
         ctx.weight = max(ctx.weight, converted.weight)
         return converted.objects[0]
 
-    async def get(self, namespace: str, name: str, version: str = "") -> Entry:
-        return await self._prepared(await super().get(namespace, name, version))
+    async def get(self, namespace: str, name: str, version: str = "", foreseen: Foreseen | None = None) -> Entry:
+        return await self._prepared(await super().get(namespace, name, version, foreseen))
 
     async def create(self, ctx: Context, obj: Object, validate: ValidatingAdmission | None = None) -> Entry:
         return await self._prepared(await super().create(ctx, obj, validate))

@@ -44,21 +44,42 @@ def check_request(pem: bytes) -> str:
 
 
 def check_signature(request: CertificateSigningRequest) -> str:
-    """Whether a request is signed with its own key."""
-    from cryptography.exceptions import UnsupportedAlgorithm
+    """Whether a request is signed with its own key. As in Go, SHA-1 will do for requests, unlike for certificates."""
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
     try:
-        if request.is_signature_valid:
-            return ""
+        digest = request.signature_hash_algorithm
+        if digest is not None and digest.name == "md5":
+            return "x509: cannot verify signature: insecure algorithm MD5-RSA"
         key: Any = request.public_key()
+        _verify(request, key)
+    except InvalidSignature:
+        pass
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return "x509: cannot verify signature: algorithm unimplemented"
+    else:
+        return ""
     if isinstance(key, ec.EllipticCurvePublicKey):
         return "x509: ECDSA verification failure"
     if isinstance(key, ed25519.Ed25519PublicKey):
         return "x509: Ed25519 verification failure"
     return "crypto/rsa: verification error"
+
+
+def _verify(request: CertificateSigningRequest, key: Any) -> None:
+    """Raises InvalidSignature, and other errors for keys and algorithms that do not go together."""
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+    digest: Any = request.signature_hash_algorithm
+    padding: Any = request.signature_algorithm_parameters
+    signature, signed = request.signature, request.tbs_certrequest_bytes
+    if isinstance(key, rsa.RSAPublicKey):
+        key.verify(signature, signed, padding, digest)
+    elif isinstance(key, ec.EllipticCurvePublicKey):
+        key.verify(signature, signed, ec.ECDSA(digest))
+    else:
+        key.verify(signature, signed)
 
 
 def check_certificates(pem: bytes) -> str:

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ed448, ed25519
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from pilothouse.apis.certificates.x509 import check_signature
 from pilothouse.controllers.certificates.requests import Requested
 
 _BACKDATED: Final = timedelta(minutes=5)
@@ -68,7 +69,7 @@ class Authority:
     def sign(self, requested: Requested, seconds: float, now: datetime) -> bytes:
         """The certificate, in PEM. Raises CannotSign. Blocks: not for the event loop."""
         pair = self._current()
-        if not requested.pkcs10.is_signature_valid:
+        if check_signature(requested.pkcs10):
             raise CannotSign("unable to verify certificate request signature")
         until = pair.cert.not_valid_after_utc
         if now >= until:

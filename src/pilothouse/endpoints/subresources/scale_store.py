@@ -20,6 +20,7 @@ from pilothouse.machinery.field_manager.scale import ReplicasPaths, to_parent, t
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.workers import weighed
 from pilothouse.registry.store.store import Change, Store, ValidatingAdmission
+from pilothouse.storage.backends.contract import Foreseen
 from pilothouse.storage.cacher import Entry
 
 _KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -66,8 +67,8 @@ class ScaleStore(Store, ABC):
     def with_replicas(self, parent: Object, replicas: int) -> Object:
         """The parent with other replicas; the one given stays as it is."""
 
-    async def get(self, namespace: str, name: str, version: str = "") -> Entry:
-        entry = await self._parent.get(namespace, name, version)
+    async def get(self, namespace: str, name: str, version: str = "", foreseen: Foreseen | None = None) -> Entry:
+        entry = await self._parent.get(namespace, name, version, foreseen)
         return _entry(entry, self.scale_to_show(await self._parent.read(entry)))
 
     async def update(

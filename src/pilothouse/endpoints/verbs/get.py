@@ -17,5 +17,6 @@ async def get(scope: ResourceScope, request: APIRequest) -> Response:
     if request.query and request.options.boolean("export"):
         raise errors.bad_request("the export parameter, deprecated since v1.14, is no longer supported")
     version = request.options.text("resourceVersion") if request.query else ""
-    entry = await scope.store.get(info.namespace, info.name, version)
+    entry = await scope.store.get(info.namespace, info.name, version, request.foreseen)
+    request.connection.reads = True
     return await entry_response(scope, request, media, entry)

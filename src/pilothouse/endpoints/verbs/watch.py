@@ -6,6 +6,7 @@ when its time is up, the client goes, the server stops, or it fell too far behin
 
 from __future__ import annotations
 
+import asyncio
 import random
 from typing import Final
 
@@ -24,7 +25,7 @@ from pilothouse.net.framing import Framing
 from pilothouse.net.messages import BodyWriter, Response
 from pilothouse.registry.store.listing import ListOptions, predicate_of
 from pilothouse.registry.store.versions import parse_version
-from pilothouse.storage.backends.contract import Compacted
+from pilothouse.storage.backends.contract import Compacted, Unavailable
 from pilothouse.storage.cacher import Watcher, trait_of
 
 _STREAM_TYPES: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
@@ -37,11 +38,12 @@ async def watch(scope: ResourceScope, request: APIRequest) -> Response:
     options, extra = await list_options(scope, request)
     if media.transform == TABLE:
         include_object(request)
+    seconds = watch_seconds(request, extra)
     try:
         late = _late_selection(scope, options)
-        watcher = await open_watch(scope, request, options, extra)
+        watcher = await _open_in_time(scope, request, options, extra, seconds)
     except errors.StatusError as error:
-        if error.reason not in ("Expired", "Timeout") or request.asks_for_websocket:
+        if error.reason not in ("Expired", "Timeout", "InternalError") or request.asks_for_websocket:
             raise
         if media.format == YAML:
             raise errors.not_acceptable(_STREAM_TYPES) from None
@@ -50,7 +52,7 @@ async def watch(scope: ResourceScope, request: APIRequest) -> Response:
         watcher.stop()
         raise errors.not_acceptable(_STREAM_TYPES)
     request.on_disconnect(watcher.stop)  # the client may go before the stream begins
-    seconds, marked = watch_seconds(request, extra), extra.marks_start
+    marked = extra.marks_start
     seat = _keep_seat(request) if watcher.has_long_start else None
 
     async def stream(writer: FrameWriter, framing: Framing) -> None:
@@ -127,8 +129,28 @@ def watch_seconds(request: APIRequest, extra: WatchOptions) -> float:
     return request.watch_seconds * (1 + random.random())
 
 
+async def _open_in_time(
+    scope: ResourceScope, request: APIRequest, options: ListOptions, extra: WatchOptions, seconds: float
+) -> Watcher:
+    """Waiting for the store is part of the watch's time. As in kube-apiserver, where that ends the watch has failed."""
+    request.deadline = asyncio.get_running_loop().time() + seconds if seconds > 0 else None
+    try:
+        return await open_watch(scope, request, options, extra)
+    except asyncio.CancelledError:
+        if not request.timed_out:
+            raise
+        raise errors.StatusError(500, "InternalError", "context deadline exceeded") from None
+    except Unavailable as error:
+        raise errors.StatusError(500, "InternalError", str(error)) from None
+    finally:
+        request.deadline = None
+
+
 async def open_watch(scope: ResourceScope, request: APIRequest, options: ListOptions, extra: WatchOptions) -> Watcher:
-    """Subscribe from where the client asks: now, a version (which may be yet to come), or the present state first."""
+    """Subscribe from where the client asks: now, a version (which may be yet to come), or the present state first.
+
+    Version 0 is any state: it waits for nothing, so that it can be had while the store gives no answer.
+    """
     store, info = scope.store, request.info
     cache = store.cache
     version = _parse(options.version)
@@ -145,7 +167,10 @@ async def open_watch(scope: ResourceScope, request: APIRequest, options: ListOpt
     if store.converts:
         await store.wait_initialized()
     if options.version in ("", "0") or extra.initial_events:
-        await (store.wait_for(options.version) if version else cache.wait_fresh())
+        if version:
+            await store.wait_for(options.version)
+        elif not options.version or store.reads_newest:
+            await cache.wait_fresh()
         initial = extra.initial_events is not False
         after = None
     else:

@@ -142,8 +142,13 @@ def compacted(places: tuple[Place, ...]) -> Writing:
 
 
 def shown_text(text: bytes) -> bytes:
-    """A raw value as Go writes it into messages: as it was sent, but without blanks and with its HTML escaped."""
+    """A raw value as Go writes it into JSON: as it was sent, but without blanks and with its HTML escaped."""
     return escape_html(_STRING_OR_SPACE.sub(rb"\1", text))
+
+
+def sorted_text(text: bytes) -> bytes:
+    """A raw value that went through a map of values: compact, keys sorted."""
+    return escape_html(orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS))
 
 
 def embed(obj: dict[str, Any], places: tuple[Place, ...], *sources: Texts) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The way to one gRPC server: connected when somebody calls, and again after a connection was lost.
 
 All who call while there is no connection wait for the same attempt. One that failed a moment ago stands for those that
-would follow at once.
+would follow at once. A connection is one when the server has said something: who accepts and then is silent (a process
+that was stopped) has no calls sent to it, so that they can go elsewhere.
 """
 
 from __future__ import annotations
@@ -112,15 +113,29 @@ class Channel:
 
     async def _dial(self) -> GrpcConnection:
         try:
-            self._connection = await self._open()
+            connection = await self._open()
+            try:
+                refusal = await asyncio.wait_for(connection.greeted, _DIAL_SECONDS)
+            except BaseException:
+                connection.close()
+                raise
         except DialError as error:
-            text = f'connection error: desc = "transport: Error while dialing: {error}"'
-            self._failure = time.monotonic() + _REST_SECONDS, text
-            raise RpcError("UNAVAILABLE", text, sent=False) from None
+            raise self._failed(f"transport: Error while dialing: {error}") from None
+        except TimeoutError:
+            raise self._failed("error reading server preface: context deadline exceeded") from None
         finally:
             self._dialing = None
+        if refusal:
+            raise self._failed(refusal)
         self._failure = None
-        return self._connection
+        self._connection = connection
+        return connection
+
+    def _failed(self, why: str) -> RpcError:
+        """Note that there is no connection for the moment."""
+        text = f'connection error: desc = "{why}"'
+        self._failure = time.monotonic() + _REST_SECONDS, text
+        return RpcError("UNAVAILABLE", text, sent=False)
 
     async def _open(self) -> GrpcConnection:
         if not self._socket:

@@ -75,6 +75,8 @@ class GrpcConnection(asyncio.Protocol):
         self.is_leaving = False
         """Whether it takes no new calls."""
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.greeted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Empty once the server has shown its settings, as it does before anything else; or why it will not."""
 
     # Calling
 
@@ -150,6 +152,8 @@ class GrpcConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         reading = explain_reading(error)
+        if not self.greeted.done():
+            self.greeted.set_result(f"error reading server preface: {reading}")
         self._end(RpcError("UNAVAILABLE", f"error reading from server: {reading}"))
 
     def data_received(self, data: bytes) -> None:
@@ -160,6 +164,8 @@ class GrpcConnection(asyncio.Protocol):
                 for kind, flags, stream, payload in found:
                     self._take(kind, flags, stream, payload)
         except (ConnectionFailure, InvalidBlock, HeaderListTooLarge) as error:
+            if not self.greeted.done():
+                self.greeted.set_result(f"error reading server preface: {error}")
             self._end(RpcError("UNAVAILABLE", f"connection error: {error}"))
 
     def _take(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
@@ -179,7 +185,7 @@ class GrpcConnection(asyncio.Protocol):
             self._take_settings(payload)
         elif kind == frames.RST_STREAM and (call := self._calls.get(stream)) is not None:
             self._forget(call)
-            call.fail(reset_failure(int.from_bytes(payload, "big")))
+            call.fail(reset_failure(int.from_bytes(payload, "big"), in_time=call.deadline > _latest()))
         elif kind == frames.GOAWAY:
             self._leave(int.from_bytes(payload[:4], "big") & _LAST_STREAM)
 
@@ -258,6 +264,8 @@ class GrpcConnection(asyncio.Protocol):
                 self._max_calls = max(value, 1)
         self._write(frames.SETTINGS_ACK)
         self._pump()
+        if not self.greeted.done():
+            self.greeted.set_result("")
 
     def _take_room(self, stream: int, more: int) -> None:
         if not stream:
@@ -352,7 +360,7 @@ class GrpcConnection(asyncio.Protocol):
         self._looking = None if when == inf else asyncio.get_running_loop().call_at(when, self._look)
 
     def _look(self) -> None:
-        late = asyncio.get_running_loop().time() + _CLOCK_SECONDS
+        late = _latest()
         for call in [call for call in self._calls.values() if call.deadline <= late]:
             self.cancel(call, RpcError("DEADLINE_EXCEEDED", "context deadline exceeded"))
         self._look_at(min((call.deadline for call in self._calls.values()), default=inf))
@@ -369,6 +377,11 @@ class GrpcConnection(asyncio.Protocol):
             self._watch_over(PATIENCE_SECONDS)
         else:
             self._end(RpcError("UNAVAILABLE", "keepalive ping failed to receive ACK within timeout"))
+
+
+def _latest() -> float:
+    """What is too late by now, for a clock that may be a little behind."""
+    return asyncio.get_running_loop().time() + _CLOCK_SECONDS
 
 
 def _unpadded(flags: int, payload: bytes) -> bytes:

@@ -38,8 +38,10 @@ class RpcError(Exception):
         self.code, self.details, self.sent = code, details, sent
 
 
-def reset_failure(code: int) -> RpcError:
-    """The server gave a stream up."""
+def reset_failure(code: int, *, in_time: bool) -> RpcError:
+    """The server gave a stream up. It knows the call's time, too, and cancels what it has not answered by then."""
+    if code == frames.CANCEL and not in_time:
+        return RpcError("DEADLINE_EXCEEDED", "context deadline exceeded")
     text = f"stream terminated by RST_STREAM with error code: {code}"
     return RpcError(_RESETS.get(code, "INTERNAL"), text, sent=code != frames.REFUSED_STREAM)
 

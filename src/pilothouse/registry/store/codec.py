@@ -44,7 +44,9 @@ SelectorFields = Callable[[Object], dict[str, str]]
 class ObjectCodec:
     """Encodes and decodes the objects of one resource."""
 
-    __slots__ = ("_fields", "_form", "_has_fields", "_head", "_prefix", "_selected", "_struct", "_writes_form")
+    __slots__ = (
+        "_fields", "_form", "_has_fields", "_head", "_prefix", "_rewrite", "_selected", "_struct", "_writes_form",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -65,6 +67,7 @@ class ObjectCodec:
         self._selected = _METADATA if fields is None else None if field_sources is None else _METADATA | field_sources
         self._struct = struct
         self._form, self._writes_form = form, writes_form
+        self._rewrite = form.rewrite_text if writes_form and form is not None else None
         self._head = b"" if keeps_type else b'{"kind":"%s","apiVersion":"%s",' % (kind.encode(), api_version.encode())
         self._prefix = len(self._head)
         self._has_fields = fields is not None
@@ -80,7 +83,10 @@ class ObjectCodec:
         return () if self._struct is None else raw_places(self._struct)
 
     def encode(self, obj: Object, *raw: Texts) -> bytes:
-        """The object's bytes without a resourceVersion, its metadata in the fixed order, raw values as they were."""
+        """The object's bytes without a resourceVersion, its metadata in the fixed order, raw values as they were.
+
+        Or as storage will have them: what is served after a write is what anybody reads later.
+        """
         metadata = obj["metadata"]
         ordered = {key: metadata[key] for key in _ORDER if key in metadata}
         ordered.pop("resourceVersion", None)
@@ -94,6 +100,9 @@ class ObjectCodec:
             body = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": ordered, **obj}
             body["metadata"] = ordered
         if raw:
+            rewrite = self._rewrite
+            if rewrite is not None:
+                raw = tuple({place: rewrite(text) for place, text in texts.items()} for texts in raw)
             body = embed(body, self.raw_places, *raw)
         data = large_json.dumps(body)
         if self._struct is not None and b":[]" in data:

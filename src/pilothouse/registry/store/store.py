@@ -31,7 +31,7 @@ from pilothouse.registry.rest.deletion import DEFAULT_DELETING, Deleting
 from pilothouse.registry.store.codec import ObjectCodec, with_version
 from pilothouse.registry.store.sizing import SURELY_FITS
 from pilothouse.registry.store.versions import names_version, parse_version, too_large_version
-from pilothouse.storage.backends.contract import Conflict, FutureRevision, KeyExists
+from pilothouse.storage.backends.contract import Conflict, Foreseen, FutureRevision, KeyExists
 from pilothouse.storage.cacher import Entry, ResourceCache, UnreadEntry, field_value
 
 CONFLICT: Final = "the object has been modified; please apply your changes to the latest version and try again"
@@ -159,8 +159,11 @@ class Store:
         """Where an object is kept."""
         return f"{self.prefix}{namespace}/{name}" if self.resource.namespaced else self.prefix + name
 
-    async def get(self, namespace: str, name: str, version: str = "") -> Entry:
-        """The entry, at least as new as ``version`` says. Raises the 404 Status."""
+    async def get(self, namespace: str, name: str, version: str = "", foreseen: Foreseen | None = None) -> Entry:
+        """The entry, at least as new as ``version`` says. Raises the 404 Status.
+
+        Without a version it is as new as the store, or as it was when ``foreseen`` was begun.
+        """
         cache = self.cache
         if version:
             if not cache.ready:
@@ -170,7 +173,7 @@ class Store:
                 await cache.wait_fresh()
         elif not cache.is_fresh():
             with Span("cacher.Get", {"type": self.resource.name}):
-                await cache.wait_fresh()
+                await cache.wait_fresh(foreseen)
         entry = cache.get(self.key(namespace, name))
         if entry is None:
             raise errors.not_found(self.resource.group_resource, name)

@@ -28,11 +28,14 @@ from pilothouse.machinery.objects import Object
 from pilothouse.machinery.protobuf.raw_texts import read_raw_texts
 from pilothouse.machinery.schema.decoding import decode
 from pilothouse.machinery.schema.ordering import arrange
-from pilothouse.machinery.schema.raw import Texts, embed, raw_places, read_texts
+from pilothouse.machinery.schema.raw import Texts, embed, raw_places, read_texts, shown_text, sorted_text
 from pilothouse.machinery.schema.types import Struct
 
 _JSON_GROUPS: Final = ("apiextensions.k8s.io", "apiregistration.k8s.io")
 _V1BETA1_DEFINITIONS: Final = GroupVersion("apiextensions.k8s.io", "v1beta1")
+
+
+Rewrite = Callable[[bytes], bytes]
 
 
 class MediaType(Enum):
@@ -47,6 +50,9 @@ class MediaType(Enum):
 
 class StoredForm(Protocol):
     """Between the hub version's JSON and stored bytes."""
+
+    rewrite_text: Rewrite | None
+    """What becomes of the text of a raw value; None where it is kept as it came."""
 
     def write(self, data: bytes) -> bytes:
         """What is stored for an object's bytes (without kind and apiVersion where the kind is built in)."""
@@ -79,6 +85,7 @@ class BuiltInForm:
         self._stored_struct, self._from_hub = self._stored_version()
         self._as_yaml = media is MediaType.YAML and resource.group not in _JSON_GROUPS
         self._as_json = media is not MediaType.PROTOBUF or resource.group in _JSON_GROUPS
+        self.rewrite_text: Rewrite | None = sorted_text if self._as_yaml else shown_text if self._as_json else None
 
     def _stored_version(self) -> tuple[Struct, Convert | None]:
         row = _row(self._resource, self._resource.stored)
@@ -147,6 +154,8 @@ class BuiltInForm:
 
 class CustomForm:
     """For custom resources, whose objects know what they are."""
+
+    rewrite_text: Rewrite | None = None
 
     def write(self, data: bytes) -> bytes:
         return escape_html(orjson.dumps(large_json.loads(data), option=orjson.OPT_SORT_KEYS)) + b"\n"

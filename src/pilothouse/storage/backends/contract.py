@@ -10,11 +10,13 @@ text such as `/registry/pods/<namespace>/<name>`, ordered by code point; a prefi
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 FIRST_REVISION = 1
+Foreseen = Awaitable[int]
+"""A `current_revision` that is being found out already, for one to wait for."""
 
 
 class StorageError(Exception):
@@ -197,6 +199,12 @@ class Backend(Protocol):
 
     async def current_revision(self) -> int:
         """The newest revision of the whole store; followers of this process have received it when this returns."""
+
+    def foresee(self) -> Foreseen | None:
+        """Begin to find out what `current_revision` will be asked for in a moment; None where that wins nothing.
+
+        Never waits. What is given need not be waited for.
+        """
 
     def unseen_revision(self) -> int | None:
         """At least the newest revision that any *other* process may have acknowledged; None when only asking can tell.

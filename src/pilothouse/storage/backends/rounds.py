@@ -3,6 +3,9 @@
 asked:   A        B C                      B and C come while A's question is on its way, whose answer may be older
 rounds:  [── 1 ──][── 2 ──]                than they are; they share the next one
 
+Who will ask in a moment may have his question sent ahead while nobody else asks (`foresee`), and do his work while it
+is answered. Those who come meanwhile share the next one, as ever.
+
 Who asks does so in his own coroutine: A asks the first, B the second for C too. So a lone reader, the most frequent
 one, costs neither a task nor a turn of the loop. Who asked and leaves before the answer is there (his client is gone,
 his time is up) leaves the question to the next of those who wait.
@@ -10,9 +13,11 @@ his time is up) leaves the question to the next of those who wait.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Generic, TypeVar
 
+from pilothouse.net import eager
 from pilothouse.net.eager import Prompt
 
 T = TypeVar("T")
@@ -25,7 +30,7 @@ class _Turn:
 class SharedRounds(Generic[T]):
     """Asks in rounds."""
 
-    def __init__(self, ask: Callable[[], Awaitable[T]]) -> None:
+    def __init__(self, ask: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self._ask = ask
         self._waiting: list[Prompt[T | _Turn]] = []
         self._asked: list[Prompt[T | _Turn]] = []
@@ -60,6 +65,28 @@ class SharedRounds(Generic[T]):
         for other in self._end_round():
             other.settle(answer)
         return answer
+
+    def foresee(self) -> Awaitable[T] | None:
+        """Ask for one who comes soon, and waits for what this gives. None while another asks."""
+        if self._busy:
+            return None
+        self._busy = True
+        asked: Prompt[T] = Prompt()
+
+        def told(answer: T) -> None:
+            self._end_round()
+            asked.settle(answer)
+
+        def failed(error: BaseException) -> None:
+            self._end_round()
+            if isinstance(error, Exception):
+                asked.refuse(error)
+                asked.exception()  # perhaps nobody comes to hear it
+            else:
+                asked.cancel()
+
+        eager.start(self._ask(), asyncio.get_running_loop(), told, failed)
+        return asked
 
     def close(self, error: Exception) -> None:
         """Nobody who waits for another's question is answered any more."""

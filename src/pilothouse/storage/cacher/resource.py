@@ -20,7 +20,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pilothouse.machinery.workers import LONG
-from pilothouse.storage.backends.contract import Backend, Compacted, Event, KeyValue, Page, StorageError, Unavailable
+from pilothouse.storage.backends.contract import (
+    Backend,
+    Compacted,
+    Event,
+    Foreseen,
+    KeyValue,
+    Page,
+    StorageError,
+    Unavailable,
+)
 from pilothouse.storage.cacher.audience import Audience
 from pilothouse.storage.cacher.backlog import Backlog
 from pilothouse.storage.cacher.changes import Change, Matches
@@ -180,8 +189,11 @@ class ResourceCache:
         unseen = self._backend.unseen_revision()
         return self.ready and unseen is not None and unseen <= self.revision
 
-    async def wait_fresh(self) -> None:
-        """Wait until reads reflect everything acknowledged before this call; returns at once in a single process."""
+    async def wait_fresh(self, foreseen: Foreseen | None = None) -> None:
+        """Wait until reads reflect everything acknowledged before this call; returns at once in a single process.
+
+        Or before ``foreseen`` was begun, by somebody who is content with that.
+        """
         if self.is_fresh():
             return
         if not self.ready:
@@ -191,7 +203,7 @@ class ResourceCache:
         tally = self.tally
         tally.consistent_reads += 1
         try:
-            await self.wait_for(await self.calls.current_revision())
+            await self.wait_for(await self.calls.current_revision(foreseen))
         except BaseException:
             tally.failed_reads += 1
             raise

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from pilothouse.machinery.metrics import Observations
 from pilothouse.machinery.spans import Fields, Span, current
-from pilothouse.storage.backends.contract import Backend, KeyValue, Page
+from pilothouse.storage.backends.contract import Backend, Foreseen, KeyValue, Page
 
 CALL_BUCKETS: Final = (
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
@@ -85,9 +85,10 @@ class StoreCalls:
             listing = self._backend.list(prefix, start=start, limit=limit, revision=revision, counted=counted)
             return await self._timed("listWithCount" if counted else "list", listing)
 
-    def current_revision(self) -> Awaitable[int]:
-        """See ``Backend.current_revision``."""
-        return self._timed("getCurrentResourceVersion", self._backend.current_revision())
+    def current_revision(self, foreseen: Foreseen | None = None) -> Awaitable[int]:
+        """See ``Backend.current_revision``; what was ``foreseen`` is only waited for."""
+        asking = self._backend.current_revision() if foreseen is None else foreseen
+        return self._timed("getCurrentResourceVersion", asking)
 
     async def _timed(self, operation: str, call: Awaitable[T]) -> T:
         began = perf_counter()

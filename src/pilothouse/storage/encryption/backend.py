@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.storage.backends.contract import (
@@ -22,6 +22,7 @@ from pilothouse.storage.backends.contract import (
     Event,
     Feed,
     Follower,
+    Foreseen,
     History,
     KeyValue,
     Page,
@@ -170,7 +171,15 @@ class EncryptedBackend:
         return watch_log(self, prefix, after)
 
     async def current_revision(self) -> int:
-        revision = await self._inner.current_revision()
+        return await self._received(self._inner.current_revision())
+
+    def foresee(self) -> Foreseen | None:
+        foreseen = self._inner.foresee()
+        return None if foreseen is None else _Received(self._received, foreseen)
+
+    async def _received(self, asking: Awaitable[int]) -> int:
+        """A revision, once followers have seen it."""
+        revision = await asking
         for receiver in tuple(self._receivers):
             await receiver.idle()
         return revision
@@ -185,6 +194,16 @@ class EncryptedBackend:
 
     async def compacted_revision(self) -> int:
         return await self._inner.compacted_revision()
+
+
+class _Received:
+    """A question on its way, whose answer others have to have received."""
+
+    def __init__(self, received: Callable[[Awaitable[int]], Awaitable[int]], foreseen: Foreseen) -> None:
+        self._received, self._foreseen = received, foreseen
+
+    def __await__(self) -> Generator[Any, Any, int]:
+        return self._received(self._foreseen).__await__()
 
 
 class _Receiver:

@@ -86,6 +86,29 @@ def test_errors_of_new_requests(spec: Object, expected: list[str]) -> None:
     assert [str(error) for error in strategy.validate(Context(), made(spec))] == expected
 
 
+SIGNED_WITH_SHA1 = (
+    "MIHFMG4CAQAwDDEKMAgGA1UEAwwBYTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABNLTswwlO2pqVQ4Ys1Ta+GLV7pnxBxP3ZJrZ"
+    "vlu//i9W4+6h4raIaatgnMsq6q+PrTyv2cD0Y1iOmxr+np2e7AigADAJBgcqhkjOPQQBA0gAMEUCICpDfApJQHcZNkmEWdHTzKyK"
+    "DAq1LUe9uzVgixFdUa1EAiEAvE4t0A0XccnEDwZ1CRhA9Owlj01pS0dflsLvxLSJCJI="
+)
+SIGNED_WITH_MD5 = (
+    "MIIBSzCBtQIBADAMMQowCAYDVQQDDAFhMIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDVPS+OI0mijDHUOSyu5jw0UiL2IJu3"
+    "ZI6ODVEwgOaDD3mTtZ7vda+r3ZMihZAWDFu/S60Ds1l83NiyJk3Jc4jVcMCjq8dL9Kkbq5txJgLCsr9yqOPpkuXaP6NNwvWzQ8jw"
+    "GJZau9djenM0ZpMDWFKzuA0sEHdwbrZ3NAk6To2hmwIDAQABoAAwDQYJKoZIhvcNAQEEBQADgYEAJnJMbBfpxLBX7EA7sdTysesN"
+    "NZ2NpEGcnmJzddM4r8Og9xEpv7JTwQ+AqVa0IPyHGSfpIkHklRGgtSXDENHC9l4l1IQjuG52pJRZLXq5Wf7KHFgVp4sYK1kQqWr8"
+    "fni4zmpqyuDG/PlMoK5fHHEm8/Pffi+/O3kO5HtYyfAPm2c="
+)
+
+
+@pytest.mark.parametrize(
+    ("der", "expected"),
+    [(SIGNED_WITH_SHA1, []), (SIGNED_WITH_MD5, ["x509: cannot verify signature: insecure algorithm MD5-RSA"])],
+)
+def test_old_hashes(der: str, expected: list[str]) -> None:
+    pem = f"-----BEGIN CERTIFICATE REQUEST-----\n{der}\n-----END CERTIFICATE REQUEST-----\n"
+    assert [error.detail for error in strategy.validate(Context(), made({"request": b64(pem)}))] == expected
+
+
 def test_a_request_is_signed_with_its_own_key() -> None:
     [found] = strategy.validate(Context(), made({"request": request(broken=True)}))
     assert found.detail == "x509: ECDSA verification failure"

@@ -39,7 +39,7 @@ class Asked(APIRequest):
         self.warnings = self.audit = None
         self.authentication_seconds = 0.0
         self.credential_notes = ()
-        self.raw = self.known = self.made = None
+        self.raw = self.known = self.made = self.foreseen = None
         self.ask = ask
         self._query = None
         self.user = User("admin")

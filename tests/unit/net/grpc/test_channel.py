@@ -178,6 +178,20 @@ async def test_much_is_not_gathered():
         assert call.answer.exception()
 
 
+@pytest.mark.parametrize(("seconds", "code"), [(0.0, "DEADLINE_EXCEEDED"), (60.0, "CANCELLED")])
+async def test_a_server_that_cancels_what_is_late_says_only_that(seconds, code):
+    """It has the same clock: its word may be read before we look at ours."""
+    transport, connection = Written(), GrpcConnection()
+    call = UnaryCall(asyncio.get_running_loop(), seconds)
+    connection.connection_made(transport)
+    connection.begin(call, b"\x83", b"data")
+    connection.data_received(frames.rst_stream(call.number, frames.CANCEL))
+    with pytest.raises(RpcError) as failed:
+        await call.answer
+    assert failed.value.code == code
+    connection.connection_lost(None)
+
+
 async def test_streams_go_both_ways_at_the_readers_pace():
     async with serving() as (channel, handlers, _):
         stream = await channel.stream(STREAM, b"first", ((b"hasleader", b"true"),))
@@ -213,6 +227,20 @@ async def test_a_server_that_is_not_there_was_not_asked():
             await channel.unary(ECHO, b"", 30)
         assert (failed.value.code, failed.value.sent) == ("UNAVAILABLE", False)
     await channel.close()
+
+
+async def test_a_server_that_leaves_before_its_settings_was_not_asked():
+    async def leave(reader, writer):
+        writer.close()
+
+    server = await asyncio.start_server(leave, "127.0.0.1", 0)
+    channel = Channel(Target("127.0.0.1", server.sockets[0].getsockname()[1]))
+    with pytest.raises(RpcError, match="error reading server preface: ") as failed:
+        await channel.unary(ECHO, b"", 5)
+    assert (failed.value.code, failed.value.sent) == ("UNAVAILABLE", False)
+    await channel.close()
+    server.close()
+    await server.wait_closed()
 
 
 async def test_a_server_that_goes_away_fails_its_calls():

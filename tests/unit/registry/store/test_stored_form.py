@@ -164,3 +164,20 @@ def test_pods_without_defaults_are_selected_by_them(cacher):
     assert unread.fields["spec.restartPolicy"] == "Always"
     assert unread.fields["spec.serviceAccountName"] == "old"
     assert unread.fields["status.podIP"] == "10.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("media", "kept"),
+    [
+        (MediaType.PROTOBUF, b'{"b": 1, "a": "\\u003c"}'),
+        (MediaType.JSON, b'{"b":1,"a":"\\u003c"}'),
+        (MediaType.YAML, b'{"a":"\\u003c","b":1}'),
+    ],
+)
+def test_raw_values_are_served_as_they_will_be_read(cacher, media, kept):
+    """Data of controller revisions never changes: what is in memory after a write is what storage gives back."""
+    codec = StorageFactory(cacher, media=media).codec("apps", "v1", "controllerrevisions")
+    revision = {"metadata": {"name": "r", "namespace": "n", "uid": "u" * 36}, "data": {"b": 1, "a": "<"}, "revision": 1}
+    data = codec.encode(revision, {("data",): b'{"b": 1, "a": "\\u003c"}'})
+    assert b'"data":' + kept in data
+    assert b'"data":' + kept in codec.entry("k", codec.to_stored(data), 1).data

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
+from pilothouse.net import eager
+from pilothouse.net.eager import Prompt
 from pilothouse.storage.backends.rounds import SharedRounds
 
 
@@ -13,12 +16,12 @@ class Questions:
     """Answered by the test, one after the other."""
 
     def __init__(self) -> None:
-        self.open: list[asyncio.Future[int]] = []
+        self.open: list[Prompt[int]] = []
         self.rounds = SharedRounds(self._ask)
 
-    def _ask(self) -> asyncio.Future[int]:
-        self.open.append(asyncio.get_running_loop().create_future())
-        return self.open[-1]
+    async def _ask(self) -> int:
+        self.open.append(Prompt())
+        return await self.open[-1]
 
 
 class Reader:
@@ -110,3 +113,67 @@ async def test_the_end_is_told_to_all_who_wait_for_others() -> None:
         second.go_on()
     questions.open[0].set_result(1)
     assert first.go_on() == 1
+
+
+async def test_a_question_sent_ahead_is_for_one_and_others_share_the_next() -> None:
+    questions = Questions()
+    foreseen = questions.rounds.foresee()
+    assert foreseen is not None
+    assert len(questions.open) == 1
+    assert questions.rounds.foresee() is None
+    late, later = Reader(questions), Reader(questions)
+    questions.open[0].settle(1)
+    assert await foreseen == 1
+    assert late.go_on() is None
+    questions.open[1].settle(2)
+    assert [late.go_on(), later.go_on()] == [2, 2]
+    assert questions.rounds.foresee() is not None
+
+
+async def test_who_had_a_question_sent_ahead_goes_on_within_the_call_that_answers_it() -> None:
+    questions = Questions()
+    heard: list[int] = []
+
+    async def read() -> None:
+        foreseen = questions.rounds.foresee()
+        assert foreseen is not None
+        heard.append(await foreseen)
+
+    eager.start(read(), asyncio.get_running_loop(), lambda _: None, lambda error: None)
+    questions.open[0].settle(7)
+    assert heard == [7]
+
+
+async def test_nobody_has_to_come_for_what_was_asked_ahead(caplog: pytest.LogCaptureFixture) -> None:
+    questions = Questions()
+    questions.rounds.foresee()
+    questions.open[0].settle(1)
+    questions.rounds.foresee()
+    questions.open[1].refuse(ValueError("no"))
+    gc.collect()
+    assert not caplog.records
+    reader = Reader(questions)
+    questions.open[2].settle(3)
+    assert reader.go_on() == 3
+
+
+async def test_one_who_leaves_what_was_asked_ahead_leaves_the_others_their_turn() -> None:
+    questions = Questions()
+    foreseen = questions.rounds.foresee()
+    assert foreseen is not None
+    waiting = asyncio.ensure_future(foreseen)
+    waiting.cancel()
+    other = Reader(questions)
+    questions.open[0].settle(1)
+    assert other.go_on() is None
+    questions.open[1].settle(2)
+    assert other.go_on() == 2
+
+
+async def test_a_failure_of_what_was_asked_ahead_is_told() -> None:
+    questions = Questions()
+    foreseen = questions.rounds.foresee()
+    assert foreseen is not None
+    questions.open[0].refuse(ValueError("no"))
+    with pytest.raises(ValueError, match="no"):
+        await foreseen

@@ -1,5 +1,7 @@
 """The encrypting backend behaves like any backend, and what it keeps below is not readable."""
 
+import asyncio
+
 import pytest
 
 from pilothouse.storage.backends.contract import StorageError
@@ -179,6 +181,26 @@ async def test_the_feed_keeps_its_order_while_a_key_is_fetched(inner):
     assert followed.seen == [("a", b"a"), ("b", b"b"), ("c", b"c")]
     assert remote.fetched == 1
     feed.close()
+
+
+class Foreseeing(SQLiteBackend):
+    """Asked ahead, like a store that others write to."""
+
+    def foresee(self):
+        return asyncio.ensure_future(self.current_revision())
+
+
+async def test_what_is_asked_ahead_waits_for_the_feed_too(tmp_path):
+    inner = Foreseeing(str(tmp_path / "store.db"))
+    backend = EncryptedBackend(inner, Everything(Remote()))
+    await backend.open()
+    followed = Followed()
+    feed = backend.follow(followed)
+    await backend.create("a", b"a")
+    assert await backend.foresee() == 2
+    assert followed.seen == [("a", b"a")]
+    feed.close()
+    await backend.close()
 
 
 async def test_a_key_that_cannot_be_fetched_fails_the_read_and_not_the_feed(inner, caplog):

@@ -16,6 +16,7 @@ from pilothouse.storage.backends.contract import (
     Conflict,
     Event,
     Follower,
+    Foreseen,
     FutureRevision,
     History,
     KeyExists,
@@ -302,6 +303,9 @@ class EtcdBackend:
     async def current_revision(self) -> int:
         self._require_open()
         return await self._revisions.get()
+
+    def foresee(self) -> Foreseen | None:
+        return self._revisions.foresee() if self._open else None
 
     def unseen_revision(self) -> int | None:
         self._require_open()

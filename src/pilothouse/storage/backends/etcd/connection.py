@@ -68,6 +68,8 @@ def parse_endpoint(server: str) -> Endpoint:
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
         raise UnusableStore(f"etcd server {server}: {error}") from None
+    if parts.scheme not in ("", "http", "https"):
+        raise UnusableStore(f"etcd server {server}: unknown scheme {parts.scheme}")
     return Endpoint(parts.hostname or "", port, tls=parts.scheme == "https")
 
 

@@ -163,6 +163,9 @@ class SharedBackend:
             return self._progress.revision
         return await self._revisions.get()
 
+    def foresee(self) -> None:
+        return None
+
     def unseen_revision(self) -> int | None:
         self._require_channel()
         return None if self._newest is None else self._newest.newest_foreign()

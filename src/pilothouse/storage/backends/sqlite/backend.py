@@ -140,6 +140,9 @@ class SQLiteBackend:
     async def current_revision(self) -> int:
         return await self._perform(self._require_writer().synchronise)
 
+    def foresee(self) -> None:
+        return None
+
     def unseen_revision(self) -> int | None:
         return self._require_writer().foreign_revision()
 

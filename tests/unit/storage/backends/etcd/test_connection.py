@@ -1,4 +1,5 @@
 import asyncio
+import socket
 
 import pytest
 
@@ -61,6 +62,25 @@ async def test_files_that_are_not_there_are_named(tmp_path):
         await connection.wait_ready(0.1)
     with pytest.raises(UnusableStore):
         Connection(Transport(()))
+
+
+@pytest.mark.parametrize("server", ["htps://etcd:2379", "ftp://etcd", "http://etcd:port"])
+def test_servers_that_cannot_be_meant(server):
+    with pytest.raises(UnusableStore, match=server):
+        parse_endpoint(server)
+
+
+@needs_etcd
+async def test_who_accepts_and_says_nothing_is_not_taken_for_a_member():
+    """The system accepts for a process that was stopped: a write sent there might have been carried out."""
+    with EtcdCluster() as cluster, socket.create_server(("127.0.0.1", 0)) as silent:
+        backend = EtcdBackend(Transport((f"http://127.0.0.1:{silent.getsockname()[1]}", *cluster.urls)))
+        await backend.open()
+        try:
+            assert backend._connection._preferred == 1
+            assert await backend.create("/registry/a", b"b") > 0
+        finally:
+            await backend.close()
 
 
 @needs_etcd
