@@ -119,7 +119,7 @@ def _without_int_or_string(schema: Any) -> Any:
 
 
 def _value_errors(node: Node, where: Path, *, resource: bool) -> list[FieldError]:
-    WORK.left = WORK.LIMIT
+    WORK.renew()
     try:
         source = _without_int_or_string(node.source)
         if not compile_check(source)(node.default):

@@ -295,14 +295,14 @@ class Work(threading.local):
         self.left = self.LIMIT
         self.text_left = self.TEXT_LIMIT
         """How many characters of messages are still worth making: nobody is told more."""
-        self.enums: dict[int, Enum] = {}
-        """By the identity of their lists, which live as long as the validation."""
+        self.enums: dict[int, tuple[list[Any], Enum]] = {}
+        """By the identity of their lists, which are kept with them: that of one which is gone may be another's."""
 
     def enum(self, allowed: list[Any]) -> Enum:
         found = self.enums.get(id(allowed))
         if found is None:
-            found = self.enums[id(allowed)] = Enum(allowed)
-        return found
+            found = self.enums[id(allowed)] = allowed, Enum(allowed)
+        return found[1]
 
     def spend(self, value: Any, alternatives: int) -> None:
         """Pay for trying a value against so many schemas; long texts cost more."""
