@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -22,6 +23,7 @@ from pilothouse.net.grpc import Channel, RpcError, StreamCall, tls_for_grpc
 from pilothouse.storage.backends.contract import Unavailable, UnusableStore
 from pilothouse.storage.backends.etcd.errors import CallFailed
 
+logger = logging.getLogger(__name__)
 DIAL_SECONDS: Final = 20.0
 READ_SECONDS: Final = 60.0
 WRITE_SECONDS: Final = 34.0
@@ -99,7 +101,8 @@ class Connection:
     async def wait_ready(self, seconds: float = DIAL_SECONDS) -> None:
         """Wait until a member can be reached; prefers the first that can. Raises Unavailable."""
         channels = await self._open_channels()
-        tasks = [asyncio.ensure_future(_connect(channel, seconds)) for channel in channels]
+        connecting = zip(self.servers, channels, strict=True)
+        tasks = [asyncio.ensure_future(_connect(server, channel, seconds)) for server, channel in connecting]
         try:
             done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if not done:
@@ -210,11 +213,16 @@ async def _spanning(method: str, asking: Coroutine[Any, Any, bytes]) -> bytes:
         return await asking
 
 
-async def _connect(channel: Channel, seconds: float) -> None:
-    """Try until there is a connection."""
+async def _connect(server: str, channel: Channel, seconds: float) -> None:
+    """Try until there is a connection, and tell why there is none yet."""
+    told = ""
     while True:
-        with contextlib.suppress(RpcError):
+        try:
             return await channel.connect(seconds)
+        except RpcError as error:
+            if error.details != told:
+                told = error.details
+                logger.warning("etcd server %s cannot be reached: %s", server, told)
         await asyncio.sleep(_PAUSE_SECONDS)
 
 

@@ -49,11 +49,14 @@ def test_what_was_never_sent_leaves_no_doubt():
     assert not CallFailed("UNAVAILABLE", "dial tcp 127.0.0.1:1: connect: connection refused", sent=False).leaves_doubt
 
 
-async def test_a_start_without_etcd_gives_up():
+async def test_a_start_without_etcd_gives_up_and_tells_why(caplog):
     backend = EtcdBackend(Transport(("http://127.0.0.1:1",)), EtcdSettings(dial_seconds=0.2))
     with pytest.raises(Unavailable, match="etcd grpc connection not ready: context deadline exceeded"):
         await backend.open()
     assert not backend.is_open
+    [told] = caplog.messages
+    assert told.startswith("etcd server http://127.0.0.1:1 cannot be reached: connection error: ")
+    assert "connection refused" in told
 
 
 async def test_files_that_are_not_there_are_named(tmp_path):
