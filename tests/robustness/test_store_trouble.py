@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from pilothouse.storage.backends.contract import Unavailable
+from pilothouse.storage.backends.sqlite.backend import SQLiteBackend
 from pilothouse.testing.in_process import InProcessServer
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -36,6 +42,37 @@ async def test_a_full_disk() -> None:
         async with asyncio.timeout(120):
             while (await server.request("GET", "/readyz")).status != 200:
                 await asyncio.sleep(0.05)
+
+
+async def test_a_disk_that_takes_nothing() -> None:
+    """Probes see it from the first write that fails, for as long as nothing can be written; reads go on."""
+    async with InProcessServer() as server:
+        backend: Any = server.process.storage.backend
+        assert (await server.request("POST", MAPS, config_map("before", 10))).status == 201
+        await backend._perform(lambda c: c.execute("PRAGMA query_only = ON").fetchall())
+        refused = await server.request("POST", MAPS, config_map("during", 10))
+        assert (refused.status, str(server.data_dir) in refused.body.decode()) == (500, False)
+        assert (await server.request("GET", "/readyz")).status == 500
+        with pytest.raises(Unavailable):
+            await backend.maintain()
+        assert (await server.request("GET", "/readyz")).status == 500
+        assert (await server.request("GET", f"{MAPS}/before")).status == 200
+        await backend._perform(lambda c: c.execute("PRAGMA query_only = OFF").fetchall())
+        async with asyncio.timeout(120):
+            while (await server.request("GET", "/readyz")).status != 200:
+                await asyncio.sleep(0.05)
+        assert (await server.request("POST", MAPS, config_map("during", 10))).status == 201
+
+
+async def test_whoever_looks_whether_the_disk_takes_something_writes(tmp_path: Path) -> None:
+    backend: Any = SQLiteBackend(str(tmp_path / "store.db"), upkeep_seconds=0)
+    await backend.open()
+    with closing(sqlite3.connect(tmp_path / "store.db")) as other:
+        for _ in range(2):
+            seen = other.execute("PRAGMA data_version").fetchone()
+            await backend._perform(backend._writer.probe)
+            assert other.execute("PRAGMA data_version").fetchone() != seen
+    await backend.close()
 
 
 def test_a_damaged_file_ends_the_start_with_a_word(tmp_path: Path) -> None:

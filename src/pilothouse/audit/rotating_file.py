@@ -69,18 +69,32 @@ class RotatingFile:
         if self._size and self._size + len(data) > self._limit:
             self._rotate()
         rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(self._fd, rest) :]
+        try:
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
+        except OSError:
+            if written := len(data) - len(rest):
+                self._take_back(written)
+            raise
         self._size += len(data)
+
+    def _take_back(self, written: int) -> None:
+        """Cut off the beginning of a line that did not fit: the next one would continue it, and be lost as well."""
+        with contextlib.suppress(OSError):  # a pipe keeps what it was given
+            os.ftruncate(self._fd, os.fstat(self._fd).st_size - written)
 
     def close(self) -> None:
         """Close the file and wait for the tidying."""
         with self._lock:
-            if self._fd >= 0:
-                os.close(self._fd)
-                self._fd = -1
+            self._close()
         if self._tidying is not None:
             self._tidying.join()
+
+    def _close(self) -> None:
+        """Forget the descriptor before anything else can fail: its number may be a connection's by the next attempt."""
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
 
     def _open(self) -> None:
         folder = os.path.dirname(self.path)
@@ -101,13 +115,12 @@ class RotatingFile:
                     return
             except FileNotFoundError:
                 pass
-            os.close(self._fd)
+            self._close()
             self._open()
 
     def _rotate(self) -> None:
         os.replace(self.path, self._backup_name())
-        os.close(self._fd)
-        self._fd = -1
+        self._close()
         self._open()
         if self._shared:
             self._take_turn()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from pilothouse.machinery.workers import weighed
+from pilothouse.machinery.workers import attempted
 
 Result = TypeVar("Result")
 
 
 async def offload(work: Callable[[bytes], Result], data: bytes) -> Result:
-    """What ``work`` makes of the data: at once, or in a thread if that may take long. It must touch nothing shared."""
-    return await weighed(len(data), work, data)
+    """What ``work`` makes of the data: at once, or in a thread if that takes long. It must touch nothing shared."""
+    return await attempted(len(data), work, data)

@@ -18,6 +18,7 @@ from pilothouse.machinery.times import format_duration
 
 if TYPE_CHECKING:
     from pilothouse.flowcontrol.controller import FlowController
+    from pilothouse.flowcontrol.queue_set import QueueSet
 
 _LEVEL_COLUMNS: Final = (
     "PriorityLevelName", "ActiveQueues", "IsIdle", "IsQuiescing", "WaitingRequests", "ExecutingRequests",
@@ -33,6 +34,7 @@ _REQUEST_COLUMNS: Final = (
 )  # fmt: skip
 _DETAIL_COLUMNS: Final = ("UserName", "Verb", "APIPath", "Namespace", "Name", "APIVersion", "Resource", "SubResource")
 _LEAST_WIDTH: Final = 8
+_MOST_SHOWN: Final = 10_000
 
 
 LevelRow = tuple[str, int, bool, bool, tuple[int, ...]]
@@ -45,7 +47,7 @@ def level_rows(controller: FlowController) -> list[LevelRow]:
     rows: list[LevelRow] = []
     for name, level in controller.levels.items():
         queues, totals = level.queues, level.queues.totals
-        active = sum(1 for queue in queues.queues if queue.waiting)
+        active = sum(1 for queue in queues.queues.values() if queue.waiting)
         numbers = (queues.waiting, queues.executing, totals.dispatched, totals.rejected, 0, totals.cancelled)
         rows.append((name, active, queues.is_idle, level.quiescing, numbers))
     return rows
@@ -69,13 +71,25 @@ def queue_rows(controller: FlowController) -> list[Row]:
     """The queues of one process."""
     rows: list[Row] = []
     for name, level in controller.levels.items():
-        for queue in level.queues.queues:
+        for queue in _shown(level.queues):
             initial = sum(ticket.work.initial_seats for ticket in queue.waiting)
             most = sum(ticket.work.seats for ticket in queue.waiting)
             counts = (queue.index, len(queue.waiting), len(queue.executing), queue.seats)
             sums = (str(initial), str(most), _units(queue.units))
             rows.append((name, *map(str, counts), _units(queue.next_dispatch), *sums))
     return rows
+
+
+def _made(queues: QueueSet) -> list[Queue]:
+    """The queues in which somebody was, in their order."""
+    return [queues.queues[index] for index in sorted(queues.queues)]
+
+
+def _shown(queues: QueueSet) -> list[Queue]:
+    """All queues, or those in which somebody was where nobody would read about all."""
+    if queues.queue_count > _MOST_SHOWN:
+        return _made(queues)
+    return [queues.queues.get(index) or Queue(index) for index in range(queues.queue_count)]
 
 
 def dump_queues(processes: Sequence[Sequence[Row]]) -> str:
@@ -87,7 +101,7 @@ def request_rows(controller: FlowController, *, details: bool) -> list[Row]:
     """The requests that wait or execute in one process."""
     rows: list[Row] = []
     for level in controller.levels.values():
-        for queue_index, index, ticket in _tickets(level.queues.queues, level.queues.queueless):
+        for queue_index, index, ticket in _tickets(_made(level.queues), level.queues.queueless):
             row = (level.name, *_request_row(queue_index, index, ticket))
             rows.append((*row, *_details(ticket)) if details else row)
     return rows

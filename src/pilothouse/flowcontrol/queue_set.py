@@ -34,7 +34,7 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.flowcontrol.flows import Flow
 from pilothouse.flowcontrol.occupancy import NARROW_STATES, Occupancy, State
 from pilothouse.flowcontrol.pacing import TurnBudget
-from pilothouse.flowcontrol.tickets import Queue, Ticket
+from pilothouse.flowcontrol.tickets import Queue, Queues, Ticket
 from pilothouse.flowcontrol.traffic import READ, WAITING, Traffic
 from pilothouse.flowcontrol.work import ONE_SEAT, SERVICE_UNITS, UNITS, Work
 
@@ -87,7 +87,8 @@ class QueueSet:
         self.exempt = exempt
         self.limit = 0
         self.queuing = Queuing()
-        self.queues: list[Queue] = []
+        self.queues = Queues()
+        self.queue_count = 0
         self.queueless: dict[Ticket, None] = {}
         """Those that execute without having been in a queue."""
         self.executing = self.seats = self.waiting = self.seats_waiting = 0
@@ -119,7 +120,6 @@ class QueueSet:
         """Other queues or another limit. Queues that are too many go when they are empty."""
         self.catch_up()
         self.queuing, self.limit = queuing, limit
-        self.queues += [Queue(index) for index in range(len(self.queues), queuing.queues)]
         self._drop_spare_queues()
         self.dispatch_waiting()
 
@@ -328,7 +328,7 @@ class QueueSet:
 
     def _rank(self, queue: Queue) -> tuple[int, int]:
         end = queue.next_dispatch + queue.overrun(self._noted) + queue.waiting[0].work.units
-        return end, (queue.index - self._robin - 1) % len(self.queues)
+        return end, (queue.index - self._robin - 1) % self.queue_count
 
     def _fits(self, seats: int) -> bool:
         limit = self.limit if seats == 1 or not self.queuing.queues else self.limit - self._reserved
@@ -455,9 +455,11 @@ class QueueSet:
             self._bound(queue)
         elif not queue.executing:
             self._active -= 1
-            if len(self.queues) > self.queuing.queues:
+            if self.queue_count > self.queuing.queues:
                 self._drop_spare_queues()
 
     def _drop_spare_queues(self) -> None:
-        while len(self.queues) > self.queuing.queues and not self.queues[-1].is_active:
-            self.queues.pop()
+        wanted = self.queuing.queues
+        self.queue_count = max([wanted, *(index + 1 for index, queue in self.queues.items() if queue.is_active)])
+        for index in [index for index in self.queues if index >= self.queue_count]:
+            del self.queues[index]

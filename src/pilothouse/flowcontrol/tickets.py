@@ -60,6 +60,14 @@ class Queue:
         return bool(self.waiting or self.executing)
 
 
+class Queues(dict[int, Queue]):
+    """The queues of a set by their index, each made when somebody first looks at it: there may be millions."""
+
+    def __missing__(self, index: int) -> Queue:
+        made = self[index] = Queue(index)
+        return made
+
+
 class Ticket:
     """One request. It executes at once, or its ``turn`` is a future: True when it may execute, False if it may not.
 

@@ -29,3 +29,8 @@ def weight_of(body: bytes) -> int:
     else:
         values = max(body.count(b","), body.count(b"\n"))
     return max(len(body), _USUAL_LENGTH * values)
+
+
+def weight_of_values(count: int) -> int:
+    """The bytes of usual JSON with so many values."""
+    return _USUAL_LENGTH * count

@@ -6,8 +6,10 @@ first call. Failures carry the code by its Go name, as kube-apiserver's messages
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+MOST_BYTES: Final = 4 * 1024 * 1024
+"""Of an answer, as Go's gRPC has it."""
 _GO_NAMES = {"OK": "OK", "CANCELLED": "Canceled"}
 
 
@@ -22,11 +24,11 @@ class CallFailed(Exception):
 class UnaryCalls:
     """The calls to one service. Connects when first called."""
 
-    def __init__(self, socket: str, service: str) -> None:
-        """``socket`` is a path, a path behind ``unix://``, or an abstract name behind ``@``."""
+    def __init__(self, socket: str, service: str, most_bytes: int = MOST_BYTES) -> None:
+        """``socket`` is a path, a path behind ``unix://``, or an abstract name behind ``@``; answers end somewhere."""
         path = socket.removeprefix("unix://").removeprefix("unix:")
         self._target = f"unix-abstract:{path[1:]}" if path.startswith("@") else f"unix:{path}"
-        self._service = service
+        self._service, self._most_bytes = service, most_bytes
         self._channel: Any = None
 
     async def call(self, method: str, body: bytes, seconds: float, *, wait_for_ready: bool = False) -> bytes:
@@ -36,7 +38,10 @@ class UnaryCalls:
         except ImportError:
             raise CallFailed("the package grpcio is missing (pip install 'pilothouse[grpc]')") from None
         if self._channel is None:
-            options = [("grpc.default_authority", "localhost")]
+            options = [
+                ("grpc.default_authority", "localhost"),
+                ("grpc.max_receive_message_length", self._most_bytes),
+            ]
             self._channel = grpc.aio.insecure_channel(self._target, options)
         call = self._channel.unary_unary(f"/{self._service}/{method}")
         try:

@@ -233,3 +233,18 @@ def test_a_policy_of_many_variables(victim: Any) -> None:
         assert victim.call("POST", f"{ADMISSION}/validatingadmissionpolicies", made).status == 201
     assert worked() - before < 5
     assert victim.call("DELETE", f"{ADMISSION}/validatingadmissionpolicies/variables").status == 200
+
+
+def test_limits_of_many_amounts(victim: Any) -> None:
+    """What each container of a pod is given, and held against."""
+    victim.server.namespace("limits")
+    amounts = {f"example.com/r{number}": "1000" for number in range(800)}
+    for number in range(6):
+        body = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": f"l{number}"}}
+        limits = {**body, "spec": {"limits": [{"type": "Container", "max": amounts}]}}
+        assert victim.call("POST", "/api/v1/namespaces/limits/limitranges", limits).status == 201
+    containers = [{"name": f"c{number}", "image": "i"} for number in range(150)]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "limited"}, "spec": {"containers": containers}}
+    with victim.attacked("limits of 800 amounts for 150 containers"):
+        for _ in range(2):
+            assert victim.call("POST", "/api/v1/namespaces/limits/pods", pod).status == 422

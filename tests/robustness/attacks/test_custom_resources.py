@@ -70,6 +70,14 @@ def test_rules_within_their_budget(victim: Any) -> None:
     assert answer.status == 201
 
 
+def test_the_first_object_of_a_long_rule(victim: Any) -> None:
+    """Rules are compiled when somebody asks for what they judge."""
+    rule = f"{{{','.join(f'{number}:1' for number in range(8_000))}}} != {{}}"
+    with victim.attacked("the first object of a rule of 55 KB"):
+        victim.establish(definition("maprules", {"type": "object", "x-kubernetes-validations": [{"rule": rule}]}))
+        assert victim.call("POST", path("maprules"), custom("maprules", {})).status == 201
+
+
 def test_large_schema(victim: Any) -> None:
     one = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^a*$"}}}
     fields = {f"field{n}": one for n in range(7_000)}

@@ -44,6 +44,14 @@ def test_cve_2019_11254_slow_yaml(victim: Any) -> None:
             assert victim.call("POST", MAPS, body, "application/yaml").status in (400, 422)
 
 
+def test_cve_2019_11254_long_yaml_far_down(victim: Any) -> None:
+    """Where each value costs as much as it is deep, many of them deep down end nothing in time."""
+    body = b"apiVersion: v1\nkind: ConfigMap\nspec: " + b"[" * 9_000 + b"a," * 1_000_000
+    with victim.attacked("CVE-2019-11254, a million values in 9,000 lists"):
+        answer = victim.call("POST", MAPS, body, "application/yaml")
+    assert (answer.status, b"excessive nesting" in answer.body) == (400, True)
+
+
 def test_cve_2019_1002100_json_patch(victim: Any) -> None:
     """A patch of many operations that copy each other's results."""
     assert victim.call("POST", MAPS, config_map("patched", data={"a": "x" * 1000})).status == 201

@@ -155,3 +155,31 @@ def test_workloads_of_long_templates(living: Victim, namespace: str) -> None:
                 assert living.server.process.poll() is None
         for kind in kinds:
             assert living.call("DELETE", f"{apps}/{kind.lower()}s/long").status == 200
+
+
+def devices(count: int) -> dict[str, Any]:
+    pool = {"name": "pool", "generation": 1, "resourceSliceCount": 1}
+    made = [{"name": f"d{number}", "attributes": {"k": {"int": number}}} for number in range(count)]
+    return {"driver": "example.com", "allNodes": True, "pool": pool, "devices": made}
+
+
+def test_a_claim_that_nothing_meets(living: Victim, namespace: str) -> None:
+    """All combinations of sixteen devices of 64 are in vain, if there is nothing for the second request."""
+    group, version = "/apis/resource.k8s.io/v1", "resource.k8s.io/v1"
+    create(living, f"{group}/resourceslices", version, "ResourceSlice", "slice", spec=devices(64))
+    create(living, f"{group}/deviceclasses", version, "DeviceClass", "any", spec={})
+    many = {"name": "many", "exactly": {"deviceClassName": "any", "count": 16}}
+    selector = {"cel": {"expression": "device.attributes['example.com'].k == 99"}}
+    none = {"name": "none", "exactly": {"deviceClassName": "any", "selectors": [selector]}}
+    path = f"{group}/namespaces/{namespace}/resourceclaims"
+    with living.attacked("a claim that nothing meets", allowance=96 << 20):
+        create(living, path, version, "ResourceClaim", "vain", spec={"devices": {"requests": [many, none]}})
+        asked = [{"name": "x", "resourceClaimName": "vain"}]
+        spec = {"containers": [{"name": "c", "image": "i"}], "resourceClaims": asked}
+        create(living, f"{CORE}/{namespace}/pods", "v1", "Pod", "waiting", spec=spec)
+        conditions: Any = ()
+        while "timed out" not in str(conditions) and "cannot allocate" not in str(conditions):
+            assert living.server.process.poll() is None
+            told = living.call("GET", f"{CORE}/{namespace}/pods/waiting").json["status"]
+            conditions = told.get("conditions", ())
+        run_pod(living, namespace, "other")

@@ -132,3 +132,16 @@ def test_blanks_in_a_range(victim: Any) -> None:
             connection.close()
             assert answer.status == 416
     assert worked() - before < 5
+
+
+@pytest.mark.parametrize("opening", [b"[", b"{", b"? "])
+def test_deep_yaml_of_somebody_without_a_role(victim: Any, opening: bytes) -> None:
+    """For each event libyaml looks at all levels of what is open."""
+    closing = {b"[": b"]", b"{": b"}"}.get(opening, b"")
+    head = b"apiVersion: authorization.k8s.io/v1\nkind: SelfSubjectAccessReview\nspec: "
+    body = head + (b"" if closing else b"\n") + opening * 7_500 + closing * 7_500
+    assert len(body) < 16 * 1024
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    with victim.attacked(f"16 KB: deep YAML of {opening.decode()}"):
+        for _ in range(3):
+            assert victim.call("POST", path, body, "application/yaml", user="somebody").status == 400

@@ -1,3 +1,4 @@
+import errno
 import gzip
 import os
 import stat
@@ -7,6 +8,7 @@ import pytest
 from pilothouse.audit.rotating_file import RotatingFile
 
 MEGABYTE = 1024 * 1024
+WRITE = os.write
 
 
 class Clock:
@@ -104,3 +106,52 @@ def test_several_writers_of_one_file_lose_no_line_and_divide_none(tmp_path):
     assert all(len(content) <= MEGABYTE for content in kept)
     written = sorted(int(each.split()[0]) for content in kept for each in content.splitlines())
     assert written == list(range(40))
+
+
+@pytest.fixture
+def full_after(monkeypatch):
+    """Lets a disk take so many more bytes and then no others, until told anew."""
+
+    def limit(room):
+        left = [room]
+
+        def write(fd, data):
+            taken = min(left[0], len(data))
+            if not taken:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            left[0] -= taken
+            return WRITE(fd, data[:taken])
+
+        monkeypatch.setattr(os, "write", write)
+
+    return limit
+
+
+def test_a_line_that_did_not_fit_leaves_no_beginning(tmp_path, full_after):
+    path = tmp_path / "audit.log"
+    file = RotatingFile(str(path))
+    file.write(b"first\n")
+    full_after(4)
+    with pytest.raises(OSError, match="No space left"):
+        file.write(b"second\n")
+    full_after(100)
+    file.write(b"third\n")
+    file.close()
+    assert path.read_bytes() == b"first\nthird\n"
+
+
+def test_what_cannot_be_opened_again_is_nobody_elses_descriptor(tmp_path, monkeypatch):
+    path = tmp_path / "audit.log"
+    file = RotatingFile(str(path), shared=True)
+    file.write(b"first\n")
+    path.rename(tmp_path / "aside.log")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", lambda *given: (_ for _ in ()).throw(OSError(errno.EMFILE, "Too many open files")))
+        with pytest.raises(OSError, match="Too many open files"):
+            file.write(b"second\n")
+    others = [os.open(tmp_path / "other", os.O_WRONLY | os.O_CREAT) for _ in range(8)]  # one has the number
+    file.write(b"third\n")
+    for fd in others:
+        os.close(fd)  # EBADF if the log closed it
+    file.close()
+    assert (path.read_bytes(), (tmp_path / "aside.log").read_bytes()) == (b"third\n", b"first\n")

@@ -233,7 +233,7 @@ def _drain(bench: Bench, tickets: list[Ticket]) -> None:
     state = bench.set
     assert (state.executing, state.seats, state.waiting, state.seats_waiting) == (0, 0, 0, 0)
     assert (bench.series.executing, bench.series.seats, bench.series.waiting) == (0, 0, 0)
-    assert not any(queue.is_active or queue.seats or queue.units for queue in state.queues)
+    assert not any(queue.is_active or queue.seats or queue.units for queue in state.queues.values())
 
 
 async def test_a_light_flow_does_not_wait_for_a_heavy_one() -> None:
@@ -339,13 +339,13 @@ async def test_more_and_fewer_queues_and_seats() -> None:
     bench = Bench(limit=1, queues=4)
     tickets = [bench.arrive(3) for _ in range(3)]
     bench.set.configure(Queuing(2, 1, 50), 1)
-    assert len(bench.set.queues) == 4  # until the last has been served
+    assert bench.set.queue_count == 4  # until the last has been served
     bench.set.configure(Queuing(2, 1, 50), 5)
     for ticket in tickets:
         assert ticket is not None
         assert is_executing(ticket)
         ticket.release()
-    assert len(bench.set.queues) == 2
+    assert bench.set.queue_count == 2
 
 
 async def test_demand_is_what_could_have_been_used() -> None:
@@ -392,3 +392,17 @@ async def test_what_passes_through_leaves_what_a_ticket_would_leave(busy: int) -
         bench.set.pass_through(bench.flow(0), started, bench.now)
 
     assert after(passing) == after(with_ticket)
+
+
+async def test_millions_of_queues() -> None:
+    """Only those are there in which somebody was, and they go when they are too many."""
+    bench = Bench(limit=2, queues=50_000_000)
+    tickets = [bench.arrive(index) for index in (7, 49_999_999)]
+    assert sorted(bench.set.queues) == [7, 49_999_999]
+    bench.set.configure(Queuing(8, 1, 50), 2)
+    assert bench.set.queue_count == 50_000_000
+    for ticket in tickets:
+        assert ticket is not None
+        ticket.release()
+    bench.turn()
+    assert (bench.set.queue_count, sorted(bench.set.queues)) == (8, [7])

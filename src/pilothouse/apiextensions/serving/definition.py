@@ -43,7 +43,7 @@ from pilothouse.machinery.structured.field_sets import FieldSet, from_paths
 from pilothouse.machinery.structured.ownership import Unconvertible
 from pilothouse.machinery.structured.shapes import Shape
 from pilothouse.machinery.structured.validation import SchemaMismatch, validate
-from pilothouse.machinery.workers import LONG, weighed
+from pilothouse.machinery.workers import LONG, attempted
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.store.stored_form import MediaType
 
@@ -109,7 +109,7 @@ class ServedDefinition:
             return
         is_large = has_more_than(self.versions.schemas[version].source, _MANY_SCHEMAS)
         is_large = is_large or len(self._versions[version].get("additionalPrinterColumns") or ()) > _MANY_COLUMNS
-        await weighed(LONG if is_large else 0, self._compile, version)
+        await attempted(LONG if is_large else 0, self._compile, version)
 
     def _compile(self, version: str) -> None:
         schema = self.versions.schemas[version]

@@ -14,7 +14,8 @@ from typing import Final, Literal, NamedTuple
 
 import orjson
 
-from pilothouse.authz.rbac.rules import Rule, rules_covered
+from pilothouse.authz.rbac.coverage import rules_covered
+from pilothouse.authz.rbac.rules import Rule
 from pilothouse.machinery.objects import Object
 
 AUTO_UPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"

@@ -12,14 +12,17 @@ from typing import Final
 
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision
+from pilothouse.authz.rbac.coverage import count_parts, rules_covered
 from pilothouse.authz.rbac.index import Index
-from pilothouse.authz.rbac.rules import Rule, compact, rules_covered
+from pilothouse.authz.rbac.rules import Rule, compact
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.user import SYSTEM_MASTERS, User
+from pilothouse.machinery.weights import weight_of_values
+from pilothouse.machinery.workers import weighed
 
 GROUP: Final = "rbac.authorization.k8s.io"
 _FULL_AUTHORITY: Final[list[Rule]] = [
@@ -52,11 +55,11 @@ async def check_role(
     if await _allowed(authorizer, question) or (old is not None and only_collector_fields_change(role, old)):
         return
     name = role["metadata"].get("name", "")
-    refusal = describe_escalation(user, index, role.get("rules") or [], resource, namespace)
+    refusal = await describe_escalation(user, index, role.get("rules") or [], resource, namespace)
     if refusal:
         raise errors.forbidden(GroupResource(GROUP, resource), name, refusal)
     aggregated = _aggregates(role) or (old is not None and _aggregates(old))
-    if aggregated and describe_escalation(user, index, _FULL_AUTHORITY, resource, namespace):
+    if aggregated and await describe_escalation(user, index, _FULL_AUTHORITY, resource, namespace):
         raise errors.forbidden(GroupResource(GROUP, resource), name, _AGGREGATION)
 
 
@@ -94,23 +97,28 @@ async def check_binding(
             raise errors.generic(str(error.args[0])) from None
         # kube-apiserver looks the role up in the name of the binding's resource.
         raise errors.not_found(GroupResource(GROUP, resource), role_name) from None
-    refusal = describe_escalation(user, index, rules, resource, namespace)
+    refusal = await describe_escalation(user, index, rules, resource, namespace)
     if refusal:
         raise errors.forbidden(GroupResource(GROUP, resource), binding["metadata"].get("name", ""), refusal)
 
 
-def describe_escalation(user: User, index: Index, rules: Sequence[Rule], resource: str, namespace: str) -> str:
+async def describe_escalation(user: User, index: Index, rules: Sequence[Rule], resource: str, namespace: str) -> str:
     """What of the rules the user does not hold, in the words of the refusal; empty if they hold everything."""
-    missing = rules_covered(index.visit(user, namespace), rules)
-    if not missing:
+    owned = list(index.visit(user, namespace))
+    weight = weight_of_values(len(owned) + sum(map(count_parts, rules)))
+    listed = await weighed(weight, _list_missing, owned, rules)
+    if not listed:
         return ""
-    listed = "\n".join(sorted({describe_rule(rule) for rule in compact(missing)}))
     text = (
         f"user {quote(user.name)} (groups={_quoted(user.groups)}) is attempting to grant RBAC permissions not "
         f"currently held:\n{listed}"
     )
     failures = [_in_the_name_of(resource, failure) for failure in index.errors(user, namespace)]
     return f"{text}; resolution errors: [{aggregate(failures)}]" if failures else text
+
+
+def _list_missing(owned: list[Rule], rules: Sequence[Rule]) -> str:
+    return "\n".join(sorted({describe_rule(rule) for rule in compact(rules_covered(owned, rules))}))
 
 
 def describe_rule(rule: Rule) -> str:

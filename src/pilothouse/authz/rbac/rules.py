@@ -1,4 +1,4 @@
-"""Rules of roles: which requests they match, and which rules cover which.
+"""Rules of roles: which requests they match, and what they consist of.
 
 Rules are the plain dicts of the API. ``CompiledRules`` is what a role's rules become once, when the role changes, so
 that a check is a handful of dict lookups whatever the number of rules.
@@ -7,21 +7,31 @@ that a check is a handful of dict lookups whatever the number of rules.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 Rule = dict[str, Any]
 # Object names that a grant is limited to; None is every name.
 Names = frozenset[str] | None
 
 
-class CompiledRules:
-    """The rules of one role, indexed by what a request names."""
+_Scope = tuple[frozenset[str], Names]
+"""Verbs, and the names they are limited to."""
+_FEW: Final = 64
 
-    __slots__ = ("_path_prefixes", "_paths", "_resources", "rules")
+
+class CompiledRules:
+    """The rules of one role, indexed by what a request names.
+
+    A rule with many groups and many resources means each pair of them, a thousand million for a megabyte: such rules
+    are gone through instead.
+    """
+
+    __slots__ = ("_path_prefixes", "_paths", "_resources", "_wide", "rules")
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = rules
-        self._resources: dict[tuple[str, str], list[tuple[frozenset[str], Names]]] = {}
+        self._resources: dict[tuple[str, str], list[_Scope]] = {}
+        self._wide: list[tuple[frozenset[str], frozenset[str], _Scope]] = []
         self._paths: dict[str, list[frozenset[str]]] = {}
         self._path_prefixes: list[tuple[str, frozenset[str]]] = []
         for rule in rules:
@@ -30,9 +40,13 @@ class CompiledRules:
     def _add(self, rule: Rule) -> None:
         verbs = frozenset(rule.get("verbs") or ())
         names = frozenset(rule.get("resourceNames") or ()) or None
-        for group in rule.get("apiGroups") or ():
-            for resource in rule.get("resources") or ():
-                self._resources.setdefault((group, resource), []).append((verbs, names))
+        groups, resources = rule.get("apiGroups") or (), rule.get("resources") or ()
+        if len(groups) * len(resources) > max(_FEW, len(groups) + len(resources)):
+            self._wide.append((frozenset(groups), frozenset(resources), (verbs, names)))
+        else:
+            for group in groups:
+                for resource in resources:
+                    self._resources.setdefault((group, resource), []).append((verbs, names))
         for path in rule.get("nonResourceURLs") or ():
             self._paths.setdefault(path, []).append(verbs)
             if path.endswith("*"):
@@ -51,6 +65,13 @@ class CompiledRules:
                         if names is None:
                             return True, frozenset()
                         found |= names
+        for groups, resources, (verbs, names) in self._wide:
+            if (group in groups or "*" in groups) and (verb in verbs or "*" in verbs):
+                if resources.isdisjoint(tokens):
+                    continue
+                if names is None:
+                    return True, frozenset()
+                found |= names
         return False, frozenset(found)
 
     def allows_path(self, verb: str, path: str) -> bool:
@@ -59,67 +80,6 @@ class CompiledRules:
             if verb in verbs or "*" in verbs:
                 return True
         return any(path.startswith(prefix) and (verb in verbs or "*" in verbs) for prefix, verbs in self._path_prefixes)
-
-
-def rules_covered(owned: Iterable[Rule], requested: Iterable[Rule]) -> list[Rule]:
-    """The smallest parts of the requested rules that the owned ones do not cover; empty if all are covered."""
-    owners = [_Owner(rule) for rule in owned]
-    return [part for rule in requested for part in break_down(rule) if not any(owner.covers(part) for owner in owners)]
-
-
-def break_down(rule: Rule) -> list[Rule]:
-    """Equivalent rules with one verb, and one resource (and at most one name) or one path each."""
-    verbs = rule.get("verbs") or ()
-    names = rule.get("resourceNames") or ()
-    parts: list[Rule] = []
-    for group in rule.get("apiGroups") or ():
-        for resource in rule.get("resources") or ():
-            for verb in verbs:
-                part: Rule = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
-                parts.extend({**part, "resourceNames": [name]} for name in names)
-                if not names:
-                    parts.append(part)
-    for path in rule.get("nonResourceURLs") or ():
-        parts.extend({"nonResourceURLs": [path], "verbs": [verb]} for verb in verbs)
-    return parts
-
-
-class _Owner:
-    """A rule somebody holds, prepared for the question whether it covers a broken-down part."""
-
-    __slots__ = ("_groups", "_names", "_paths", "_resources", "_verbs")
-
-    def __init__(self, rule: Rule) -> None:
-        self._verbs = frozenset(rule.get("verbs") or ())
-        self._groups = frozenset(rule.get("apiGroups") or ())
-        self._resources = frozenset(rule.get("resources") or ())
-        self._names = frozenset(rule.get("resourceNames") or ())
-        self._paths: Sequence[str] = rule.get("nonResourceURLs") or ()
-
-    def covers(self, part: Rule) -> bool:
-        if not _has("*", part["verbs"], self._verbs):
-            return False
-        names = part.get("resourceNames", ())
-        if self._names and not (names and self._names.issuperset(names)):
-            return False
-        paths = part.get("nonResourceURLs", ())
-        if paths:
-            return any(_path_covers(owner, paths[0]) for owner in self._paths)
-        return _has("*", part["apiGroups"], self._groups) and self._covers_resource(part["resources"][0])
-
-    def _covers_resource(self, resource: str) -> bool:
-        if "*" in self._resources or resource in self._resources:
-            return True
-        _, slash, subresource = resource.partition("/")
-        return bool(slash) and f"*/{subresource}" in self._resources
-
-
-def _has(wildcard: str, wanted: Sequence[str], owned: frozenset[str]) -> bool:
-    return wildcard in owned or owned.issuperset(wanted)
-
-
-def _path_covers(owner: str, path: str) -> bool:
-    return owner == path or (owner.endswith("*") and path.startswith(owner.rstrip("*")))
 
 
 def compact(rules: Iterable[Rule]) -> list[Rule]:

@@ -12,7 +12,7 @@ from pilothouse.machinery import large_json
 from pilothouse.machinery.go_json import may_repeat_fields
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.piecewise import occurs
-from pilothouse.machinery.workers import ABANDONED, checkpoint
+from pilothouse.machinery.workers import ABANDONED, PATIENCE, checkpoint
 from pilothouse.machinery.yaml_codec.scalars import (
     TAG,
     YamlError,
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from yaml.events import Event
 
 MAX_DEPTH: Final = 10_000
+_COST: Final = 16
+"""What an event costs, in units of what expressions cost."""
+_LEVELS_FOR_ONE_COST: Final = 64
+"""libyaml looks at all levels of flows for each event."""
+_MOST_LEVELS: Final = 400_000_000
+"""That many looks take two seconds."""
 _OTHER_NUMBER: Final = re.compile(rb'(?:":|[\[,]) *-?(?:[0-9]++[.eE]|[0-9]{18})')
 _REACH: Final = 4096
 _MANY_BLANKS: Final = b" " * (_REACH - 32)
@@ -165,12 +171,17 @@ class _Builder:
         self.decoded = 0
         self.aliased = 0
         self.flow_depth = 0
+        self.levels = 0
         self.repeated: list[str] = []
 
     def take(self, event: Event) -> bool:
         """Handle one event; True at the end of the first document."""
         if ABANDONED:
             checkpoint()
+        PATIENCE.spend(_COST + self.flow_depth // _LEVELS_FOR_ONE_COST)
+        self.levels += self.flow_depth
+        if self.levels > _MOST_LEVELS:
+            raise fail("document contains excessive nesting")
         kind = type(event).__name__
         if kind == "ScalarEvent":
             self._take_scalar(event)

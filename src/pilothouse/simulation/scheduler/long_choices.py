@@ -67,5 +67,10 @@ class LongChoices:
 
 
 def weight_of(pod: PodInfo, snapshot: Snapshot) -> int:
-    """How long a choice takes, in bytes of input that take as long: each term is held against each pod."""
+    """How long a choice takes, in bytes of input that take as long: each term is held against each pod.
+
+    Devices are tried in all combinations, which may end with the first or with a million.
+    """
+    if pod.spec.get("resourceClaims"):
+        return LONG
     return pod.terms * (1 + snapshot.pod_count) + pod.parts * (1 + len(snapshot.nodes)) + snapshot.terms

@@ -25,6 +25,8 @@ from pilothouse.simulation.scheduler.pod_info import PodInfo
 
 _FIRST_BACKOFF: Final = 1.0
 _MOST_BACKOFF: Final = 10.0
+_MOST_DOUBLINGS: Final = 10
+"""More make no difference, and thousands are beyond what fits into a float."""
 _LONGEST_STAY: Final = 300.0
 Key = tuple[str, str]
 Concerns = Callable[[PodInfo], bool]
@@ -126,7 +128,7 @@ class SchedulingQueue:
             return
         self._in_flight.discard(key)
         waiting = self._pods[key]
-        backoff = min(_MOST_BACKOFF, _FIRST_BACKOFF * 2 ** (waiting.attempts - 1))
+        backoff = min(_MOST_BACKOFF, _FIRST_BACKOFF * 2 ** min(waiting.attempts - 1, _MOST_DOUBLINGS))
         waiting.backoff_ends = self._clock.monotonic() + backoff
         if failed:
             waiting.alarm = self._clock.delay(backoff, lambda: self._activate(key))

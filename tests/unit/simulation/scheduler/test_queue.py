@@ -84,3 +84,14 @@ async def test_nobody_is_forgotten(cluster: Cluster, clock: FakeClock) -> None:
     queue.put_aside(pod.key)
     clock.advance(300.0)
     assert (await queue.pop()).name == "a"
+
+
+async def test_thousands_of_tries_end_no_queue(cluster: Cluster, clock: FakeClock) -> None:
+    """Where something changes all the time, a pod that nobody competes with comes to that within minutes."""
+    queue = SchedulingQueue(clock)
+    [pod] = pods(cluster, "a")
+    queue.add(pod)
+    for _ in range(1_100):
+        assert await queue.pop() is pod
+        queue.put_aside(pod.key)
+        queue.move()

@@ -139,9 +139,28 @@ def test_messages_are_read_or_refused(data):
 
 
 @pytest.fixture
-async def endpoint(tmp_path):
-    """A key management service over gRPC on a Unix socket."""
+async def serve(tmp_path):
+    """Starts key management services over gRPC on a Unix socket, which answer as they are told."""
     grpc = pytest.importorskip("grpc")
+    path, started = tmp_path / "kms.sock", []
+
+    async def start(**methods):
+        server = grpc.aio.server()
+        handlers = {name: grpc.unary_unary_rpc_method_handler(method) for name, method in methods.items()}
+        server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("v2.KeyManagementService", handlers)])
+        server.add_insecure_port(f"unix:{path}")
+        await server.start()
+        started.append(server)
+        return f"unix://{path}"
+
+    yield start
+    for server in started:
+        await server.stop(None)
+
+
+@pytest.fixture
+async def endpoint(serve):
+    """One that does its work."""
     service = Service()
 
     async def status(request, context):
@@ -156,15 +175,29 @@ async def endpoint(tmp_path):
         encrypted = Encrypted(messages.data_of(asked, 1), messages.text_of(asked, 3), messages.map_of(asked, 4))
         return messages.encode({1: await service.decrypt("", encrypted)})
 
-    methods = {"Status": status, "Encrypt": encrypt, "Decrypt": decrypt}
-    server = grpc.aio.server()
-    handlers = {name: grpc.unary_unary_rpc_method_handler(method) for name, method in methods.items()}
-    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("v2.KeyManagementService", handlers)])
-    path = tmp_path / "kms.sock"
-    server.add_insecure_port(f"unix:{path}")
-    await server.start()
-    yield f"unix://{path}"
-    await server.stop(None)
+    return await serve(Status=status, Encrypt=encrypt, Decrypt=decrypt)
+
+
+@pytest.mark.parametrize(
+    ("state", "made", "error"),
+    [
+        (b"\xff\xff", b"", "unexpected EOF"),
+        (None, messages.encode({1: b"x", 2: "first", 3: b"\xff"}), "unexpected EOF"),
+        (None, messages.encode({1: b"x", 2: "\udcff".encode("utf-8", "surrogateescape")}), "another key"),
+        (messages.encode({1: "v2", 2: "x" * 100_000}), b"", "code = ResourceExhausted"),
+    ],
+)
+async def test_a_service_that_answers_nonsense(serve, state, made, error):
+    async def status(request, context):
+        return messages.encode({1: "v2", 2: "ok", 3: "first"}) if state is None else state
+
+    async def encrypt(request, context):
+        return made
+
+    envelope = Envelope("kms", KMSClient(await serve(Status=status, Encrypt=encrypt), 5.0))
+    await envelope.refresh()
+    assert error in envelope.error
+    await envelope.close()
 
 
 async def test_over_grpc(endpoint):

@@ -14,6 +14,7 @@ from pilothouse.admission.refusals import forbidden
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.workers import weighed
 from pilothouse.storage.cacher import Entry
 
 _PODS: Final = GroupResource("", "pods")
@@ -46,18 +47,22 @@ class LimitRanger(Plugin):
         if self.is_idle() or attributes.resource.resource != "pods" or attributes.object is None:
             return
         for each in await self._applicable(attributes):
-            fill_in(attributes.object, each)
+            weight = each.weight_of_defaults(attributes.object)
+            await weighed(weight, fill_in, attributes.object, each)
+            attributes.weight += weight
 
     async def validate(self, attributes: Attributes) -> None:
         """Refuse what is out of bounds."""
         obj = attributes.object
         if self.is_idle() or obj is None:
             return
+        spec: dict[str, Any] = obj.get("spec") or {}
         for each in await self._applicable(attributes):
+            weight = each.weight_of_limits(obj) + attributes.weight
             if attributes.resource.resource == "pods":
-                errs = check_pod(each, obj.get("spec") or {}, self._pod_level)
+                errs = await weighed(weight, check_pod, each, spec, self._pod_level)
             else:
-                errs = check_claim(each, obj.get("spec") or {})
+                errs = await weighed(weight, check_claim, each, spec)
             if errs:
                 raise forbidden(attributes, aggregate(errs))
 
@@ -67,7 +72,12 @@ class LimitRanger(Plugin):
             return []
         ranges = self._ranges
         await ranges.ready()
-        return [Objects.derived(entry, _COMPILED, self._compile) for entry in ranges.entries(attributes.namespace)]
+        entries = ranges.entries(attributes.namespace)
+        unread = sum(len(entry.data) for entry in entries if _COMPILED not in (entry.forms or ()))
+        return await weighed(unread, self._compile_all, entries)
+
+    def _compile_all(self, entries: list[Entry]) -> list[CompiledRange]:
+        return [Objects.derived(entry, _COMPILED, self._compile) for entry in entries]
 
     def _compile(self, entry: Entry) -> CompiledRange:
         return compile_range(self._ranges.store.decode(entry))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pilothouse.apis.core.pod_spec.amounts import Amounts, read_amounts
+from pilothouse.machinery.weights import weight_of_values
 
 
 @dataclass(slots=True)
@@ -25,6 +26,21 @@ class CompiledRange:
     limits: list[Limit]
     default_requests: dict[str, str] = field(default_factory=dict)
     default_limits: dict[str, str] = field(default_factory=dict)
+    bounds: int = 0
+    """How many amounts the items bound."""
+
+    def weight_of_defaults(self, pod: dict[str, Any]) -> int:
+        """By how much this makes a pod longer at most."""
+        return weight_of_values(_containers_of(pod) * (len(self.default_requests) + len(self.default_limits)))
+
+    def weight_of_limits(self, obj: dict[str, Any]) -> int:
+        """How much work it is to hold an object against this."""
+        return weight_of_values((1 + _containers_of(obj)) * self.bounds)
+
+
+def _containers_of(obj: dict[str, Any]) -> int:
+    spec = obj.get("spec") or {}
+    return len(spec.get("containers") or ()) + len(spec.get("initContainers") or ())
 
 
 def compile_range(limit_range: dict[str, Any]) -> CompiledRange:
@@ -39,6 +55,7 @@ def compile_range(limit_range: dict[str, Any]) -> CompiledRange:
                 _sorted(item.get("maxLimitRequestRatio")),
             )
         )
+        compiled.bounds += sum(len(item.get(kind) or ()) for kind in ("min", "max", "maxLimitRequestRatio"))
         if item.get("type") == "Container":
             compiled.default_requests.update(item.get("defaultRequest") or {})
             compiled.default_limits.update(item.get("default") or {})

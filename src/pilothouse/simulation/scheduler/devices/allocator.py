@@ -29,6 +29,7 @@ MOST_RESULTS: Final = 32
 _MOST_DEVICES: Final = 256
 """The search nests once for every device, so there is a limit; a node has no room for so many anyway."""
 _MOST_STEPS: Final = 20_000
+_MOST_LOOKS: Final = 1_000_000
 
 
 class NodeFailed(Exception):
@@ -69,7 +70,7 @@ class Allocator:
     def __init__(self, claims: Sequence[Object], class_of: ClassOf, inventory: Inventory, ledger: DeviceLedger) -> None:
         self._wanted = [_Wanted(claim, alternatives_of(claim, class_of)) for claim in claims]
         self._inventory, self.ledger = inventory, ledger
-        self._steps = 0
+        self._steps = self._looks = 0
 
     def choose(self, info: NodeInfo) -> list[Choice] | None:
         """The devices that each claim gets on a node, None where they cannot all be had.
@@ -84,11 +85,21 @@ class Allocator:
             raise NodeFailed("invalid resource pools were encountered")
         return None
 
+    def count_look(self, info: NodeInfo) -> None:
+        """One device is looked at; raises AllocationFailed where these are too many."""
+        self._looks += 1
+        if self._looks > _MOST_LOOKS:
+            raise _timed_out(info)
+
     def count_step(self, info: NodeInfo) -> None:
         """One device is tried; raises AllocationFailed where these are too many."""
         self._steps += 1
         if self._steps > _MOST_STEPS:
-            raise AllocationFailed(f"node {info.name}: timed out trying to allocate devices")
+            raise _timed_out(info)
+
+
+def _timed_out(info: NodeInfo) -> AllocationFailed:
+    return AllocationFailed(f"node {info.name}: timed out trying to allocate devices")
 
 
 class _Search:
@@ -149,6 +160,7 @@ class _Search:
             with self._holding(claim, request, device, pool, must=True) as held:
                 return held.keep(held.is_had and self._take(claim, index, request, number + 1, 0))
         for position in range(start, len(self._candidates)):
+            self._allocator.count_look(self._info)
             device, pool = self._candidates[position]
             if not self.is_free(claim, request, device) or not self._is_selectable(request, device):
                 continue

@@ -73,7 +73,7 @@ class SQLiteBackend:
         """Why the store cannot be used just now; empty if it can."""
         if self._writer is None:
             return "the store is not open"
-        return "the disk that keeps the objects is full" if self._writer.is_full else ""
+        return self._writer.trouble
 
     @property
     def is_open(self) -> bool:
@@ -159,10 +159,10 @@ class SQLiteBackend:
 
     async def maintain(self) -> None:
         """One round of upkeep: expire keys whose time is over, notice other processes, forget old history."""
-        while await self._perform(self._require_writer().expire) == MAX_BATCH:
-            pass
         writer = self._require_writer()
-        if writer.is_full:
+        while await self._perform(writer.expire) == MAX_BATCH:
+            pass
+        if writer.trouble:
             await self._perform(writer.probe)
         revision = await self.current_revision()
         if self._clock.is_due and revision != self._seen_revision:

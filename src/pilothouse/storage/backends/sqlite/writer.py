@@ -51,6 +51,10 @@ AND NOT EXISTS (SELECT 1 FROM log AS n WHERE n.key = l.key AND n.revision > l.re
 """
 
 
+_PROBE = "INSERT INTO bounds VALUES ('probed', 0) ON CONFLICT (name) DO UPDATE SET revision = revision + 1"
+_NO_ROOM = "the disk that keeps the objects is full"
+
+
 def is_full(error: Exception) -> bool:
     """Whether something failed for want of room on the disk."""
     if isinstance(error, OSError):
@@ -99,8 +103,8 @@ class Writer:
         self._beacon: Beacon | None = None
         self._heads: Heads = {}
         self._seen = 0
-        self.is_full = False
-        """Whether a write failed for want of room, and none has been found since."""
+        self.trouble = ""
+        """Why the last write failed, if it was not the write's fault, and nothing could be written since."""
 
     async def start(self) -> int:
         """Open the database; returns its revision. Raises UnusableStore, Unavailable."""
@@ -168,10 +172,13 @@ class Writer:
         return len(rows)
 
     def probe(self, connection: sqlite3.Connection) -> None:
-        """Find out whether there is room again, by writing what changes nothing."""
-        connection.execute("UPDATE bounds SET revision = revision WHERE name = 'swept'")
+        """Find out whether writing works and there is room again, by writing.
+
+        It has to be something new: SQLite writes no page that stays as it is.
+        """
+        connection.execute(_PROBE)
         disk = os.statvfs(self._path)
-        self.is_full = disk.f_bavail * disk.f_frsize < _ENOUGH_ROOM
+        self.trouble = _NO_ROOM if disk.f_bavail * disk.f_frsize < _ENOUGH_ROOM else ""
 
     def _run(self) -> None:
         try:
@@ -298,10 +305,13 @@ class Writer:
     def _problem(self, what: str, error: Exception) -> Unavailable:
         """What clients are told of a failure: not where the file is."""
         if is_full(error):
-            self.is_full = True
-            return Full("the disk that keeps the objects is full: nothing was written")
+            self.trouble = _NO_ROOM
+            return Full(f"{_NO_ROOM}: nothing was written")
         logger.error("%s cannot be %s: %s", self._path, what, error)
-        return Unavailable(f"the store cannot be {what}: {error}")
+        told = f"the store cannot be {what}: {error}"
+        if isinstance(error, sqlite3.OperationalError | OSError) or type(error) is sqlite3.DatabaseError:
+            self.trouble = told
+        return Unavailable(told)
 
     def _post(self, function: Callable[..., None], *arguments: Any) -> None:
         # Without a loop there is nobody left who could want to know.
