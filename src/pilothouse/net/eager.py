@@ -24,7 +24,7 @@ import asyncio
 import contextvars
 import types
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -87,7 +87,10 @@ class Suspended(Generic[T]):
     def cancel(self) -> None:
         """Throw CancelledError into the coroutine, in a later turn of the loop."""
         if self._task is not None:
-            self._task.cancel()
+            if cast("types.CoroutineType[Any, Any, T]", self._task.get_coro()).cr_suspended:
+                self._task.cancel()
+            else:  # it has not begun, and would end without a word to the coroutine
+                self._loop.call_soon(self._task.cancel)
         elif self._prompt is not None:
             prompt, self._prompt = self._prompt, None
             prompt.waiter = None

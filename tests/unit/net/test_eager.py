@@ -267,3 +267,26 @@ async def test_cancelling_what_waits_for_a_prompt_throws_into_it_a_turn_later() 
     await asyncio.sleep(0)
     assert outcome.values == ["late"]
     suspended.cancel()
+
+
+async def test_cancelling_at_once_tells_the_coroutine_in_its_own_context() -> None:
+    """The task that goes on with it has not begun by then."""
+    name: contextvars.ContextVar[str] = contextvars.ContextVar("name", default="")
+    seen: list[str] = []
+
+    async def wait() -> str:
+        token = name.set("set")
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            seen.append(name.get())
+            return "told"
+        finally:
+            name.reset(token)
+        return "not cancelled"
+
+    outcome, suspended = start(wait())
+    assert suspended is not None
+    suspended.cancel()
+    await settle(suspended)
+    assert (seen, outcome.values, outcome.errors) == (["set"], ["told"], [])
