@@ -69,8 +69,8 @@ def make_proxy_endpoint(
 
 async def _proxy(scope: ResourceScope, request: APIRequest, links: Links, locate: Locate) -> Response:
     refuse_dry_run(request)
-    path = "".join(f"/{part}" for part in request.info.parts[3:])
-    await admit_connect(scope, request, {"path": path} if path else {})
+    parts = request.info.parts[3:]
+    await admit_connect(scope, request, {"path": "/" + "/".join(parts)} if parts else {})
     reference = Reference(request.info.name, scope.resource.singular)
     target = await locate(scope, request, reference)
     prefix, rest = await weighed(len(request.raw_path), split_path, request)

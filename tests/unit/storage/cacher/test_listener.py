@@ -80,9 +80,9 @@ async def test_what_happens_in_one_turn_is_one_delivery_and_wakes_nobody():
     consumer = await consumer_of(source)
     source.happen(3)
     assert consumer.seen == []
-    await turns(1)
+    await turns()
     source.happen()
-    await turns(1)
+    await turns()
     assert consumer.seen == [("listener", [1, 2, 3]), ("listener", [4])]
     assert consumer.written == [b"[1, 2, 3]", b"[4]"]
     consumer.watcher.stop()
