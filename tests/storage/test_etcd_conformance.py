@@ -1,9 +1,13 @@
+import asyncio
+from contextlib import asynccontextmanager
+
 import pytest
 
-from pilothouse.storage.backends.etcd import EtcdBackend, Transport
+from pilothouse.storage.backends.etcd import EtcdBackend, Transport, live_log
 from pilothouse.storage.backends.etcd.connection import Connection
 from pilothouse.storage.backends.etcd.messages import lease_id_request, read_granted_seconds, read_leases
-from pilothouse.testing.cacher_conformance import CacherConformance
+from pilothouse.storage.cacher import Cacher
+from pilothouse.testing.cacher_conformance import PODS, CacherConformance, LabelledCodec, scramble_labels, take_watched
 from pilothouse.testing.etcd_process import EtcdCluster, find_etcd
 from pilothouse.testing.storage_conformance import BackendConformance
 
@@ -49,3 +53,26 @@ class TestEtcd(BackendConformance):
 
 class TestCacherOnEtcd(CacherConformance):
     pass
+
+
+async def test_a_watch_that_is_asked_for_late_follows_own_writes(harness, monkeypatch):
+    """What was compacted before etcd heard of the watch had been written here: no follower has to begin anew."""
+    connected, opened_watch = asyncio.Event(), live_log.opened_watch
+
+    @asynccontextmanager
+    async def open_late(*arguments, **options):
+        await connected.wait()
+        async with opened_watch(*arguments, **options) as watch:
+            yield watch
+
+    monkeypatch.setattr(live_log, "opened_watch", open_late)
+    store, other = await harness.open(), await harness.open()
+    await scramble_labels(store, "a", 20)
+    cacher = Cacher(store)
+    await cacher.open()
+    watcher = await cacher.resource(PODS, LabelledCodec()).watch()
+    await store.compact(15)
+    connected.set()
+    await other.create(f"{PODS}a/other", b"{}")
+    assert [event.type for event in await take_watched(watcher, 1)] == ["ADDED"]
+    await cacher.close()

@@ -137,7 +137,9 @@ class LiveLog:
                 await self._find_place()
                 await self._follow_stream()
             except Compacted as compacted:
-                await self._begin_anew(compacted)
+                # Writes of this process may have brought it past that since the watch was asked for: none is missing.
+                if isinstance(compacted, SetBack) or self.revision < compacted.compacted:
+                    await self._begin_anew(compacted)
             except (CallFailed, StorageError) as error:
                 logger.warning("the watch of etcd broke at revision %d and is taken up again: %s", self.revision, error)
             self._connection.pass_on()
