@@ -263,13 +263,16 @@ def _pieces(head: bytes, items: list[bytes], tail: bytes, separator: bytes) -> I
     """
     yield head
     items.reverse()
-    between = b""
+    is_first = True
     while items:
-        if between:
-            yield between
         if len(items[-1]) > _LONG_ITEM:
+            if not is_first:
+                yield separator
             yield from _cut(items.pop())
         else:
-            yield separator.join(_take_batch(items))
-        between = separator
+            batch = _take_batch(items)
+            if not is_first:
+                batch.insert(0, b"")  # so that the separator before them is not a piece of its own, to be joined again
+            yield separator.join(batch)
+        is_first = False
     yield tail
