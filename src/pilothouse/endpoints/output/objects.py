@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 import orjson
 
 from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, Media
+from pilothouse.endpoints.output.lists_in_flight import ListsInFlight
 from pilothouse.endpoints.output.rows import MetadataMaker, make_all, partial_metadata
 from pilothouse.endpoints.output.table import table_of, table_parts
 from pilothouse.endpoints.request import APIRequest
@@ -25,9 +27,12 @@ from pilothouse.machinery.workers import LONG, aside, checkpoint, weighed
 from pilothouse.net.messages import Response
 from pilothouse.storage.cacher import Entry
 
+LISTS: Final = ListsInFlight()
 _CHUNK: Final = 64
 _LONG_ITEM: Final = 64 * 1024
 _JOINED_LIMIT: Final = 256 * 1024
+_SHARED_LIMIT: Final = 4 << 20
+"""Parts of longer lists are to be let go of as they are sent, and not kept for others."""
 _PIECE: Final = 2 << 20
 _NO_ITEMS: Final = b"[]\n}"
 _ON_THE_LOOP: Final = 32  # objects that are decoded and encoded at once
@@ -225,8 +230,15 @@ def _plain_list(
     if remaining is not None:
         head += b',"remainingItemCount":%d' % remaining
     head += b'},"items":['
-    items = [entry.data for entry in entries] if scope.render is None else list(map(scope.render, entries))
-    return _joined(head, items, b"]}\n")
+    tail = b"]}\n"
+    shared = LISTS.find(scope, entries) if len(entries) > _CHUNK else None
+    if shared is None:
+        items = [entry.data for entry in entries] if scope.render is None else list(map(scope.render, entries))
+        length = sum(map(len, items)) + len(items) - 1
+        if len(entries) <= _CHUNK or not _JOINED_LIMIT < length <= _SHARED_LIMIT:
+            return _joined(head, items, tail)
+        shared = LISTS.add(scope, entries, length, _pieces(b"", items, b"", b","))
+    return Response(200, b"", parts=chain((head,), shared, (tail,)), length=len(head) + shared.length + len(tail))
 
 
 def _joined(
@@ -263,13 +275,16 @@ def _pieces(head: bytes, items: list[bytes], tail: bytes, separator: bytes) -> I
     """
     yield head
     items.reverse()
-    between = b""
+    is_first = True
     while items:
-        if between:
-            yield between
         if len(items[-1]) > _LONG_ITEM:
+            if not is_first:
+                yield separator
             yield from _cut(items.pop())
         else:
-            yield separator.join(_take_batch(items))
-        between = separator
+            batch = _take_batch(items)
+            if not is_first:
+                batch.insert(0, b"")  # so that the separator before them is not a piece of its own, to be joined again
+            yield separator.join(batch)
+        is_first = False
     yield tail

@@ -1,4 +1,4 @@
-"""A long list that is laid out for people object by object is what laying it out as a whole gives."""
+"""Lists: laid out for people object by object as they would be as a whole; the same bytes for all who ask at once."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pilothouse.endpoints.negotiation import Media
 from pilothouse.endpoints.output import objects
 from pilothouse.endpoints.output.objects import list_response
 from pilothouse.endpoints.responses import encode_object
+from pilothouse.net.messages import Response
 from pilothouse.storage.cacher import Entry
 
 PRETTY = Media(pretty=True)
@@ -19,7 +20,12 @@ PRETTY = Media(pretty=True)
 
 def scope_of() -> Any:
     return SimpleNamespace(
-        list_kind="ConfigMapList", api_version="v1", render=None, keeps_type=False, weight=lambda entry: entry.size
+        list_kind="ConfigMapList",
+        api_version="v1",
+        list_head=b'{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"',
+        render=None,
+        keeps_type=False,
+        weight=lambda entry: entry.size,
     )
 
 
@@ -50,3 +56,46 @@ def test_parts_of_a_list_are_let_go_of_as_they_are_sent() -> None:
     assert len(items) == 136
     assert first + b"".join(pieces) == wanted
     assert items == []
+
+
+async def plain_list(scope: Any, entries: list[Entry], revision: int) -> Response:
+    return await list_response(scope, cast(Any, None), Media(), entries, revision)
+
+
+def entries_of(count: int, size: int = 3000) -> list[Entry]:
+    return [Entry(f"/{at}", b'{"at":%d,"x":"%s"}' % (at, b"x" * size), 1) for at in range(count)]
+
+
+async def test_who_asks_for_a_list_that_is_on_its_way_gets_the_same_bytes() -> None:
+    scope, entries = scope_of(), entries_of(200)
+    first, second = await plain_list(scope, entries, 17), await plain_list(scope, list(entries), 18)
+    assert first.parts is not None
+    assert second.parts is not None
+    parts = iter(first.parts)
+    begun = [next(parts), next(parts)]
+    assert len(objects.LISTS) == 1
+    of_second = list(second.parts)
+    assert of_second[1] is begun[1], "joined once"
+    of_first = begun + list(parts)
+    assert b"".join(of_second) == b"".join(of_first).replace(b'"17"', b'"18"')
+    assert [item["at"] for item in orjson.loads(b"".join(of_first))["items"]] == list(range(200))
+    assert second.length == len(b"".join(of_second))
+    assert len(objects.LISTS) == 0, "nothing is kept when all have what they asked for"
+
+
+async def test_a_list_is_not_shared_with_another() -> None:
+    scope, entries = scope_of(), entries_of(200)
+    changed = list(entries)
+    changed[100] = Entry("/100", b'{"at":1000}', 2)
+    answers = [await plain_list(scope, entries, 17), await plain_list(scope, changed, 17)]
+    answers.append(await plain_list(scope_of(), entries, 17))
+    found = [orjson.loads(b"".join(answer.parts or ())) for answer in answers]
+    assert [each["items"][100]["at"] for each in found] == [100, 1000, 100]
+
+
+@pytest.mark.parametrize(("count", "size"), [(64, 10_000), (200, 10), (200, 40_000)])
+async def test_short_and_very_long_lists_are_not_shared(count: int, size: int) -> None:
+    answer = await plain_list(scope_of(), entries_of(count, size), 17)
+    assert len(objects.LISTS) == 0
+    sent = answer.body if answer.parts is None else b"".join(answer.parts)
+    assert len(orjson.loads(sent)["items"]) == count

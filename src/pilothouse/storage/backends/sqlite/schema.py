@@ -7,15 +7,20 @@ newest row is never removed, so the highest row number is the store's revision.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
+import stat
 
 from pilothouse.storage.backends.contract import FIRST_REVISION, UnusableStore
 
 APPLICATION_ID = 0x50484F55
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_MS = 5000
+PAGE_BYTES = 4096
 LOG_BYTES_KEPT = 16 << 20
+PAGES_AT_MOST = 4000
+"""How long the write-ahead log becomes before SQLite copies it by itself; `checkpoints.py` does so much earlier."""
 
 _TABLES = f"""
 CREATE TABLE log (
@@ -67,12 +72,15 @@ def compacted_revision(connection: sqlite3.Connection) -> int:
 
 
 def _create_file(path: str) -> None:
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    # A file that is there is not opened: closing it would give up the locks of all this process's connections to it.
     try:
-        if os.fstat(file).st_mode & 0o077:
-            os.fchmod(file, 0o600)
-    finally:
-        os.close(file)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)) from None
+        if mode & 0o077:
+            os.chmod(path, 0o600)
 
 
 def _connect(path: str) -> sqlite3.Connection:
@@ -90,10 +98,12 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
     if version > SCHEMA_VERSION:
         raise UnusableStore(f"{path} was written by a newer version (schema {version} > {SCHEMA_VERSION})")
     if not tables:
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {PAGES_AT_MOST}")
     connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_KEPT}")
     if not tables:
         connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")

@@ -26,6 +26,7 @@ from typing import Any
 from pilothouse.net.eager import Prompt
 from pilothouse.storage.backends.contract import Event, Full, StorageError, Unavailable, UnusableStore
 from pilothouse.storage.backends.sqlite.beacon import Beacon, beacon_of
+from pilothouse.storage.backends.sqlite.checkpoints import Checkpoints
 from pilothouse.storage.backends.sqlite.clock import StoreClock
 from pilothouse.storage.backends.sqlite.damage import ADVICE, look
 from pilothouse.storage.backends.sqlite.reading import read_events, read_heads
@@ -101,6 +102,7 @@ class Writer:
         self._stopped: asyncio.Future[None] = loop.create_future()
         self._connection: sqlite3.Connection
         self._beacon: Beacon | None = None
+        self._checkpoints: Checkpoints
         self._heads: Heads = {}
         self._seen = 0
         self.trouble = ""
@@ -190,6 +192,7 @@ class Writer:
         running = True
         while running:
             running = self._turn()
+        self._checkpoints.close()
         self._connection.close()
         self._require_beacon().close()
         self._beacon = None
@@ -211,6 +214,7 @@ class Writer:
                 self._seen = current_revision(self._connection)
                 self._heads = read_heads(self._connection)
                 self._connection.execute("COMMIT")
+                self._checkpoints = Checkpoints(self._path, self._connection)
             except sqlite3.OperationalError as error:
                 raise Unavailable(f"cannot open {self._path}: {error}") from error
             except sqlite3.DatabaseError as error:
@@ -257,6 +261,7 @@ class Writer:
         else:
             outcome = Outcome(plan.revision, plan.events, plan.results)
         self._post(self._finish, outcome, len(writes))
+        self._checkpoints.wrote(len(outcome.events), sum(len(event.value or b"") for event in outcome.events))
 
     def _finish(self, outcome: Outcome, count: int) -> None:
         """Writes are done; called on the loop."""
@@ -301,6 +306,7 @@ class Writer:
             self._post(reject, task.result, self._problem("used", error))
         else:
             self._post(resolve, task.result, result)
+        self._checkpoints.look()
 
     def _problem(self, what: str, error: Exception) -> Unavailable:
         """What clients are told of a failure: not where the file is."""
