@@ -1,10 +1,11 @@
-"""The load of a large cluster, made smaller by a factor: ``cluster.py [--factor 0.02] [--seconds 60] [--json FILE]``.
+"""The load of a large cluster, made smaller by a factor: ``cluster.py [--factor 0.02] [--rate 1] [--seconds 60]``.
 
 With a factor of 1 there are 10,000 nodes that renew their lease and report their status every 10 s, 150,000 pods,
 20,000 services and as many slices of endpoints, 1,000 custom resource definitions, 10,000 watches (pods of a node,
 services, slices), and a restart of 2,000 pods a minute. Clients behave as kubelets and controllers do: leases are
 replaced, statuses patched, a restart deletes a pod, creates the next, binds it and reports that it runs. Half way all
 watches are cut off and come back at once, from where they were. In the end the server is started again on what it has.
+With a rate below 1 all that is there, and changes come so much more slowly than they would.
 
 Printed are latencies against the objectives of Kubernetes (99 of 100 writes within 1 s, reads in a namespace within
 1 s, in a cluster within 30 s), how late a probe is answered, how long the event loop was held, memory and processor
@@ -42,20 +43,22 @@ PERIOD_SECONDS = 10.0
 class Size:
     """How many there are of everything."""
 
-    def __init__(self, factor: float) -> None:
+    def __init__(self, factor: float, rate: float = 1.0) -> None:
         def scaled(number: int) -> int:
             return max(1, round(number * factor))
 
         self.nodes, self.pods, self.services = scaled(10_000), scaled(150_000), scaled(20_000)
         self.definitions, self.watches = scaled(1_000), scaled(10_000)
-        self.restarts_a_second = 2_000 / 60 * factor
+        self.restarts_a_second = 2_000 / 60 * factor * rate
+        self.reports_a_second = self.nodes / PERIOD_SECONDS * rate
+        """Leases renewed a second, and statuses of nodes reported."""
         self.namespaces = max(2, round(500 * factor))
 
     def __str__(self) -> str:
         return (
             f"{self.nodes:,} nodes, {self.pods:,} pods, {self.services:,} services and slices, "
             f"{self.definitions:,} definitions, {self.watches:,} watches, "
-            f"{self.restarts_a_second * 60:,.0f} restarts a minute"
+            f"{self.restarts_a_second * 60:,.0f} restarts a minute, {self.reports_a_second:,.0f} reports a second"
         )
 
 
@@ -177,8 +180,8 @@ class Cluster:
         """Everything that happens in a cluster at rest, and a restart, for so long."""
         size = self._size
         await asyncio.gather(
-            _paced(seconds, size.nodes / PERIOD_SECONDS, self._renew),
-            _paced(seconds, size.nodes / PERIOD_SECONDS, self._report),
+            _paced(seconds, size.reports_a_second, self._renew),
+            _paced(seconds, size.reports_a_second, self._report),
             _paced(seconds, size.restarts_a_second, self._restart),
             _paced(seconds, size.restarts_a_second, self._update_slice),
             _paced(seconds, 1.0, self._read_namespace),
@@ -365,11 +368,12 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--factor", type=float, default=0.02)
+    parser.add_argument("--rate", type=float, default=1.0, help="of change, as a part of what such a cluster has")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--json")
     parser.add_argument("--flag", action="append", default=[], help="a flag of the server")
     options = parser.parse_args()
-    size = Size(options.factor)
+    size = Size(options.factor, options.rate)
     figures: Object = {}
     with tempfile.TemporaryDirectory(prefix="pilothouse-bench-") as name:
         folder = Path(name)
