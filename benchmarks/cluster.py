@@ -38,6 +38,8 @@ SLICES = "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices"
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 OBJECTIVES = {"write": 1.0, "read": 1.0, "list of a namespace": 1.0, "list of the cluster": 30.0}
 PERIOD_SECONDS = 10.0
+OPEN_SECONDS = 1_200
+"""By then all watches are open, however busy the machine is."""
 
 
 class Size:
@@ -87,6 +89,15 @@ class Cluster:
         await self._all(self._new_pod(number % size.nodes) for number in range(size.pods))
         made = size.definitions + size.namespaces * 2 + size.nodes * 2 + size.services * 2 + size.pods
         return made / (time.perf_counter() - started)
+
+    async def find(self) -> float:
+        """Take over what an earlier run has created; objects a second."""
+        started = time.perf_counter()
+        self._leases = [lease async for lease in self._api.items("lists at the start", LEASES)]
+        pods = self._api.items("lists at the start", f"{CORE}/pods")
+        self._pods = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) async for pod in pods]
+        self._made = max(int(name.rpartition("-")[2]) for _, name in self._pods)
+        return (len(self._leases) + len(self._pods)) / (time.perf_counter() - started)
 
     async def _all(self, steps: Iterable[Awaitable[None]]) -> None:
         """All steps, some hundred at a time."""
@@ -153,7 +164,7 @@ class Cluster:
         for number in range(wanted):
             path = f"{self._watched(number)}watch=1&resourceVersion={version}&allowWatchBookmarks=true"
             self._watches.append(asyncio.ensure_future(self._api.watch(path, self._count, opened)))
-        await asyncio.wait_for(everybody.wait(), 300)
+        await asyncio.wait_for(everybody.wait(), OPEN_SECONDS)
         return time.perf_counter() - started
 
     def _watched(self, number: int) -> str:
@@ -290,16 +301,21 @@ async def held_by(api: Api) -> tuple[float, int]:
     return float(longest[1]) if longest else 0.0, int(float(often[1])) if often else 0
 
 
-async def measure(subject: subjects.Subject, size: Size, seconds: float, figures: Object) -> None:
-    """One cluster's life."""
+async def measure(
+    subject: subjects.Subject, size: Size, seconds: float, figures: Object, made: Callable[[], None] | None
+) -> None:
+    """One cluster's life. ``made`` is called when its objects were created; without it they are there already."""
     latencies = Latencies()
     api = Api(subject.url, subjects.TOKEN, max(64, size.nodes // 5), latencies)  # a kubelet does not wait for others
     cluster = Cluster(api, size)
     pids = processor.with_children(subject.pids)
     figures["memory_empty_MB"] = memory_of(pids)
-    figures["creations_per_s"] = await cluster.populate()
+    if made is not None:
+        print(f"made at {await cluster.populate():,.0f} objects/s", flush=True)
+        made()
+    else:
+        print(f"found at {await cluster.find():,.0f} objects/s", flush=True)
     figures["memory_full_MB"] = memory_of(pids)
-    print(f"made at {figures['creations_per_s']:,.0f} objects/s", flush=True)
     figures["watches_open_s"] = await cluster.open_watches()
     figures["hold_before"] = await held_by(api)
     spent, started = processor.seconds_of(pids), time.perf_counter()
@@ -371,15 +387,18 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=1.0, help="of change, as a part of what such a cluster has")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--json")
+    parser.add_argument("--folder", help="where the store is kept, and found by the next run")
     parser.add_argument("--flag", action="append", default=[], help="a flag of the server")
     options = parser.parse_args()
     size = Size(options.factor, options.rate)
     figures: Object = {}
     with tempfile.TemporaryDirectory(prefix="pilothouse-bench-") as name:
-        folder = Path(name)
+        folder = Path(options.folder or name)
+        folder.mkdir(exist_ok=True)
+        made = folder / f"made-{options.factor}"
         flags = ["--service-cluster-ip-range=10.0.0.0/12", *options.flag]
         with subjects.pilothouse(folder, flags) as subject:
-            uvloop.run(measure(subject, size, options.seconds, figures))
+            uvloop.run(measure(subject, size, options.seconds, figures, None if made.exists() else made.touch))
         with subjects.pilothouse(folder, flags) as subject:
             uvloop.run(restart(subject, figures))
     met = report(size, figures)

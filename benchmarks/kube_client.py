@@ -7,7 +7,7 @@ import random
 import ssl
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -72,6 +72,19 @@ class Api:
             self._free.put_nowait(connection)
         self.latencies.note(what, time.perf_counter() - started, status)
         return status, answer
+
+    async def items(self, what: str, path: str) -> AsyncIterator[Any]:
+        """All objects, page by page."""
+        token = ""
+        while True:
+            status, page = await self.call(what, "GET", f"{path}?limit=250&continue={token}")
+            if status != 200:
+                raise SystemExit(f"GET {path}: {status} {page}")
+            for item in page["items"]:
+                yield item
+            token = page["metadata"].get("continue") or ""
+            if not token:
+                return
 
     async def _exchange(
         self,
