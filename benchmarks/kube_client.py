@@ -62,8 +62,8 @@ class Api:
         started = time.perf_counter()
         connection = await self._free.get()
         try:
-            if connection is None:
-                connection = await self.connect()
+            while connection is None:
+                connection = await self._try_connect()
             status, answer = await self._exchange(*connection, method, path, body, kind)
         except (OSError, asyncio.IncompleteReadError):
             connection = None
@@ -72,6 +72,15 @@ class Api:
             self._free.put_nowait(connection)
         self.latencies.note(what, time.perf_counter() - started, status)
         return status, answer
+
+    async def _try_connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+        """A connection; none, after a while, where the server has too many new ones."""
+        try:
+            return await self.connect()
+        except OSError:
+            self.latencies.turned_away += 1
+            await asyncio.sleep(random.uniform(0.8, 1.6))
+            return None
 
     async def items(self, what: str, path: str) -> AsyncIterator[Any]:
         """All objects, page by page."""

@@ -7,9 +7,10 @@ that no request pays for a timer of its own; it is brought forward when a waitin
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from pilothouse.net.eager import Suspended
 from pilothouse.net.exchange import Exchange
@@ -44,6 +45,10 @@ class Limits:
     goodbye: float = 2.0  # when the server stops, how long a client may take to read the end of its last answer
     unauthenticated_connections: int = 4096
     sweep_interval: float = 1.0
+
+
+A_SWEEP: Final = 1000
+"""Of so many handlers and connections the time is looked at in one turn: half a millisecond."""
 
 
 class HttpServer:
@@ -144,20 +149,32 @@ class HttpServer:
     # Time
 
     def sweep(self) -> None:
-        """Enforce every time-out that is due."""
-        now = self.now = self.loop.time()
-        upcoming = now + self.limits.sweep_interval
-        for handler, exchange in list(self.waiting.items()):
+        """Enforce every time-out that is due; where very many wait, some in each turn."""
+        self.now = self.loop.time()
+        self._next_sweep = self.now + self.limits.sweep_interval
+        self._sweep_some(iter([*self.waiting.items()]), iter([*self.connections]))
+
+    def _sweep_some(
+        self, handlers: Iterator[tuple[Suspended[Any], Exchange]], connections: Iterator[ServedConnection]
+    ) -> None:
+        now, left = self.now, A_SWEEP
+        for handler, exchange in islice(handlers, left):
+            left -= 1
             deadline = exchange.deadline(handler)
             if deadline is None:
                 continue
             if deadline <= now:
                 exchange.time_out(handler)
-            elif deadline < upcoming:
-                upcoming = deadline
-        for protocol in list(self.connections):
-            protocol.check_time(now)
-        self._schedule(upcoming)
+            elif deadline < self._next_sweep:
+                self._next_sweep = deadline
+        for protocol in islice(connections, left):
+            left -= 1
+            if protocol in self.connections:
+                protocol.check_time(now)
+        if left:
+            self._schedule(self._next_sweep)
+        else:
+            self.loop.call_soon(self._sweep_some, handlers, connections)
 
     def _schedule(self, when: float) -> None:
         if self._timer is not None:

@@ -248,8 +248,9 @@ class TlsTransport(asyncio.Transport):
     def _readable(self) -> None:
         if self._postponed:
             # It waits for a second turn, so others are many: reminders of all of them take longer than a turn.
-            self._muted = True
-            self._loop.remove_reader(self._fd)
+            if not self._muted and self._turns.may_mute():
+                self._muted = True
+                self._loop.remove_reader(self._fd)
             return
         if self._turns.admits(self):
             self._read()

@@ -221,8 +221,9 @@ async def test_nothing_is_read_while_reading_is_paused(pki: Any) -> None:
 class Crowd:
     """Turns that somebody waits for until they are his."""
 
-    def __init__(self) -> None:
+    def __init__(self, refused: int = 0) -> None:
         self.has_room = False
+        self.asked, self.refused = 0, refused
         self.waiting: list[TlsTransport] = []
 
     def admits(self, reader: TlsTransport) -> bool:
@@ -230,11 +231,18 @@ class Crowd:
             self.waiting.append(reader)
         return self.has_room
 
+    def may_mute(self) -> bool:
+        self.asked += 1
+        return self.asked > self.refused
+
     def has_read(self, reader: TlsTransport) -> None:
         pass
 
 
-async def test_the_loop_does_not_remind_of_those_who_wait(pki: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("refused", [0, 3])
+async def test_the_loop_does_not_remind_of_those_who_wait(
+    pki: Any, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
     reminded, readable = 0, TlsTransport._readable
 
     def count(transport: TlsTransport) -> None:
@@ -244,7 +252,7 @@ async def test_the_loop_does_not_remind_of_those_who_wait(pki: Any, monkeypatch:
 
     monkeypatch.setattr(TlsTransport, "_readable", count)
     async with connected(pki) as (transport, protocol, peer):
-        crowd = Crowd()
+        crowd = Crowd(refused)
         monkeypatch.setattr(transport, "_turns", crowd)
         await peer.send(b"some")
         async with asyncio.timeout(WITHIN):
@@ -252,7 +260,7 @@ async def test_the_loop_does_not_remind_of_those_who_wait(pki: Any, monkeypatch:
                 await asyncio.sleep(0)
         for _ in range(20):
             await asyncio.sleep(0)
-        assert (reminded, protocol.input) == (2, b"")
+        assert (reminded, protocol.input) == (2 + refused, b"")
         crowd.has_room = True
         crowd.waiting.pop().read_late()
         assert protocol.input == b"some"
