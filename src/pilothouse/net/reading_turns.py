@@ -31,8 +31,6 @@ LONG_SECONDS: Final = 0.001
 TRUSTED: Final = 4
 """After so many times that what it said was short a connection goes before a crowd."""
 _MOST_CREDIT: Final = 64
-MUTED_A_TURN: Final = 500
-"""Of so many connections that wait the loop is told in one turn not to remind: a few microseconds each."""
 
 
 class Late(Protocol):
@@ -52,7 +50,7 @@ class Reader(Late, Protocol):
 class ReadingTurns:
     """The connections of one loop that wait to be read from."""
 
-    __slots__ = ("_began", "_clock", "_count", "_deferred", "_ends", "_favoured", "_loop", "_muted", "_waiting")
+    __slots__ = ("_began", "_clock", "_count", "_deferred", "_ends", "_favoured", "_loop", "_waiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = perf_counter) -> None:
         self._loop, self._clock = loop, clock
@@ -61,7 +59,6 @@ class ReadingTurns:
         """Those that have had their share, and more to say."""
         self._count = 0
         """How many came since a turn began that is known to have begun: that is, at least those of this one."""
-        self._muted = 0
         self._began = self._ends = 0.0
         self._favoured = 0.0
         """Seconds that those who are trusted have had before the crowd in this turn."""
@@ -95,11 +92,6 @@ class ReadingTurns:
             self._count = FEW
             self._limit_turn()
 
-    def may_mute(self) -> bool:
-        """Whether somebody who waits may now tell the loop not to remind of him: thousands would take a turn for it."""
-        self._muted += 1
-        return self._muted <= MUTED_A_TURN
-
     def defer(self, reader: Late) -> None:
         """Call ``read_late`` in a later turn, after those not read from yet: this one has said more than its share."""
         self._deferred.append(reader)
@@ -113,7 +105,7 @@ class ReadingTurns:
 
     def _turn(self) -> None:
         ends = self._clock() + TURN_SECONDS
-        self._favoured, self._muted = 0.0, 0
+        self._favoured = 0.0
         try:
             self._read(self._waiting, ends)
             self._read(self._deferred, ends)

@@ -19,6 +19,7 @@ from pilothouse.net.http1.connection import Http1Connection
 from pilothouse.net.http2.connection import Http2Connection
 from pilothouse.net.http2.settings import Http2Options
 from pilothouse.net.messages import Connection, Handler, Request
+from pilothouse.net.parking import Parking
 from pilothouse.net.reading_turns import turns_of
 from pilothouse.net.request_body import RequestBody
 from pilothouse.net.request_head import HeaderBlock, RequestLine
@@ -75,6 +76,7 @@ class HttpServer:
         self.body_turns = BodyTurns(self.loop)
         self.reading = turns_of(self.loop)
         self.answers = AnswerTurns(self.loop)
+        self.parking = Parking(self.loop)
         self.draining = False
         self._closing = False
         self.connections: dict[ServedConnection, None] = {}  # oldest first
@@ -217,6 +219,7 @@ class HttpServer:
         await self.wait_idle(grace)
         for protocol in list(self.upgraded):
             protocol.abort()
+        self.parking.close()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -6,7 +6,7 @@ import asyncio
 
 from tests.unit.net.working_clock import Clock
 
-from pilothouse.net.reading_turns import FEW, LONG_SECONDS, MUTED_A_TURN, TRUSTED, TURN_SECONDS, ReadingTurns
+from pilothouse.net.reading_turns import FEW, LONG_SECONDS, TRUSTED, TURN_SECONDS, ReadingTurns
 
 
 class Connection:
@@ -208,12 +208,3 @@ async def test_trust_is_lost_sooner_than_won() -> None:
     crowd(turns, clock, seen)
     await asyncio.sleep(0)
     assert not speak(turns, brief)
-
-
-async def test_so_many_are_muted_in_a_turn() -> None:
-    clock = Clock()
-    turns = ReadingTurns(asyncio.get_running_loop(), clock)
-    crowd(turns, clock, [], 2 * FEW)
-    assert [turns.may_mute() for _ in range(MUTED_A_TURN + 1)] == [True] * MUTED_A_TURN + [False]
-    await asyncio.sleep(0)
-    assert turns.may_mute()

@@ -75,6 +75,25 @@ async def test_a_deadline_in_the_future_does_nothing_yet(serve: Any) -> None:
     assert (await client.answer())[1] == b"in time"
 
 
+async def test_who_is_silent_for_a_while_is_parked(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def handler(_: Request) -> Response:
+        await asyncio.Event().wait()
+        return Response(200)
+
+    parked: list[Any] = []
+    running = await serve(handler, limits=Limits(sweep_interval=3600))
+    client = await running.dial()
+    client.send(GET)
+    await until(lambda: running.server.waiting)
+    monkeypatch.setattr(running.server.parking, "take", parked.append)
+    running.server.sweep()
+    assert parked == []
+    for protocol in running.server.connections:
+        protocol._since -= 2.0
+    running.server.sweep()
+    assert len(parked) == 1
+
+
 async def test_of_very_many_the_deadlines_are_looked_at_in_turns(serve: Any) -> None:
     class Waiting:
         """An exchange and its handler, whose time is over."""

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilothouse.net.greetings import Greetings
+from pilothouse.net.parking import Parking
 from pilothouse.net.tls_transport import SCRATCH, Handshake, Session, TlsTransport
 
 WITHIN = 120.0
@@ -221,9 +222,8 @@ async def test_nothing_is_read_while_reading_is_paused(pki: Any) -> None:
 class Crowd:
     """Turns that somebody waits for until they are his."""
 
-    def __init__(self, refused: int = 0) -> None:
+    def __init__(self) -> None:
         self.has_room = False
-        self.asked, self.refused = 0, refused
         self.waiting: list[TlsTransport] = []
 
     def admits(self, reader: TlsTransport) -> bool:
@@ -231,18 +231,11 @@ class Crowd:
             self.waiting.append(reader)
         return self.has_room
 
-    def may_mute(self) -> bool:
-        self.asked += 1
-        return self.asked > self.refused
-
     def has_read(self, reader: TlsTransport) -> None:
         pass
 
 
-@pytest.mark.parametrize("refused", [0, 3])
-async def test_the_loop_does_not_remind_of_those_who_wait(
-    pki: Any, monkeypatch: pytest.MonkeyPatch, refused: int
-) -> None:
+async def test_the_loop_does_not_remind_of_those_who_wait(pki: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     reminded, readable = 0, TlsTransport._readable
 
     def count(transport: TlsTransport) -> None:
@@ -252,7 +245,7 @@ async def test_the_loop_does_not_remind_of_those_who_wait(
 
     monkeypatch.setattr(TlsTransport, "_readable", count)
     async with connected(pki) as (transport, protocol, peer):
-        crowd = Crowd(refused)
+        crowd = Crowd()
         monkeypatch.setattr(transport, "_turns", crowd)
         await peer.send(b"some")
         async with asyncio.timeout(WITHIN):
@@ -260,7 +253,7 @@ async def test_the_loop_does_not_remind_of_those_who_wait(
                 await asyncio.sleep(0)
         for _ in range(20):
             await asyncio.sleep(0)
-        assert (reminded, protocol.input) == (2 + refused, b"")
+        assert (reminded, protocol.input) == (2, b"")
         crowd.has_room = True
         crowd.waiting.pop().read_late()
         assert protocol.input == b"some"
@@ -410,3 +403,27 @@ async def test_nothing_of_a_connection_waits_for_the_collector(pki: Any) -> None
         assert [end() for end in ends] == [None, None]
     finally:
         gc.enable()
+
+
+async def test_a_connection_that_is_parked_goes_on_as_before(pki: Any) -> None:
+    async with connected(pki) as (transport, protocol, peer):
+        loop = asyncio.get_running_loop()
+        parking = Parking(loop)
+        transport.park(parking)
+        transport.park(parking)
+        assert len(parking) == 1
+        await peer.send(b"one")
+        await protocol.until(lambda: protocol.input == b"one")
+        transport.pause_reading()
+        assert len(parking) == 0
+        transport.write(b"two")
+        assert await peer.read(3) == b"two"
+        transport.resume_reading()
+        await peer.send(b"three")
+        await protocol.until(lambda: protocol.input == b"onethree")
+        transport.close()
+        assert len(parking) == 1
+        transport.abort()
+        await protocol.lost
+        assert len(parking) == 0
+        parking.close()
