@@ -62,6 +62,9 @@ class Api:
         started = time.perf_counter()
         connection = await self._free.get()
         try:
+            if connection is not None and connection[0].at_eof():  # the server does not keep what is idle for long
+                connection[1].transport.abort()
+                connection = None
             while connection is None:
                 connection = await self._try_connect()
             status, answer = await self._exchange(*connection, method, path, body, kind)

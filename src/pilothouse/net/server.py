@@ -154,14 +154,15 @@ class HttpServer:
         """Enforce every time-out that is due; where very many wait, some in each turn."""
         self.now = self.loop.time()
         self._next_sweep = self.now + self.limits.sweep_interval
-        self._sweep_some(iter([*self.waiting.items()]), iter([*self.connections]))
+        self._sweep_some(iter([*self.waiting]), iter([*self.connections]))
 
-    def _sweep_some(
-        self, handlers: Iterator[tuple[Suspended[Any], Exchange]], connections: Iterator[ServedConnection]
-    ) -> None:
+    def _sweep_some(self, handlers: Iterator[Suspended[Any]], connections: Iterator[ServedConnection]) -> None:
         now, left = self.now, A_SWEEP
-        for handler, exchange in islice(handlers, left):
+        for handler in islice(handlers, left):
             left -= 1
+            exchange = self.waiting.get(handler)
+            if exchange is None:
+                continue
             deadline = exchange.deadline(handler)
             if deadline is None:
                 continue
