@@ -1,10 +1,11 @@
-"""The load of a large cluster, made smaller by a factor: ``cluster.py [--factor 0.02] [--seconds 60] [--json FILE]``.
+"""The load of a large cluster, made smaller by a factor: ``cluster.py [--factor 0.02] [--rate 1] [--seconds 60]``.
 
 With a factor of 1 there are 10,000 nodes that renew their lease and report their status every 10 s, 150,000 pods,
 20,000 services and as many slices of endpoints, 1,000 custom resource definitions, 10,000 watches (pods of a node,
 services, slices), and a restart of 2,000 pods a minute. Clients behave as kubelets and controllers do: leases are
 replaced, statuses patched, a restart deletes a pod, creates the next, binds it and reports that it runs. Half way all
 watches are cut off and come back at once, from where they were. In the end the server is started again on what it has.
+With a rate below 1 all that is there, and changes come so much more slowly than they would.
 
 Printed are latencies against the objectives of Kubernetes (99 of 100 writes within 1 s, reads in a namespace within
 1 s, in a cluster within 30 s), how late a probe is answered, how long the event loop was held, memory and processor
@@ -37,25 +38,29 @@ SLICES = "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices"
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 OBJECTIVES = {"write": 1.0, "read": 1.0, "list of a namespace": 1.0, "list of the cluster": 30.0}
 PERIOD_SECONDS = 10.0
+OPEN_SECONDS = 1_200
+"""By then all watches are open, however busy the machine is."""
 
 
 class Size:
     """How many there are of everything."""
 
-    def __init__(self, factor: float) -> None:
+    def __init__(self, factor: float, rate: float = 1.0) -> None:
         def scaled(number: int) -> int:
             return max(1, round(number * factor))
 
         self.nodes, self.pods, self.services = scaled(10_000), scaled(150_000), scaled(20_000)
         self.definitions, self.watches = scaled(1_000), scaled(10_000)
-        self.restarts_a_second = 2_000 / 60 * factor
+        self.restarts_a_second = 2_000 / 60 * factor * rate
+        self.reports_a_second = self.nodes / PERIOD_SECONDS * rate
+        """Leases renewed a second, and statuses of nodes reported."""
         self.namespaces = max(2, round(500 * factor))
 
     def __str__(self) -> str:
         return (
             f"{self.nodes:,} nodes, {self.pods:,} pods, {self.services:,} services and slices, "
             f"{self.definitions:,} definitions, {self.watches:,} watches, "
-            f"{self.restarts_a_second * 60:,.0f} restarts a minute"
+            f"{self.restarts_a_second * 60:,.0f} restarts a minute, {self.reports_a_second:,.0f} reports a second"
         )
 
 
@@ -84,6 +89,15 @@ class Cluster:
         await self._all(self._new_pod(number % size.nodes) for number in range(size.pods))
         made = size.definitions + size.namespaces * 2 + size.nodes * 2 + size.services * 2 + size.pods
         return made / (time.perf_counter() - started)
+
+    async def find(self) -> float:
+        """Take over what an earlier run has created; objects a second."""
+        started = time.perf_counter()
+        self._leases = [lease async for lease in self._api.items("lists at the start", LEASES)]
+        pods = self._api.items("lists at the start", f"{CORE}/pods")
+        self._pods = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) async for pod in pods]
+        self._made = max(int(name.rpartition("-")[2]) for _, name in self._pods)
+        return (len(self._leases) + len(self._pods)) / (time.perf_counter() - started)
 
     async def _all(self, steps: Iterable[Awaitable[None]]) -> None:
         """All steps, some hundred at a time."""
@@ -150,7 +164,7 @@ class Cluster:
         for number in range(wanted):
             path = f"{self._watched(number)}watch=1&resourceVersion={version}&allowWatchBookmarks=true"
             self._watches.append(asyncio.ensure_future(self._api.watch(path, self._count, opened)))
-        await asyncio.wait_for(everybody.wait(), 300)
+        await asyncio.wait_for(everybody.wait(), OPEN_SECONDS)
         return time.perf_counter() - started
 
     def _watched(self, number: int) -> str:
@@ -177,8 +191,8 @@ class Cluster:
         """Everything that happens in a cluster at rest, and a restart, for so long."""
         size = self._size
         await asyncio.gather(
-            _paced(seconds, size.nodes / PERIOD_SECONDS, self._renew),
-            _paced(seconds, size.nodes / PERIOD_SECONDS, self._report),
+            _paced(seconds, size.reports_a_second, self._renew),
+            _paced(seconds, size.reports_a_second, self._report),
             _paced(seconds, size.restarts_a_second, self._restart),
             _paced(seconds, size.restarts_a_second, self._update_slice),
             _paced(seconds, 1.0, self._read_namespace),
@@ -287,16 +301,21 @@ async def held_by(api: Api) -> tuple[float, int]:
     return float(longest[1]) if longest else 0.0, int(float(often[1])) if often else 0
 
 
-async def measure(subject: subjects.Subject, size: Size, seconds: float, figures: Object) -> None:
-    """One cluster's life."""
+async def measure(
+    subject: subjects.Subject, size: Size, seconds: float, figures: Object, made: Callable[[], None] | None
+) -> None:
+    """One cluster's life. ``made`` is called when its objects were created; without it they are there already."""
     latencies = Latencies()
     api = Api(subject.url, subjects.TOKEN, max(64, size.nodes // 5), latencies)  # a kubelet does not wait for others
     cluster = Cluster(api, size)
     pids = processor.with_children(subject.pids)
     figures["memory_empty_MB"] = memory_of(pids)
-    figures["creations_per_s"] = await cluster.populate()
+    if made is not None:
+        print(f"made at {await cluster.populate():,.0f} objects/s", flush=True)
+        made()
+    else:
+        print(f"found at {await cluster.find():,.0f} objects/s", flush=True)
     figures["memory_full_MB"] = memory_of(pids)
-    print(f"made at {figures['creations_per_s']:,.0f} objects/s", flush=True)
     figures["watches_open_s"] = await cluster.open_watches()
     figures["hold_before"] = await held_by(api)
     spent, started = processor.seconds_of(pids), time.perf_counter()
@@ -365,17 +384,21 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--factor", type=float, default=0.02)
+    parser.add_argument("--rate", type=float, default=1.0, help="of change, as a part of what such a cluster has")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--json")
+    parser.add_argument("--folder", help="where the store is kept, and found by the next run")
     parser.add_argument("--flag", action="append", default=[], help="a flag of the server")
     options = parser.parse_args()
-    size = Size(options.factor)
+    size = Size(options.factor, options.rate)
     figures: Object = {}
     with tempfile.TemporaryDirectory(prefix="pilothouse-bench-") as name:
-        folder = Path(name)
+        folder = Path(options.folder or name)
+        folder.mkdir(exist_ok=True)
+        made = folder / f"made-{options.factor}"
         flags = ["--service-cluster-ip-range=10.0.0.0/12", *options.flag]
         with subjects.pilothouse(folder, flags) as subject:
-            uvloop.run(measure(subject, size, options.seconds, figures))
+            uvloop.run(measure(subject, size, options.seconds, figures, None if made.exists() else made.touch))
         with subjects.pilothouse(folder, flags) as subject:
             uvloop.run(restart(subject, figures))
     met = report(size, figures)

@@ -1,8 +1,9 @@
 """How cost grows: ``growth.py [--most 40000] [--start 150000]``.
 
-The same few requests in one process, without sockets, with ever more objects, namespaces, definitions, fields, managers
-and history. Figures are processor time of the process, so that other processes matter little. A row grows
-linearly or better when its figure for one object (or request) stays where it is from column to column.
+The same few requests in one process, without sockets, with ever more objects, namespaces, definitions, fields,
+managers, history, watches, role bindings, webhooks and policies. Figures are processor time of the process, so that
+other processes matter little. A row grows linearly or better when its figure for one object (or request) stays where it
+is from column to column.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.testing.in_process import InProcessServer
 
 _PIECE = 128 * 1024
+RBAC, ADMISSION = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
 MAPS = "/api/v1/namespaces/{}/configmaps"
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 
@@ -65,8 +67,8 @@ async def cost(action: Callable[[], Awaitable[Any]], times: int = 20) -> float:
 class Line:
     """A connection without a socket: requests go in one after the other, and their answers come out."""
 
-    def __init__(self, http: HttpServer) -> None:
-        self._protocol = http.protocol()
+    def __init__(self, http: HttpServer, token: str = "bench") -> None:
+        self._protocol, self._token = http.protocol(), token
         self._protocol.connection_made(Sink(self._receive))
         self._answer, self._wanted = bytearray(), 0
         self._answered: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -82,7 +84,7 @@ class Line:
     async def ask(self, method: str, path: str, body: Any, kind: str) -> int:
         """The status of one request."""
         data = b"" if body is None else orjson.dumps(body)
-        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer bench\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self._token}\r\n"
         typed = f"Content-Type: {kind}\r\nContent-Length: {len(data)}\r\n" if data else ""
         self._answer.clear()
         self._wanted, self._answered = 0, asyncio.get_running_loop().create_future()
@@ -90,6 +92,25 @@ class Line:
         for start in range(0, len(request), _PIECE):
             self._protocol.data_received(request[start : start + _PIECE])
         return await self._answered
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._protocol.connection_lost(None)
+
+
+class Watching:
+    """A watch on a connection without a socket."""
+
+    def __init__(self, http: HttpServer, path: str) -> None:
+        self._protocol = http.protocol()
+        self._protocol.connection_made(Sink(self._receive))
+        self.heard = asyncio.Event()
+        """Set when something comes."""
+        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer bench\r\n\r\n"
+        self._protocol.data_received(head.encode())
+
+    def _receive(self, data: bytes) -> None:
+        self.heard.set()
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -190,6 +211,86 @@ class Growth:
             there = size
             print(f"{size:8,d} updates      merge patch {await cost(update):9,.0f}", flush=True)
 
+    async def watches(self, sizes: list[int]) -> None:
+        """A change beside ever more watches of other objects, and of all objects."""
+        await self.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "watched"}})
+        maps, http = MAPS.format("watched"), self._server.process.serving.http
+        for name, query in (("of others", "&fieldSelector=metadata.name%3Dother-{}"), ("of all", "")):
+            there: list[Watching] = []
+            for size in sizes:
+                there += [Watching(http, f"{maps}?watch=1{query.format(each)}") for each in range(len(there), size)]
+                for each in there:
+                    await each.heard.wait()
+                found = await cost(lambda: self._seen(maps, there if name == "of all" else []))  # noqa: B023 - used at once
+                print(f"{size:8,d} watches      {name}: create {found:9,.0f}, {found / size:7.2f} a watch", flush=True)
+            for each in there:
+                each.close()
+
+    async def _seen(self, maps: str, watches: list[Watching]) -> None:
+        """A create that all have heard of."""
+        for each in watches:
+            each.heard.clear()
+        await self.ask("POST", maps, {"metadata": {"name": self.fresh()}})
+        for each in watches:
+            await each.heard.wait()
+
+    async def role_bindings(self, sizes: list[int]) -> None:
+        """A get by somebody whom the last of ever more bindings allows it, in a namespace that has all of them."""
+        maps, there = MAPS.format("default"), 0
+        await self.ask("POST", maps, {"metadata": {"name": "bound"}})
+        rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}
+        await self.ask("POST", f"{RBAC}/clusterroles", {"metadata": {"name": "bound"}, "rules": [rule]})
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "bound"}
+        line = Line(self._server.process.serving.http, "reader")
+        for size in sizes:
+            for number in range(there, size):
+                user = "reader" if number == size - 1 else f"user-{number}"
+                subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
+                binding = {"metadata": {"name": f"binding-{number}"}, "roleRef": role, "subjects": [subject]}
+                await self.ask("POST", f"{RBAC}/namespaces/default/rolebindings", binding)
+            there = size
+            await asyncio.sleep(0.5)  # until the authorizer knows of them
+            assert await line.ask("GET", f"{maps}/bound", None, "") == 200
+            read = await cost(lambda: line.ask("GET", f"{maps}/bound", None, ""))
+            print(f"{size:8,d} role bindings  get {read:9,.0f}", flush=True)
+        line.close()
+
+    async def webhooks(self, sizes: list[int]) -> None:
+        """A create beside ever more webhooks that want something else."""
+        rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"], "operations": ["CREATE"]}
+        hook = {
+            "name": "hook.example.com", "rules": [rule], "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        }  # fmt: skip
+        await self._beside("webhooks", sizes, [(f"{ADMISSION}/validatingwebhookconfigurations", {"webhooks": [hook]})])
+
+    async def policies(self, sizes: list[int]) -> None:
+        """A create beside ever more policies that judge something else, and then beside more that judge it."""
+        for judged, group, resource in (("others", "apps", "deployments"), ("it", "", "configmaps")):
+            rule = {"apiGroups": [group], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE"]}
+            validations = [{"expression": "object.metadata.name.size() < 100"}]
+            policy = {"matchConstraints": {"resourceRules": [rule]}, "validations": validations}
+            binding = {"policyName": f"{judged}-%d", "validationActions": ["Deny"]}
+            made: list[tuple[str, dict[str, Any]]] = [
+                (f"{ADMISSION}/validatingadmissionpolicies", {"spec": policy}),
+                (f"{ADMISSION}/validatingadmissionpolicybindings", {"spec": binding}),
+            ]
+            await self._beside(f"policies of {judged}", sizes, made, f"{judged}-")
+
+    async def _beside(
+        self, what: str, sizes: list[int], made: list[tuple[str, dict[str, Any]]], prefix: str = "more-"
+    ) -> None:
+        maps, there = MAPS.format("default"), 0
+        for size in sizes:
+            for number in range(there, size):
+                for path, body in made:
+                    numbered = orjson.loads(orjson.dumps(body).replace(b"%d", str(number).encode()))
+                    await self.ask("POST", path, {**numbered, "metadata": {"name": f"{prefix}{number}"}})
+            there = size
+            await asyncio.sleep(1)
+            created = await cost(lambda: self.ask("POST", maps, {"metadata": {"name": self.fresh()}}))
+            print(f"{size:8,d} {what}  create {created:9,.0f}, {created / size:7.2f} each", flush=True)
+
     async def definitions(self, sizes: list[int]) -> None:
         """One more definition among ever more."""
         there = 0
@@ -264,19 +365,25 @@ async def main() -> None:
     print("microseconds of CPU a request, unless said otherwise")
     with tempfile.TemporaryDirectory(prefix="pilothouse-bench-") as name:
         tokens = Path(name) / "tokens.csv"
-        tokens.write_text('bench,bench,bench-uid,"system:masters"\n')
+        tokens.write_text('bench,bench,bench-uid,"system:masters"\nreader,reader,reader-uid\n')
         await measure_requests(tokens, options.most)
 
 
 async def measure_requests(tokens: Path, most: int) -> None:
     """All rows but the start."""
-    async with InProcessServer("--controllers=-*", f"--token-auth-file={tokens}") as server:
+    async with InProcessServer(
+        "--controllers=-*", "--authorization-mode=RBAC", f"--token-auth-file={tokens}"
+    ) as server:
         growth = Growth(server)
         await growth.objects([most // 16, most // 4, most])
         await growth.namespaces([20, 100, 500])
         await growth.fields([100, 1_000, 10_000])
         await growth.managers([1, 10, 40])
         await growth.history([100, 1_000, 4_000])
+        await growth.watches([100, 1_000, 4_000])
+        await growth.role_bindings([100, 1_000, 4_000])
+        await growth.webhooks([10, 100, 400])
+        await growth.policies([10, 50, 200])
         await growth.definitions([20, 100, 300])
         growth.line.close()
 

@@ -7,7 +7,7 @@ import random
 import ssl
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -62,8 +62,11 @@ class Api:
         started = time.perf_counter()
         connection = await self._free.get()
         try:
-            if connection is None:
-                connection = await self.connect()
+            if connection is not None and connection[0].at_eof():  # the server does not keep what is idle for long
+                connection[1].transport.abort()
+                connection = None
+            while connection is None:
+                connection = await self._try_connect()
             status, answer = await self._exchange(*connection, method, path, body, kind)
         except (OSError, asyncio.IncompleteReadError):
             connection = None
@@ -72,6 +75,28 @@ class Api:
             self._free.put_nowait(connection)
         self.latencies.note(what, time.perf_counter() - started, status)
         return status, answer
+
+    async def _try_connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+        """A connection; none, after a while, where the server has too many new ones."""
+        try:
+            return await self.connect()
+        except OSError:
+            self.latencies.turned_away += 1
+            await asyncio.sleep(random.uniform(0.8, 1.6))
+            return None
+
+    async def items(self, what: str, path: str) -> AsyncIterator[Any]:
+        """All objects, page by page."""
+        token = ""
+        while True:
+            status, page = await self.call(what, "GET", f"{path}?limit=250&continue={token}")
+            if status != 200:
+                raise SystemExit(f"GET {path}: {status} {page}")
+            for item in page["items"]:
+                yield item
+            token = page["metadata"].get("continue") or ""
+            if not token:
+                return
 
     async def _exchange(
         self,

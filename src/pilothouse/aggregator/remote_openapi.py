@@ -8,17 +8,16 @@ so that ``kubectl explain`` works for it too.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
-
-import orjson
 
 from pilothouse.aggregator.proxy import AggregationProxy
 from pilothouse.aggregator.remote import RemoteApi
 from pilothouse.aggregator.remote_documents import REFRESH_SECONDS, RemoteDocuments
 from pilothouse.aggregator.remote_swagger import OPENAPI_USER, SwaggerDownload
 from pilothouse.aggregator.server import RemoteApis
+from pilothouse.machinery import large_json
 from pilothouse.machinery.gvk import GroupVersion
+from pilothouse.machinery.workers import weighed
 from pilothouse.net.dialing import OutgoingError
 from pilothouse.net.messages import BodyTooLarge
 from pilothouse.openapi.foreign import Foreign, converted_swagger
@@ -48,7 +47,7 @@ class RemoteOpenApi(RemoteDocuments):
             try:
                 status, data, _ = await self.proxy.fetch(remote, "/openapi/v3", "", _LIMIT, user=OPENAPI_USER)
                 if status != 404:
-                    self._list(remote, await asyncio.to_thread(orjson.loads, data) if status == 200 else {})
+                    self._list(remote, await weighed(len(data), large_json.loads, data) if status == 200 else {})
                     return REFRESH_SECONDS
             except (OutgoingError, BodyTooLarge, TimeoutError, ValueError, LookupError, TypeError, AttributeError):
                 return REFRESH_SECONDS

@@ -130,6 +130,7 @@ class Cluster:
             cacher_for=shared.storage.cacher_for,
             deleting=options.etcd.deleting(),
             reads_newest=options.etcd.reads_newest(),
+            monotonic=shared.clock.monotonic,
             reservations={
                 _SERVICES: lambda storage: options.control_plane.allocate_in(storage, shared.storage.backend, families)
             },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ from pilothouse.controllers.runtime.pod_control import is_namespace_terminating
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
 
+logger = logging.getLogger(__name__)
 _CONTROLLER: Final = "root-ca-cert-publisher"
 _NAME: Final = "kube-root-ca.crt"
 _FIELD: Final = "ca.crt"
@@ -27,6 +29,8 @@ def start(context: ControllerContext) -> None:
     if context.settings.root_ca_file:
         certificate = Path(context.settings.root_ca_file).read_text()
         RootCertificates(context, certificate).controller.start(context.supervisor)
+    else:
+        logger.warning("No namespace gets a config map %s, which pods need: --root-ca-file is not given", _NAME)
 
 
 class RootCertificates:

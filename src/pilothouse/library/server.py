@@ -75,6 +75,7 @@ class LibraryServer:
             is_stale=shared.storage.is_stale,
             media=options.etcd.media_type(options.given),
             deleting=options.etcd.deleting(),
+            monotonic=shared.clock.monotonic,
         )
         # Plug-ins read what they decide about: so the kinds are there, without admission, before the plug-ins are.
         bare = self._define(declared.groups)

@@ -19,6 +19,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from typing import Any, Protocol
 
 from pilothouse.net.greetings import Greetings
@@ -32,6 +33,7 @@ _PLAIN_ANSWER = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to
 _PLAIN_STARTS = (b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO")
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _ACCEPTS_PER_TURN = 16
+_EXPIRES_PER_TURN = 64
 _SHED_WHEN_OUT_OF_FILES = 16
 _REST_SECONDS = 0.05
 
@@ -75,14 +77,13 @@ class _Silent:
     """A connection of which nothing was heard yet: `spoke` is told when there is something to be heard, `heard` gets
     its first bytes once, or none if there will be no more."""
 
-    __slots__ = ("_greetings", "_heard", "_loop", "_over", "_spoke", "_timer", "address", "sock")
+    __slots__ = ("_greetings", "_heard", "_loop", "_over", "_spoke", "address", "sock")
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         sock: socket.socket,
         address: str,
-        seconds: float,
         greetings: Greetings,
         spoke: Callable[[_Silent], None],
         heard: Callable[[_Silent, bytes], None],
@@ -93,7 +94,6 @@ class _Silent:
         self._spoke, self._heard = spoke, heard
         self.sock = sock
         self.address = address
-        self._timer = loop.call_later(seconds, self.abandon)
         loop.add_reader(sock, self._readable)
 
     def abandon(self) -> None:
@@ -119,7 +119,6 @@ class _Silent:
 
     def _end(self, first: bytes) -> None:
         self._over = True
-        self._timer.cancel()
         self._loop.remove_reader(self.sock)
         self._heard(self, first)
 
@@ -151,6 +150,9 @@ class Listener:
         self._handshakes: set[Handshake] = set()
         self._stalled: Strangers[Handshake] = Strangers(affordable(max_stalled))
         self._greetings = Greetings(self._loop, lambda: len(self._handshakes) < self._max_handshakes)
+        self._due: dict[_Silent, float] = {}
+        """Until when those are borne with who have not begun, oldest first."""
+        self._timer: asyncio.Handle | None = None
         self._connecting: set[asyncio.Task[None]] = set()
         self.handshake_errors = 0
         """How many clients did not come to speak TLS."""
@@ -183,6 +185,8 @@ class Listener:
             newcomer.abandon()
         for task in self._connecting:
             task.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self._sock.close()
 
     async def wait_stopped(self) -> None:
@@ -231,8 +235,21 @@ class Listener:
             return
         while (oldest := self._silent.surplus()) is not None:
             oldest.abandon()
-        silent = _Silent(self._loop, sock, address, self._handshake_timeout, self._greetings, self._spoke, self._heard)
+        silent = _Silent(self._loop, sock, address, self._greetings, self._spoke, self._heard)
         self._silent.add(silent, address)
+        self._due[silent] = self._loop.time() + self._handshake_timeout
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._handshake_timeout, self._expire)
+
+    def _expire(self) -> None:
+        """Abandon those whose time is over, some in each turn: a crowd has come in one moment, and so goes."""
+        now = self._loop.time()
+        for silent, due in list(islice(self._due.items(), _EXPIRES_PER_TURN)):
+            if due > now:
+                self._timer = self._loop.call_at(due, self._expire)
+                return
+            silent.abandon()
+        self._timer = self._loop.call_soon(self._expire) if self._due else None
 
     def _spoke(self, silent: _Silent) -> None:
         self._silent.discard(silent)
@@ -242,6 +259,7 @@ class Listener:
         self._waiting.add(silent, silent.address)
 
     def _heard(self, silent: _Silent, first: bytes) -> None:
+        self._due.pop(silent, None)
         self._silent.discard(silent)
         self._waiting.discard(silent)
         sock = silent.sock

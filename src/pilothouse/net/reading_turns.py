@@ -15,11 +15,12 @@ A turn with few connections in it, as nearly all are, costs a counter and two lo
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter
 from typing import Final, Protocol
+
+from pilothouse.net.loop_local import LoopLocal
 
 TURN_SECONDS: Final = 0.002
 """For how long a crowd is read from in a turn, and then one more."""
@@ -122,17 +123,5 @@ class ReadingTurns:
                 break
 
 
-class _OfThread(threading.local):
-    """The turns of the loop that a thread ran last."""
-
-    found: tuple[asyncio.AbstractEventLoop, ReadingTurns] | None = None
-
-
-_here: Final = _OfThread()
-
-
-def turns_of(loop: asyncio.AbstractEventLoop) -> ReadingTurns:
-    """Those of a loop, which is the running one."""
-    if _here.found is None or _here.found[0] is not loop:
-        _here.found = loop, ReadingTurns(loop)
-    return _here.found[1]
+turns_of: Final = LoopLocal(ReadingTurns).of
+"""Those of a loop, which is the running one."""

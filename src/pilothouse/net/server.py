@@ -7,9 +7,10 @@ that no request pays for a timer of its own; it is brought forward when a waitin
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from pilothouse.net.eager import Suspended
 from pilothouse.net.exchange import Exchange
@@ -18,6 +19,7 @@ from pilothouse.net.http1.connection import Http1Connection
 from pilothouse.net.http2.connection import Http2Connection
 from pilothouse.net.http2.settings import Http2Options
 from pilothouse.net.messages import Connection, Handler, Request
+from pilothouse.net.parking import Parking
 from pilothouse.net.reading_turns import turns_of
 from pilothouse.net.request_body import RequestBody
 from pilothouse.net.request_head import HeaderBlock, RequestLine
@@ -46,6 +48,10 @@ class Limits:
     sweep_interval: float = 1.0
 
 
+A_SWEEP: Final = 1000
+"""Of so many handlers and connections the time is looked at in one turn: half a millisecond."""
+
+
 class HttpServer:
     """Holds the handler and every open connection."""
 
@@ -70,6 +76,7 @@ class HttpServer:
         self.body_turns = BodyTurns(self.loop)
         self.reading = turns_of(self.loop)
         self.answers = AnswerTurns(self.loop)
+        self.parking = Parking(self.loop)
         self.draining = False
         self._closing = False
         self.connections: dict[ServedConnection, None] = {}  # oldest first
@@ -144,20 +151,33 @@ class HttpServer:
     # Time
 
     def sweep(self) -> None:
-        """Enforce every time-out that is due."""
-        now = self.now = self.loop.time()
-        upcoming = now + self.limits.sweep_interval
-        for handler, exchange in list(self.waiting.items()):
+        """Enforce every time-out that is due; where very many wait, some in each turn."""
+        self.now = self.loop.time()
+        self._next_sweep = self.now + self.limits.sweep_interval
+        self._sweep_some(iter([*self.waiting]), iter([*self.connections]))
+
+    def _sweep_some(self, handlers: Iterator[Suspended[Any]], connections: Iterator[ServedConnection]) -> None:
+        now, left = self.now, A_SWEEP
+        for handler in islice(handlers, left):
+            left -= 1
+            exchange = self.waiting.get(handler)
+            if exchange is None:
+                continue
             deadline = exchange.deadline(handler)
             if deadline is None:
                 continue
             if deadline <= now:
                 exchange.time_out(handler)
-            elif deadline < upcoming:
-                upcoming = deadline
-        for protocol in list(self.connections):
-            protocol.check_time(now)
-        self._schedule(upcoming)
+            elif deadline < self._next_sweep:
+                self._next_sweep = deadline
+        for protocol in islice(connections, left):
+            left -= 1
+            if protocol in self.connections:
+                protocol.check_time(now)
+        if left:
+            self._schedule(self._next_sweep)
+        else:
+            self.loop.call_soon(self._sweep_some, handlers, connections)
 
     def _schedule(self, when: float) -> None:
         if self._timer is not None:
@@ -200,6 +220,7 @@ class HttpServer:
         await self.wait_idle(grace)
         for protocol in list(self.upgraded):
             protocol.abort()
+        self.parking.close()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

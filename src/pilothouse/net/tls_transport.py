@@ -23,6 +23,7 @@ from contextlib import suppress
 from typing import Any, Final, cast
 
 from pilothouse.net.greetings import Greetings
+from pilothouse.net.parking import Parking
 from pilothouse.net.reading_turns import turns_of
 
 logger = logging.getLogger(__name__)
@@ -163,6 +164,7 @@ class TlsTransport(asyncio.Transport):
         "_lost",
         "_muted",
         "_outgoing",
+        "_parking",
         "_postponed",
         "_protocol",
         "_protocol_paused",
@@ -203,7 +205,8 @@ class TlsTransport(asyncio.Transport):
         self.credit = 0  # kept by the turns
         self._postponed = False  # too many others had something to say: `read_late` will be called
         self._muted = False  # and until then the loop does not call `_readable`, whatever `_reading` says
-        loop.add_reader(self._fd, self._readable)
+        self._parking: Parking | None = None  # which then calls `_readable` instead of the loop
+        self._listen(self._readable)
         protocol.connection_made(self)
         if session.incoming.pending:
             loop.call_soon(self._decrypt)
@@ -231,25 +234,40 @@ class TlsTransport(asyncio.Transport):
 
     # Reading
 
+    def park(self, parking: Parking) -> None:
+        """Have others who are silent too, and not the loop, tell of input from now on."""
+        if self._parking is not None or self._lost:
+            return
+        if self._reading and not self._closing and not self._muted:
+            self._listen_no_more()
+            self._parking = parking
+            self._listen(self._readable)
+
+    def _listen(self, reader: Callable[[], None]) -> None:
+        (self._loop.add_reader if self._parking is None else self._parking.add)(self._fd, reader)
+
+    def _listen_no_more(self) -> None:
+        (self._loop.remove_reader if self._parking is None else self._parking.remove)(self._fd)
+
     def is_reading(self) -> bool:
         return self._reading and not self._closing
 
     def pause_reading(self) -> None:
         if self._reading and not self._closing:
             self._reading = False
-            self._loop.remove_reader(self._fd)
+            self._listen_no_more()
 
     def resume_reading(self) -> None:
         if not self._reading and not self._closing:
             self._reading = True
-            self._loop.add_reader(self._fd, self._readable)
+            self._listen(self._readable)
             self._loop.call_soon(self._decrypt)
 
     def _readable(self) -> None:
         if self._postponed:
             # It waits for a second turn, so others are many: reminders of all of them take longer than a turn.
             self._muted = True
-            self._loop.remove_reader(self._fd)
+            self._listen_no_more()
             return
         if self._turns.admits(self):
             self._read()
@@ -261,7 +279,7 @@ class TlsTransport(asyncio.Transport):
         self._postponed = False
         if self._reading and not self._closing:
             if self._muted:
-                self._loop.add_reader(self._fd, self._readable)
+                self._listen(self._readable)
             self._read()
         self._muted = False
 
@@ -336,7 +354,7 @@ class TlsTransport(asyncio.Transport):
     def _stop_reading(self) -> None:
         if self._reading:
             self._reading = False
-            self._loop.remove_reader(self._fd)
+            self._listen_no_more()
 
     # Writing
 
@@ -449,7 +467,7 @@ class TlsTransport(asyncio.Transport):
             self._timer.cancel()
         self._timer = self._loop.call_later(_FAREWELL_SECONDS, self._vanish, None)
         self._reading = True
-        self._loop.add_reader(self._fd, self._discard)
+        self._listen(self._discard)
 
     def _discard(self) -> None:
         try:

@@ -1,7 +1,8 @@
 """The OpenAPI documents of a server: made when first asked for, kept as bytes, forgotten when their source changes.
 
 A document's hash is of what it is made from, not of its bytes: telling the hashes of all documents, which the index of
-version 3 does, makes none of them. Documents are made in a thread; requests that come meanwhile wait for the same one.
+version 3 does, makes none of them. Documents are made aside, one at a time where a client asks for dozens; requests
+that come meanwhile wait for the same one.
 
 Documents of other servers (``Foreign``) come as bytes: those of version 2 are merged into ours, those of version 3 are
 listed by their address, or served from here where they had to be made of version 2.
@@ -9,7 +10,6 @@ listed by their address, or served from here where they had to be made of versio
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Iterable
@@ -21,9 +21,11 @@ import orjson
 
 from pilothouse import KUBERNETES_VERSION, __version__
 from pilothouse.apis import documentation
+from pilothouse.machinery import large_json
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.machinery.lazy import lazy
 from pilothouse.machinery.single_flight import SingleFlight
+from pilothouse.machinery.workers import aside
 from pilothouse.openapi.foreign import Foreign
 from pilothouse.openapi.operations import root_of
 from pilothouse.openapi.schemas import V2, V3, Schema, definition
@@ -48,7 +50,7 @@ class _Document:
     def __init__(self, etag: str, build: Callable[[], Tree], encode_protobuf: Callable[[Tree], bytes]) -> None:
         self.etag = etag
         self._build = build
-        self._encoders: dict[str, Callable[[Tree], bytes]] = {JSON: orjson.dumps, PROTOBUF: encode_protobuf}
+        self._encoders: dict[str, Callable[[Tree], bytes]] = {JSON: large_json.dumps, PROTOBUF: encode_protobuf}
         self._forms: dict[str, Encoded] = {}
         self._making: SingleFlight[str, Encoded] = SingleFlight("OpenAPI document")
         self.error = ""
@@ -62,7 +64,7 @@ class _Document:
 
     async def _make(self, form: str) -> Encoded:
         try:
-            body = await asyncio.to_thread(lambda: self._encoders[form](self._build()))
+            body = await aside(lambda: self._encoders[form](self._build()))
         except Exception as error:
             self.error = f"a document cannot be made: {error}"
             raise
@@ -159,7 +161,7 @@ class OpenApi:
         source, converted = self._sources.get(name), self._converted.get(name)
         build: Callable[[], Tree]
         if converted is not None:
-            build = partial(orjson.loads, converted.body)
+            build = partial(large_json.loads, converted.body)
         elif source is not None:
             build = partial(_build_v3, source)
         else:
@@ -216,9 +218,10 @@ def _build_v2(sources: list[Source], foreign: tuple[Foreign, ...] = ()) -> Tree:
 
     whole = version2.build((operation for source in sources for operation in source.operations()), define)
     if foreign:
-        whole = orjson.loads(orjson.dumps(whole))  # no part twice, and lists as lists: what is compared and changed
+        # No part twice, and lists as lists: what is compared and changed.
+        whole = large_json.loads(large_json.dumps(whole))
     for each in foreign:
-        merging.merge_into(whole, orjson.loads(each.body))
+        merging.merge_into(whole, large_json.loads(each.body))
     return whole
 
 

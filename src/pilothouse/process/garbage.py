@@ -5,7 +5,8 @@ more while a long request makes them. In large lots, a server that has come to h
 stopped for 100 ms and more, again and again, to find next to nothing: what requests leave behind is hardly ever a
 cycle. So young objects are looked at in small lots, twice, and what is still there then is frozen: nobody looks at it
 again. As cycles may die later, there is a look at everything after all, each time that twice as much has been frozen as
-at the last one: in a moment when the process has little to do, or, if there is none, when twice as much again has been.
+at the last one, or eight times as much if that found next to nothing: in a moment when the process has little to do,
+or, if there is none, when twice as much again has been.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 THRESHOLDS: Final = (2_000, 3, 25)
@@ -20,7 +23,19 @@ THRESHOLDS: Final = (2_000, 3, 25)
 _FIRST_FULL: Final = 320
 """After so many looks at the second generation everything is looked at for the first time: 2.5 million objects."""
 _QUIET: Final = 0.1
-"""What share of a processor a process takes at most that has little to do."""
+"""What share of a processor a process wants at most that has little to do."""
+_A_LOOK: Final = THRESHOLDS[0] * THRESHOLDS[1]
+"""So many objects may be new to each look at the second generation."""
+_LITTLE: Final = 0.01
+"""What share of the objects since the last look at everything is next to nothing."""
+
+
+def wanted_seconds() -> float:
+    """Processor time that the process has had, or its first thread has waited for: who is starved is not idle."""
+    waited = 0
+    with suppress(OSError, IndexError, ValueError), Path("/proc/self/schedstat").open("rb") as file:
+        waited = int(file.read().split()[1])
+    return time.process_time() + waited / 1e9
 
 
 class Survivors:
@@ -30,9 +45,10 @@ class Survivors:
         self,
         first_full: int = _FIRST_FULL,
         clock: Callable[[], float] = time.monotonic,
-        processor: Callable[[], float] = time.process_time,
+        processor: Callable[[], float] = wanted_seconds,
     ) -> None:
         self._seen, self._full_at = 0, first_full
+        self._last_full = 0
         self._overdue = False
         self._clock, self._processor = clock, processor
         self._polled = clock(), processor()
@@ -42,7 +58,8 @@ class Survivors:
             return
         if info["generation"] == 2:
             if self._overdue:
-                self._overdue, self._full_at = False, 2 * self._seen
+                self._overdue = False
+                self._note_full(info["collected"])
             gc.freeze()
             return
         self._seen += 1
@@ -61,9 +78,14 @@ class Survivors:
         is_quiet = then[1] - computed < _QUIET * (then[0] - began)
         if is_quiet and self._seen >= self._full_at and not self._overdue:
             gc.unfreeze()
-            gc.collect()
+            found = gc.collect()
             gc.freeze()
-            self._full_at = 2 * self._seen
+            self._note_full(found)
+
+    def _note_full(self, found: int) -> None:
+        """Put the next look at everything off for as long as what the last one has found allows."""
+        is_little = found < _LITTLE * _A_LOOK * (self._seen - self._last_full)
+        self._last_full, self._full_at = self._seen, self._seen * (8 if is_little else 2)
 
 
 def before_start(survivors: Survivors) -> None:

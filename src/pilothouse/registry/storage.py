@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -37,6 +38,7 @@ class StorageFactory:
         cacher_for: Callable[[GroupResource], Cacher] | None = None,
         deleting: Deleting = DEFAULT_DELETING,
         reads_newest: Callable[[GroupResource], bool] = lambda resource: False,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """``cacher_for`` names the cacher of a resource where some are kept in another store than the rest.
 
@@ -44,6 +46,8 @@ class StorageFactory:
         """
         self.reads_newest = reads_newest
         self.deleting = deleting
+        self.monotonic = monotonic
+        """The clock by which stores count how long something has been so."""
         self.media = media
         """What new values are written as."""
         self._cacher, self._cacher_for = cacher, cacher_for

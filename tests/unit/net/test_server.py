@@ -1,12 +1,12 @@
 import asyncio
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from pilothouse.net.messages import Connection, Request, Response
 from pilothouse.net.request_body import RequestBody
 from pilothouse.net.request_head import HeaderBlock, RequestLine
-from pilothouse.net.server import Limits
+from pilothouse.net.server import A_SWEEP, Limits
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -73,6 +73,50 @@ async def test_a_deadline_in_the_future_does_nothing_yet(serve: Any) -> None:
     running.server.sweep()
     gate.set()
     assert (await client.answer())[1] == b"in time"
+
+
+async def test_who_is_silent_for_a_while_is_parked(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def handler(_: Request) -> Response:
+        await asyncio.Event().wait()
+        return Response(200)
+
+    parked: list[Any] = []
+    running = await serve(handler, limits=Limits(sweep_interval=3600))
+    client = await running.dial()
+    client.send(GET)
+    await until(lambda: running.server.waiting)
+    monkeypatch.setattr(running.server.parking, "take", parked.append)
+    running.server.sweep()
+    assert parked == []
+    for protocol in running.server.connections:
+        protocol._since -= 2.0
+    running.server.sweep()
+    assert len(parked) == 1
+
+
+async def test_of_very_many_the_deadlines_are_looked_at_in_turns(serve: Any) -> None:
+    class Waiting:
+        """An exchange and its handler, whose time is over."""
+
+        timed_out: ClassVar[list[Any]] = []
+
+        def deadline(self, handler: Any) -> float:
+            return 0.0
+
+        def time_out(self, handler: Any) -> None:
+            self.timed_out.append(handler)
+
+    running = await serve(hello, limits=Limits(sweep_interval=3600))
+    waiting: list[Any] = [Waiting() for _ in range(3 * A_SWEEP)]
+    running.server.waiting.update(zip(waiting, waiting, strict=True))
+    running.server.sweep()
+    seen = [len(Waiting.timed_out)]
+    while len(Waiting.timed_out) < len(waiting):
+        await asyncio.sleep(0)
+        seen.append(len(Waiting.timed_out))
+    running.server.waiting.clear()
+    assert seen == [A_SWEEP, 2 * A_SWEEP, 3 * A_SWEEP]
+    assert Waiting.timed_out == waiting
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\nA:", GET])

@@ -192,6 +192,26 @@ async def test_a_silent_client_is_given_up(serving: TlsFiles) -> None:
     await server.close()
 
 
+async def test_a_crowd_whose_time_is_over_goes_in_turns(serving: TlsFiles) -> None:
+    server = HttpServer(who)
+    listener = Listener(server, bind("127.0.0.1", 0), ServerTls(serving).context, handshake_timeout=3600)
+    listener.start()
+    crowd = [socket.create_connection(listener.address) for _ in range(150)]
+    while listener.newcomers < len(crowd):
+        await asyncio.sleep(0)
+    listener._due = dict.fromkeys(listener._due, 0.0)
+    listener._expire()
+    left = [listener.newcomers]
+    while listener.newcomers:
+        await asyncio.sleep(0)
+        left.append(listener.newcomers)
+    assert left == [150 - 64, 150 - 128, 0]
+    for client in crowd:
+        client.close()
+    listener.stop()
+    await server.close()
+
+
 async def test_who_has_spoken_is_not_taken_for_silent(serving: TlsFiles, authority: Any) -> None:
     server = HttpServer(who)
     listener = Listener(server, bind("127.0.0.1", 0), ServerTls(serving).context, max_silent=64)

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilothouse.net.greetings import Greetings
+from pilothouse.net.parking import Parking
 from pilothouse.net.tls_transport import SCRATCH, Handshake, Session, TlsTransport
 
 WITHIN = 120.0
@@ -402,3 +403,27 @@ async def test_nothing_of_a_connection_waits_for_the_collector(pki: Any) -> None
         assert [end() for end in ends] == [None, None]
     finally:
         gc.enable()
+
+
+async def test_a_connection_that_is_parked_goes_on_as_before(pki: Any) -> None:
+    async with connected(pki) as (transport, protocol, peer):
+        loop = asyncio.get_running_loop()
+        parking = Parking(loop)
+        transport.park(parking)
+        transport.park(parking)
+        assert len(parking) == 1
+        await peer.send(b"one")
+        await protocol.until(lambda: protocol.input == b"one")
+        transport.pause_reading()
+        assert len(parking) == 0
+        transport.write(b"two")
+        assert await peer.read(3) == b"two"
+        transport.resume_reading()
+        await peer.send(b"three")
+        await protocol.until(lambda: protocol.input == b"onethree")
+        transport.close()
+        assert len(parking) == 1
+        transport.abort()
+        await protocol.lost
+        assert len(parking) == 0
+        parking.close()

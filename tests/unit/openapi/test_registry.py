@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Collection, Iterable
 
 import orjson
@@ -52,6 +53,27 @@ def openapi() -> OpenApi:
 def addresses(openapi: OpenApi) -> dict[str, str]:
     index = orjson.loads(openapi.index().body)
     return {name: entry["serverRelativeURL"] for name, entry in index["paths"].items()}
+
+
+async def test_documents_that_are_asked_for_together_are_made_one_after_the_other() -> None:
+    """Threads that all write JSON would make others wait for all of them."""
+    openapi, begun = OpenApi(), threading.Event()
+    started: list[bool] = []
+    overlaps: list[bool] = []
+
+    class Slow(Kites):
+        def operations(self) -> Iterable[Operation]:
+            started.append(True)
+            if len(started) > 1:
+                begun.set()
+            overlaps.append(begun.wait(0.2))
+            return super().operations()
+
+    versions = [GroupVersion("toys.example.com", f"v{number}") for number in (1, 2)]
+    for each in versions:
+        openapi.set_group_version(each, Slow())
+    await asyncio.gather(*(openapi.document(f"apis/{each}", JSON) for each in versions))
+    assert overlaps[0] is False
 
 
 async def test_index_makes_no_document(openapi: OpenApi) -> None:

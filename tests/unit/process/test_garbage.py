@@ -1,10 +1,13 @@
 import gc
+import time
 import weakref
 from collections.abc import Iterator
 
 import pytest
 
-from pilothouse.process.garbage import Survivors
+from pilothouse.process.garbage import Survivors, wanted_seconds
+
+MUCH = 1_000_000
 
 
 @pytest.fixture(autouse=True)
@@ -22,15 +25,32 @@ def test_what_survives_two_looks_is_frozen_until_a_look_at_everything_is_due() -
     frozen = []
     for generation in (0, 1, 1, 1, 1, 1, 2, *([1] * 15), 1):
         survivors("start", {"generation": generation})
-        survivors("stop", {"generation": generation})
+        survivors("stop", {"generation": generation, "collected": MUCH})
         frozen.append(gc.get_freeze_count() > 0)
     assert frozen == [False, True, True, True, False, False, True, *([True] * 14), False, False]
+
+
+@pytest.mark.parametrize(("found", "times"), [(MUCH, 2), (50, 8)])
+def test_a_look_that_found_next_to_nothing_is_repeated_later(found: int, times: int) -> None:
+    survivors = Survivors(first_full=1)
+    for generation in (1, 1, 2):
+        survivors("stop", {"generation": generation, "collected": found})
+    looks = 0
+    while gc.get_freeze_count():
+        survivors("stop", {"generation": 1})
+        looks += 1
+    assert 2 + looks == 2 * (2 * times)
+
+
+def test_who_waits_for_the_processor_wants_it() -> None:
+    before = time.process_time()
+    assert wanted_seconds() >= before
 
 
 def test_looks_at_an_oldest_generation_with_nothing_in_it_change_nothing() -> None:
     survivors = Survivors(first_full=1)
     for generation in (2, 1, 2):
-        survivors("stop", {"generation": generation})
+        survivors("stop", {"generation": generation, "collected": MUCH})
         assert gc.get_freeze_count() > 0
     survivors("stop", {"generation": 1})
     assert gc.get_freeze_count() == 0

@@ -11,15 +11,14 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-import orjson
-
 from pilothouse.aggregator.passing import RequestPassing, identity_headers
 from pilothouse.aggregator.peers.metrics import ENDPOINT_RESOLUTION, PeerMetrics
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import error_response
-from pilothouse.machinery import errors
+from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.gvk import GroupVersionResource
 from pilothouse.machinery.user import User
+from pilothouse.machinery.workers import weighed
 from pilothouse.net.client import HttpClient, Outbound
 from pilothouse.net.dialing import OutgoingError, Target, Tls
 from pilothouse.net.messages import Response
@@ -83,7 +82,7 @@ class PeerProxy:
         self._metrics.count_passed(reply.status)
         if reply.status != 200:
             raise OutgoingError(f"discovery request failed with status: {reply.status}")
-        document: dict[str, Any] = await asyncio.to_thread(orjson.loads, body)
+        document: dict[str, Any] = await weighed(len(body), large_json.loads, body)
         return document
 
     async def _find(self, peer: str) -> Target | None:

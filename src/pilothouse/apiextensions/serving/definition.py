@@ -222,6 +222,7 @@ class ServedDefinition:
             self._storage.is_stale,
             self._storage.deleting,
             reads_newest=self._storage.reads_newest(resource.group_resource),
+            clock=self._storage.monotonic,
         )
         return self._make_scope(resource, version, "", strategy, store, rendering)
 

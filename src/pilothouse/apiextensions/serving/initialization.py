@@ -12,7 +12,6 @@ up some time after something came that cannot be:
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -24,7 +23,7 @@ _GROWTH: Final = 0.06
 class Initialization:
     """One version's state."""
 
-    def __init__(self, *, done: bool, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, done: bool, clock: Callable[[], float]) -> None:
         self.done = done
         self._clock = clock
         self._changed_at = clock()

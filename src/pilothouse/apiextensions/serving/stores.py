@@ -6,7 +6,7 @@ the storage version. With a conversion webhook both ways are waited for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pilothouse.apiextensions.serving.codec import CustomCodec
@@ -46,6 +46,7 @@ class CustomStore(Store):
         deleting: Deleting = DEFAULT_DELETING,
         *,
         reads_newest: bool = False,
+        clock: Callable[[], float],
     ) -> None:
         super().__init__(
             resource,
@@ -64,6 +65,7 @@ class CustomStore(Store):
         self._rendering = rendering
         self._stored_prefix = b'{"apiVersion":"%b",' % versions.storage_version.encode()
         self._initialization: Initialization | None = None
+        self._clock = clock
 
     async def wait_initialized(self) -> None:
         state = self._initialization
@@ -75,7 +77,7 @@ class CustomStore(Store):
         if state is None:
             # Nothing was there to be converted when the definition came to be as it is.
             done = all(entry.revision > self.oldest_watch for entry in entries)
-            state = self._initialization = Initialization(done=done)
+            state = self._initialization = Initialization(done=done, clock=self._clock)
             if done:
                 return
         try:

@@ -26,7 +26,7 @@ Reader = Callable[[Object], Any]
 Objects = list[Object]
 Key = tuple[str, str]
 """Namespace and name; the namespace of what has none is empty."""
-Keys = list[Key]
+Names = list[str]
 
 BY_OWNER_UID: Final = "by-owner-uid"
 BY_CONTROLLER_UID: Final = "by-controller-uid"
@@ -191,9 +191,13 @@ class Lister:
         selector: Selector = self.reading(SELECTOR, obj)
         return selector
 
-    def known(self) -> Keys:
-        """Where all objects are found."""
-        return [(namespace, name) for namespace, objects in self._namespaces.items() for name in objects]
+    def namespaces(self) -> Names:
+        """The namespaces of all objects; what has none is in the one without a name."""
+        return [*self._namespaces]
+
+    def names(self, namespace: str) -> Names:
+        """The objects of one namespace."""
+        return [*self._namespaces.get(namespace, ())]
 
     def _is_finished(self, index: str) -> bool:
         return index in self._indexes and index not in self._unfinished

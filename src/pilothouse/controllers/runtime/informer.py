@@ -38,9 +38,10 @@ from pilothouse.controllers.runtime.handlers import (
     Registration,
     TrimmingHandler,
 )
+from pilothouse.controllers.runtime.index_gate import IndexGate
 from pilothouse.controllers.runtime.indexer import Indexer, IndexFunction, Key, Lister, Reader, key_of
 from pilothouse.controllers.runtime.metrics import LATENCY_BUCKETS
-from pilothouse.controllers.runtime.replays import FEW, Replays
+from pilothouse.controllers.runtime.replays import FEW, Add, Knowledge, Replays, Tell
 from pilothouse.controllers.runtime.sources import Source
 from pilothouse.controllers.runtime.work_turns import work_turns
 from pilothouse.machinery.metrics import Observations
@@ -70,10 +71,12 @@ class Informer:
         namespace: str = "",
         object_name: str = "",
         *,
+        gate: IndexGate | None = None,
         clock: Clock = SYSTEM,
         count_failure: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = name
+        self._gate = gate or IndexGate()
         self._find_source, self._namespace, self._object_name = find_source, namespace, object_name
         self._clock, self._count_failure = clock, count_failure
         self._entries: dict[str, dict[str, Entry]] = {}
@@ -94,7 +97,7 @@ class Informer:
         self._latecomers = 0
         self._is_complete = True
         """Whether nothing that came before somebody needed it is still to be kept or told of in the next taking."""
-        self._replays = Replays(self._indexer.known, self._newest)
+        self._replays = Replays(self._indexer, self._newest, self._gate)
         self._watcher: Watcher | None = None
         self._revision = 0
         self._made: tuple[Entry, bool, Object] | None = None
@@ -145,15 +148,21 @@ class Informer:
         """Have ``lister.by_index`` find objects under what the function gives; well-known indexes need none."""
         self._keep_objects()
         index, who = self._indexer, ("index", name)
+
+        def end() -> None:
+            index.finished(name)
+            self._gate.open()
+
         if index.add_index(name, function, lambda: self._replays.hurry(who)):
-            self._replay(who, lambda key, obj: index.enter(name, obj), lambda: index.finished(name))
+            self._gate.close()
+            self._replay(self._replays.prepare, who, lambda key, obj: index.enter(name, obj), end)
 
     def add_reading(self, name: str, reader: Reader) -> None:
         """Have ``lister.reading`` give what the reader makes of an object, which is made once for each state."""
         self._keep_objects()
         index = self._indexer
         if index.add_reading(name, reader):
-            self._replay(("reading", name), lambda key, obj: index.read(name, obj), lambda: None)
+            self._replay(self._replays.prepare, ("reading", name), lambda key, obj: index.read(name, obj))
 
     def add_handler(
         self,
@@ -376,10 +385,11 @@ class Informer:
     def _tell(self, key: Key, old: Object | None, new: Object | None) -> None:
         replays = self._replays
         for registration in self._registrations:
-            if replays and replays.forget(registration, key):
-                registration.deliver(key, None, new)
-            else:
+            knowledge = replays.knows(registration, key) if replays else Knowledge.KNOWN
+            if knowledge is Knowledge.KNOWN:
                 registration.deliver(key, old, new)
+            elif knowledge is Knowledge.NEW and new is not None:
+                registration.deliver(key, None, new)
 
     def _wanted_fields(self) -> frozenset[str] | None:
         wanted: frozenset[str] = frozenset()
@@ -422,20 +432,21 @@ class Informer:
 
     def _tell_known(self, registration: Registration) -> None:
         """Tell a new handler of the objects that are kept."""
-        self._replay(registration, lambda key, obj: registration.deliver(key, None, obj), lambda: None)
+        self._replay(self._replays.add, registration, lambda key, obj: registration.deliver(key, None, obj))
 
-    def _replay(self, who: Hashable, tell: Callable[[Key, Object], None], over: Callable[[], None]) -> None:
-        """Tell of all objects that are kept: at once where they are few, else in turns."""
+    def _replay(self, add: Add, who: Hashable, tell: Tell, over: Callable[[], None] = lambda: None) -> None:
+        """Tell of all objects that are kept: at once where they are few and indexes are whole, else in turns."""
 
         def end() -> None:
             over()
             self._settle()
 
-        if len(self._indexer) > FEW:
+        objects = self._indexer.list() if len(self._indexer) <= FEW else None
+        if objects is None or (objects and add == self._replays.add and not self._gate.is_open):
             self._caught_up.clear()
-            self._replays.add(who, tell, end)
+            add(who, tell, end)
             return
-        for obj in self._indexer.list():
+        for obj in objects:
             tell(key_of(obj), obj)
         end()
 
@@ -473,5 +484,5 @@ class Informer:
 
     def _tell_late(self, key: Key, obj: Object) -> None:
         for registration in self._registrations:
-            if not registration.has_synced:
+            if not registration.has_synced and self._replays.knows(registration, key) is not Knowledge.LATER:
                 registration.deliver(key, None, obj)

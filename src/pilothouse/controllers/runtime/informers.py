@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
+from pilothouse.controllers.runtime.index_gate import IndexGate
 from pilothouse.controllers.runtime.informer import Informer
 from pilothouse.controllers.runtime.metrics import LATENCY_BUCKETS
 from pilothouse.controllers.runtime.sources import FindSource
@@ -43,6 +44,7 @@ class InformerFactory:
         self._find_source, self._supervisor, self._clock = find_source, supervisor, clock
         self._informers: dict[_What, Informer] = {}
         self._started = False
+        self._gate = IndexGate()
         self._failures = Counter(
             "pilothouse_informer_handler_failures_total", "Events that a handler failed on.", ("resource",)
         )
@@ -121,6 +123,7 @@ class InformerFactory:
             lambda: self._find_source(what.gvr),
             what.namespace,
             what.name,
+            gate=self._gate,
             clock=self._clock,
             count_failure=count_failure,
         )

@@ -4,56 +4,99 @@ A process that begins to lead adds a hundred handlers and indexes to informers, 
 objects: all in one go, that is a turn of seconds. So one latecomer after the other hears of some objects in each turn,
 each in the state that is the newest by then.
 
-    objects   a1 b1 c1 d1                 changes meanwhile:  c2, d gone
-    told      a1 b1 │ (as a change: c2, as one that is new)  │ nothing of d
+    objects   a1 b1 c1 d1        changes:  b2          │   c2, d gone, e1
+    told                   (not his turn)  nothing     │ a1 b2 │ c2, e1 as new ones, nothing of d
 
-Whoever tells of a change asks ``forget`` first: if the latecomer has not heard of that object, the change is all that
-he needs to hear.
+Whoever tells of a change asks how much the latecomer ``knows``. Indexes and readings are made first, and handlers told
+when all indexes are whole, those of other informers too (``IndexGate``). The turns are those of the loop in which there
+is a place (``work_turns``): many informers may have latecomers at once.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Final
+from enum import Enum, auto
+from math import inf
+from time import perf_counter
+from typing import Final, Protocol
 
-from pilothouse.controllers.runtime.indexer import Key, Keys
+from pilothouse.controllers.runtime.index_gate import IndexGate
+from pilothouse.controllers.runtime.indexer import Key
+from pilothouse.controllers.runtime.work_turns import SECONDS, work_turns
 from pilothouse.machinery.objects import Object
 
 logger = logging.getLogger(__name__)
 FEW: Final = 200
 """Of so many objects is told at once."""
 A_TURN: Final = 50
-"""And of so many in a turn, where there are more."""
+"""And of so many in a turn at most, where there are more."""
+
+
+class Knowledge(Enum):
+    """What a latecomer knows of an object."""
+
+    LATER = auto()
+    """Nothing, and he will be told of it as it is then."""
+    NEW = auto()
+    """Nothing; he is told of it now."""
+    KNOWN = auto()
+
+
+Tell = Callable[[Key, Object], None]
+Add = Callable[[Hashable, Tell, Callable[[], None]], None]
+"""``Replays.add`` or ``prepare``."""
+
+
+class Known(Protocol):
+    """What an informer knows, by where it is found."""
+
+    def namespaces(self) -> list[str]:
+        """Those with objects."""
+
+    def names(self, namespace: str) -> list[str]:
+        """The objects in one of them."""
 
 
 @dataclass(slots=True)
 class _Replay:
-    """What one latecomer has still to hear of."""
+    """What one latecomer has still to hear of: what is in ``namespaces`` and ``names``, and he has not ``heard``."""
 
-    tell: Callable[[Key, Object], None]
+    tell: Tell
     over: Callable[[], None]
-    is_begun: bool = False
     heard: set[Key] = field(default_factory=set)
-    """What changed before his time came."""
-    order: Keys = field(default_factory=list)
-    """Once his time has come, from the last object to the first; some may not be left."""
-    left: set[Key] = field(default_factory=set)
+    is_begun: bool = False
+    namespaces: list[str] = field(default_factory=list)
+    """Those that come after this one."""
+    namespace: str = ""
+    names: list[str] = field(default_factory=list)
+    """From the last to the first; some may not be there any more."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Replays:
-    """The latecomers of one informer, in the order in which they came.
+    """The latecomers of one informer.
 
-    ``known`` names the objects that there are, ``newest`` gives one as it is now.
+    ``known`` names the objects that there are, a namespace at a time: a hundred thousand names together would take a
+    turn of their own. ``newest`` gives an object as it is now.
     """
 
-    def __init__(self, known: Callable[[], Keys], newest: Callable[[Key], Object | None]) -> None:
-        self._known, self._newest = known, newest
+    def __init__(
+        self,
+        known: Known,
+        newest: Callable[[Key], Object | None],
+        gate: IndexGate,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self._known, self._newest, self._gate, self._clock = known, newest, gate, clock
+        self._preparing: deque[Hashable] = deque()
         self._waiting: deque[Hashable] = deque()
         self._replays: dict[Hashable, _Replay] = {}
+        self._is_due = False
+        """Whether there will be a turn."""
 
     def __bool__(self) -> bool:
         """Whether there is anybody who has not heard of everything."""
@@ -62,26 +105,27 @@ class Replays:
     def __contains__(self, who: Hashable) -> bool:
         return who in self._replays
 
-    def add(self, who: Hashable, tell: Callable[[Key, Object], None], over: Callable[[], None]) -> None:
-        """Tell ``who`` of all objects in the turns to come, and call ``over`` when that is done."""
-        if not self._waiting:
-            asyncio.get_running_loop().call_soon(self._turn)
+    def prepare(self, who: Hashable, tell: Tell, over: Callable[[], None]) -> None:
+        """Tell an index or a reading of all objects in the turns to come, before any handler."""
+        self._replays[who] = _Replay(tell, over)
+        self._preparing.append(who)
+        self._await_turn()
+
+    def add(self, who: Hashable, tell: Tell, over: Callable[[], None]) -> None:
+        """Tell a handler of all objects in the turns to come, and call ``over`` when that is done."""
         self._replays[who] = _Replay(tell, over)
         self._waiting.append(who)
+        self._await_turn()
 
-    def forget(self, who: Hashable, key: Key) -> bool:
-        """Whether ``who`` had still to hear of this object; no longer."""
+    def knows(self, who: Hashable, key: Key) -> Knowledge:
+        """What ``who`` knows of an object that changes now, and is told of it unless his time is to come."""
         replay = self._replays.get(who)
-        if replay is None:
-            return False
+        if replay is None or key in replay.heard:
+            return Knowledge.KNOWN
         if not replay.is_begun:
-            is_new = key not in replay.heard
-            replay.heard.add(key)
-            return is_new
-        if key not in replay.left:
-            return False
-        replay.left.discard(key)
-        return True
+            return Knowledge.LATER
+        replay.heard.add(key)
+        return Knowledge.NEW
 
     def drop(self, who: Hashable) -> None:
         """Tell him nothing more."""
@@ -91,43 +135,62 @@ class Replays:
         """Tell him of everything that is left, now and from any thread; that it is over he hears in his turn."""
         replay = self._replays.get(who)
         if replay is not None:
-            self._begin(replay)
-            self._go_on(replay, len(replay.order))
+            self._go_on(replay, inf)
+
+    def _await_turn(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            work_turns().call(self._turn)
 
     def _turn(self) -> None:
+        self._is_due = False
+        line = self._preparing or self._waiting
+        if line is self._waiting and not self._gate.is_open:
+            self._is_due = True
+            self._gate.wait(self._opened)
+            return
         try:
-            who = self._waiting[0]
+            who = line[0]
             replay = self._replays.get(who)
-            if replay is not None:
-                self._begin(replay)
-                self._go_on(replay, A_TURN)
-            if replay is None or not replay.order:
-                self._waiting.popleft()
+            if replay is None or self._go_on(replay, A_TURN, self._clock() + SECONDS):
+                line.popleft()
                 if self._replays.pop(who, None) is not None and replay is not None:
                     replay.over()
         finally:
-            if self._waiting:
-                asyncio.get_running_loop().call_soon(self._turn)
+            if self._preparing or self._waiting:
+                self._await_turn()
 
-    def _begin(self, replay: _Replay) -> None:
-        """Only now: names of a hundred thousand objects for each who waits would fill the memory."""
-        if not replay.is_begun:
-            replay.order = self._known()[::-1]
-            replay.left = {*replay.order} - replay.heard
-            replay.is_begun, replay.heard = True, set()
+    def _opened(self) -> None:
+        self._is_due = False
+        self._await_turn()
 
-    def _go_on(self, replay: _Replay, most: int) -> None:
-        order, left = replay.order, replay.left
-        for _ in range(most):
-            try:
-                key = order.pop()
-            except IndexError:  # nothing left, or another thread was in a hurry
-                break
-            if key in left:
-                left.discard(key)
-                obj = self._newest(key)
-                if obj is not None:
-                    self._tell(replay, key, obj)
+    def _go_on(self, replay: _Replay, most: float, until: float = inf) -> bool:
+        """Tell of so many objects at most, and of one at least; whether that was the last."""
+        told = 0
+        while (key := self._next(replay)) is not None:
+            obj = self._newest(key)
+            if obj is not None:
+                self._tell(replay, key, obj)
+                told += 1
+                if told >= most or self._clock() >= until:
+                    return False
+        return True
+
+    def _next(self, replay: _Replay) -> Key | None:
+        """The next that he has not heard of. Another thread may be in a hurry meanwhile."""
+        with replay.lock:
+            if not replay.is_begun:  # only now: there may be many who wait
+                replay.is_begun, replay.namespaces = True, self._known.namespaces()[::-1]
+            while True:
+                while replay.names:
+                    key = replay.namespace, replay.names.pop()
+                    if key not in replay.heard:
+                        replay.heard.add(key)
+                        return key
+                if not replay.namespaces:
+                    return None
+                replay.namespace = replay.namespaces.pop()
+                replay.names = self._known.names(replay.namespace)[::-1]
 
     def _tell(self, replay: _Replay, key: Key, obj: Object) -> None:
         try:

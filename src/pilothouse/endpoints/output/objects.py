@@ -6,6 +6,7 @@ Other versions of an object are made once and kept with the entry; other forms a
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -35,6 +36,8 @@ _SHARED_LIMIT: Final = 4 << 20
 """Parts of longer lists are to be let go of as they are sent, and not kept for others."""
 _PIECE: Final = 2 << 20
 _NO_ITEMS: Final = b"[]\n}"
+_A_TURN: Final = 5_000
+"""Of so many entries the bytes are looked up in one turn of the loop: each is somewhere else in memory."""
 _ON_THE_LOOP: Final = 32  # objects that are decoded and encoded at once
 
 
@@ -134,7 +137,7 @@ async def list_response(
     """Answer with a list. Others get their turns while a long one is made."""
     as_bytes = media.format == JSON and not media.pretty
     if as_bytes and not media.transform:
-        return _plain_list(scope, entries, revision, token, remaining)
+        return await _plain_list(scope, entries, revision, token, remaining)
     metadata = list_metadata(revision, token, remaining)
     if media.transform == METADATA:
         raise _wrong_transform(scope, METADATA, "a list", "List")
@@ -221,7 +224,7 @@ def _encode_list(scope: ShownScope, media: Media, entries: Sequence[Entry], meta
     return deque([encode_object(media, {"kind": kind, "apiVersion": version, "metadata": metadata, "items": items})])
 
 
-def _plain_list(
+async def _plain_list(
     scope: ShownScope, entries: Sequence[Entry], revision: int, token: str, remaining: int | None
 ) -> Response:
     head = b'%b%d"' % (scope.list_head, revision)
@@ -233,18 +236,38 @@ def _plain_list(
     tail = b"]}\n"
     shared = LISTS.find(scope, entries) if len(entries) > _CHUNK else None
     if shared is None:
-        items = [entry.data for entry in entries] if scope.render is None else list(map(scope.render, entries))
-        length = sum(map(len, items)) + len(items) - 1
+        items, size = await _shown(scope, entries)
+        length = size + len(items) - 1
         if len(entries) <= _CHUNK or not _JOINED_LIMIT < length <= _SHARED_LIMIT:
-            return _joined(head, items, tail)
+            return _joined(head, items, tail, size=size)
         shared = LISTS.add(scope, entries, length, _pieces(b"", items, b"", b","))
     return Response(200, b"", parts=chain((head,), shared, (tail,)), length=len(head) + shared.length + len(tail))
 
 
+async def _shown(scope: ShownScope, entries: Sequence[Entry]) -> tuple[list[bytes], int]:
+    """The bytes of all entries, and how many they are."""
+    items: list[bytes] = []
+    size = 0
+    for start in range(0, len(entries), _A_TURN):
+        if start:
+            await asyncio.sleep(0)
+        some = entries if len(entries) <= _A_TURN else entries[start : start + _A_TURN]
+        found = [entry.data for entry in some] if scope.render is None else list(map(scope.render, some))
+        items += found
+        size += sum(map(len, found))
+    return items, size
+
+
 def _joined(
-    head: bytes, items: list[bytes], tail: bytes, separator: bytes = b",", content_type: bytes = b"application/json"
+    head: bytes,
+    items: list[bytes],
+    tail: bytes,
+    separator: bytes = b",",
+    content_type: bytes = b"application/json",
+    size: int | None = None,
 ) -> Response:
-    length = len(head) + sum(map(len, items)) + len(separator) * max(0, len(items) - 1) + len(tail)
+    size = sum(map(len, items)) if size is None else size
+    length = len(head) + size + len(separator) * max(0, len(items) - 1) + len(tail)
     if length <= _JOINED_LIMIT:
         return Response(200, head + separator.join(items) + tail, content_type)
     return Response(200, b"", content_type, parts=_pieces(head, items, tail, separator), length=length)

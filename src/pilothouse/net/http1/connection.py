@@ -23,6 +23,7 @@ from pilothouse.net.http1 import response_head
 from pilothouse.net.http1.body_decoder import ChunkedDecoder, Decoder, LengthDecoder
 from pilothouse.net.http1.head_reader import HeadReader
 from pilothouse.net.messages import Connection, Request, Response, Upgraded
+from pilothouse.net.parking import SILENT_SECONDS
 from pilothouse.net.request_body import MalformedBody, RequestBody, Trailers
 from pilothouse.net.request_head import HeaderBlock, Refusal, RequestLine
 from pilothouse.net.writing import BATCH, BodyWriter, PartsSender, WriteGate
@@ -484,6 +485,8 @@ class Http1Connection(asyncio.Protocol):
         """
         limits = self.server.limits
         waited = now - self._since
+        if waited > SILENT_SECONDS:
+            self.server.parking.take(self.transport)
         if self._awaiting_body:
             if waited > limits.body_grace and self._exchange is not None:
                 self._awaiting_body = False

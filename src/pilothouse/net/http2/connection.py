@@ -35,6 +35,7 @@ from pilothouse.net.http2.settings import PeerSettings
 from pilothouse.net.http2.stream import RECEIVE_WINDOW, Stream
 from pilothouse.net.http2.streams import Streams
 from pilothouse.net.messages import Connection, Response
+from pilothouse.net.parking import SILENT_SECONDS
 from pilothouse.net.reading_turns import LONG_SECONDS
 from pilothouse.net.request_body import Trailers
 
@@ -487,6 +488,8 @@ class Http2Connection(asyncio.Protocol):
         if self._closing:
             return
         waited = now - self._since
+        if waited > SILENT_SECONDS:
+            self.server.parking.take(self.transport)
         if (self._blocks.unfinished or not self._greeted) and waited > limits.header_timeout:
             self.abort()
         elif not self._streams and waited > limits.idle_timeout:

@@ -114,7 +114,7 @@ class ResourceCache:
         self._backlog = Backlog(self._reader, self._apply, self._spawn)
         self._index = OrderedEntries()
         self.indexes = ValueIndexes(self._is_current)
-        self._window = Window(0, limits)
+        self._window = self._new_window(0)
         self._audience = Audience(prefix)
         self._loaded = 0
         self._may_be_unread = False
@@ -127,6 +127,9 @@ class ResourceCache:
 
     def __len__(self) -> int:
         return len(self._index)
+
+    def _new_window(self, revision: int) -> Window:
+        return Window(revision, self._limits, self.__len__)
 
     @property
     def revision(self) -> int:
@@ -477,7 +480,7 @@ class ResourceCache:
         self._may_be_unread = False
         self._index = OrderedEntries()
         self.indexes.clear()
-        self._window = Window(0, self._limits)
+        self._window = self._new_window(0)
 
     def cancel_loading(self) -> asyncio.Task[None] | None:
         loading, self._loading = self._loading, None
@@ -507,7 +510,7 @@ class ResourceCache:
         entries = await self._read_pages(first, revision, read)
         self._index.fill(entries)
         self._may_be_unread = any(map(is_unread, entries))
-        self._window = Window(revision, self._limits)
+        self._window = self._new_window(revision)
         self._loaded = self.changed_revision = revision
         self.ready = True
         self.tally.loads.observe(time.perf_counter() - began)

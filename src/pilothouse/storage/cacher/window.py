@@ -1,12 +1,15 @@
 """The recent past of one resource: changes kept in memory so that a watch can resume without touching the backend.
 
-Bounded by number, by age, and by the bytes of superseded states that only the window keeps alive. What has left it
-is read from the backend's log instead, so a small window costs speed, never correctness.
+It reaches back as far in time as upstream's, however many changes that are, within bounds: by number, and by the bytes
+of superseded states that only the window keeps alive. Of a large resource these may be more: 10,000 nodes whose watches
+are cut off together, while thousands of their pods are replaced, ask for what happened in the last minute. What has
+left the window is read from the backend's log instead, so a small one costs speed, never correctness.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pilothouse.storage.cacher.changes import Change
@@ -19,14 +22,16 @@ class WindowLimits:
     changes: int = 10_000
     seconds: float = 75.0
     superseded_bytes: int = 8 << 20
+    share: float = 1 / 16
+    """Changes of so large a part of the objects that there are stay, whatever their bytes."""
 
 
 class Window:
-    """Holds all changes after revision `start`."""
+    """Holds all changes after revision `start`, of a resource with so many objects at the time."""
 
-    def __init__(self, start: int, limits: WindowLimits) -> None:
+    def __init__(self, start: int, limits: WindowLimits, count: Callable[[], int]) -> None:
         self.start = start
-        self._limits = limits
+        self._limits, self._count = limits, count
         self._changes: deque[Change] = deque()
         self._superseded = 0
 
@@ -43,7 +48,7 @@ class Window:
         limits, changes = self._limits, self._changes
         while changes and (
             len(changes) > limits.changes
-            or self._superseded > limits.superseded_bytes
+            or (self._superseded > limits.superseded_bytes and len(changes) > limits.share * self._count())
             or now - changes[0].at > limits.seconds
         ):
             gone = changes.popleft()

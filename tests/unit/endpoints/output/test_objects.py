@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -46,6 +47,25 @@ async def test_an_indented_list(count: int, piece: int, monkeypatch: pytest.Monk
     sent = response.body if response.parts is None else b"".join(response.parts)
     assert sent == encode_object(PRETTY, whole)
     assert response.parts is None or response.length == len(sent)
+
+
+@pytest.mark.parametrize("renders", [False, True])
+async def test_of_very_many_objects_the_bytes_are_gathered_in_turns(renders: bool) -> None:
+    count = 3 * objects._A_TURN + 1
+    entries = [Entry(f"/{at}", b'{"n":%d}' % at, 1) for at in range(count)]
+    scope = scope_of()
+    scope.list_head = b'{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"'
+    scope.render = (lambda entry: entry.data) if renders else None
+    making = asyncio.ensure_future(list_response(scope, cast(Any, None), Media(), entries, 17))
+    turns = 0
+    while not making.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 3
+    response = making.result()
+    sent = response.body if response.parts is None else b"".join(response.parts)
+    assert response.parts is None or response.length == len(sent)
+    assert orjson.loads(sent)["items"] == [{"n": at} for at in range(count)]
 
 
 def test_parts_of_a_list_are_let_go_of_as_they_are_sent() -> None:

@@ -28,7 +28,7 @@ class Source:
     """A resource without a backend: a window, an audience, and a log that is a list."""
 
     def __init__(self, start=0):
-        self.window = Window(start, WindowLimits())
+        self.window = Window(start, WindowLimits(), lambda: 0)
         self.audience = Audience(PODS)
         self.log = []
         self.compacted = 0
