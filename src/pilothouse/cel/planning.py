@@ -139,6 +139,9 @@ class Planner:
         return Step(_costed_call(implementation, [step.run for step in steps], cost, node.function), total)
 
     def _list(self, node: ListNode) -> Step:
+        values = [item.value for item in node.elements if isinstance(item, Literal)]
+        if len(values) == len(node.elements) and not node.optional:
+            return constant(values)
         steps = [self.plan(item) for item in node.elements]
         if all(step.constant for step in steps) and not node.optional:
             return constant([step.value for step in steps])
