@@ -63,6 +63,11 @@ class Serving:
         assert self._listener is not None
         self._listener.start()
 
+    def admit(self, connection: socket.socket) -> None:
+        """Serve a connection that was accepted before."""
+        assert self._listener is not None
+        self._listener.admit(connection)
+
     async def poll_files(self) -> None:
         """Look whether certificates changed."""
         if self._tls is not None:
