@@ -337,7 +337,7 @@ def _costed_call(implementation: Callable[..., Any], runs: list[Run], cost: Any,
             return result
 
         return run_and_charge
-    joins_lists = name == "_+_"
+    joins_lists, flattens = name == "_+_", name == "flatten"
     if name in COUNTED_LISTS:
         runs = [_counted(run) for run in runs]
 
@@ -346,7 +346,10 @@ def _costed_call(implementation: Callable[..., Any], runs: list[Run], cost: Any,
         frame[0].charge(cost(arguments, None))
         if joins_lists and isinstance(arguments[0], list):
             frame[0].copy(len(arguments[0]) + len(arguments[1]) if isinstance(arguments[1], list) else 0)
-        return implementation(*arguments)
+        result = implementation(*arguments)
+        if flattens:
+            frame[0].copy(len(result))
+        return result
 
     return charge_and_run
 
