@@ -238,6 +238,22 @@ def test_simulated_kubelets_are_reached_from_every_process(server):
     assert logs[0] == logs[1]
 
 
+def test_a_worker_that_is_stopped_gets_no_connections(server):
+    """Nor keeps those that were on their way to it; once it goes on it gets its share again."""
+    (worker,) = children_of(server.process.pid)
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        with ExitStack() as stack:
+            for _ in range(6):
+                line = Line(server)
+                stack.callback(line.close)
+                assert line.pid == server.process.pid
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    with lines_to_each(server) as lines:
+        assert {line.pid for line in lines} == {server.process.pid, worker}
+
+
 def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost(server):
     (before,) = children_of(server.process.pid)
     acknowledged = []

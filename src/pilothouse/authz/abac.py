@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from pilothouse.authz.attributes import Attributes
-from pilothouse.authz.authorizer import Decision, PathRule, ResourceRule, Rules
+from pilothouse.authz.authorizer import Decision, PathRule, ResourceRule, RuleReader, Rules
 from pilothouse.machinery.user import ALL_AUTHENTICATED, User
 from pilothouse.machinery.watched_file import WatchedFile
+from pilothouse.machinery.workers import PATIENCE
 
 _VERSION: Final = "abac.authorization.kubernetes.io/v1beta1"
 
@@ -116,19 +119,24 @@ class ABACAuthorizer:
                 return Decision.ALLOW, ""
         return Decision.NO_OPINION, "No policy matched."
 
-    def rules_for(self, user: User, namespace: str) -> Rules:
+    def rules_for(self, user: User, namespace: str) -> RuleReader:
         """The policies about the user in the namespace."""
-        resources: list[ResourceRule] = []
-        paths: list[PathRule] = []
-        for policy in self.file.value:
-            if not policy.means(user) or policy.namespace not in ("*", namespace):
-                continue
-            verbs = ("get", "list", "watch") if policy.read_only else ("*",)
-            if policy.resource:
-                resources.append(ResourceRule(verbs, (policy.api_group,), (policy.resource,)))
-            if policy.path:
-                paths.append(PathRule(verbs, (policy.path,)))
-        return Rules(tuple(resources), tuple(paths))
+        return partial(_rules, self.file.value, user, namespace)
+
+
+def _rules(policies: Sequence[Policy], user: User, namespace: str) -> Rules:
+    resources: list[ResourceRule] = []
+    paths: list[PathRule] = []
+    for policy in policies:
+        PATIENCE.spend(1)
+        if not policy.means(user) or policy.namespace not in ("*", namespace):
+            continue
+        verbs = ("get", "list", "watch") if policy.read_only else ("*",)
+        if policy.resource:
+            resources.append(ResourceRule(verbs, (policy.api_group,), (policy.resource,)))
+        if policy.path:
+            paths.append(PathRule(verbs, (policy.path,)))
+    return Rules(tuple(resources), tuple(paths))
 
 
 def _path_matches(pattern: str, path: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pilothouse.authz.attributes import Attributes
-from pilothouse.authz.authorizer import Decision, PathRule, ResourceRule, Rules
+from pilothouse.authz.authorizer import Decision, PathRule, ResourceRule, RuleReader, Rules
 from pilothouse.machinery.user import SYSTEM_MASTERS, User
 
 # The name that stands for the superusers' authorizer at the head of every union.
@@ -19,9 +19,9 @@ class AlwaysAllow:
         """Allow."""
         return Decision.ALLOW, ""
 
-    def rules_for(self, user: User, namespace: str) -> Rules:
+    def rules_for(self, user: User, namespace: str) -> RuleReader:
         """Everything."""
-        return Rules((ResourceRule(("*",), ("*",), ("*",)),), (PathRule(("*",), ("*",)),))
+        return lambda: Rules((ResourceRule(("*",), ("*",), ("*",)),), (PathRule(("*",), ("*",)),))
 
 
 class AlwaysDeny:
@@ -31,9 +31,9 @@ class AlwaysDeny:
         """No opinion, with a reason."""
         return Decision.NO_OPINION, "Everything is forbidden."
 
-    def rules_for(self, user: User, namespace: str) -> Rules:
+    def rules_for(self, user: User, namespace: str) -> RuleReader:
         """Nothing."""
-        return Rules()
+        return Rules
 
 
 class PrivilegedGroups:

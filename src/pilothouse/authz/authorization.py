@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pilothouse.authz.abac import ABACAuthorizer
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorization_configuration import ConfiguredAuthorizer
-from pilothouse.authz.authorizer import Authorizer, Decision, Rules, Union
+from pilothouse.authz.authorizer import Authorizer, Decision, RuleReader, Union
 from pilothouse.authz.metrics import AuthorizationMetrics
 from pilothouse.authz.node.graph import Graph
 from pilothouse.authz.rbac.index import Index
@@ -36,7 +36,7 @@ class Replaceable:
         """The same without a coroutine. Raises ``NotKnownYet``."""
         return self.current.decide(attributes)
 
-    def rules_for(self, user: User, namespace: str) -> Rules:
+    def rules_for(self, user: User, namespace: str) -> RuleReader:
         """As the present chain."""
         return self.current.rules_for(user, namespace)
 

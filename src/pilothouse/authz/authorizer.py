@@ -6,7 +6,7 @@ travels with every decision: clients see it behind the refusal, audit sees it al
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -45,17 +45,17 @@ class NotKnownYet(Exception):
 class ResourceRule(NamedTuple):
     """What a user may do with resources, for SelfSubjectRulesReview."""
 
-    verbs: tuple[str, ...]
-    groups: tuple[str, ...] = ()
-    resources: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
+    verbs: Sequence[str]
+    groups: Sequence[str] = ()
+    resources: Sequence[str] = ()
+    names: Sequence[str] = ()
 
 
 class PathRule(NamedTuple):
     """What a user may do with paths, for SelfSubjectRulesReview."""
 
-    verbs: tuple[str, ...]
-    paths: tuple[str, ...] = ()
+    verbs: Sequence[str]
+    paths: Sequence[str] = ()
 
 
 class Rules(NamedTuple):
@@ -65,6 +65,10 @@ class Rules(NamedTuple):
     path_rules: tuple[PathRule, ...] = ()
     incomplete: bool = False
     error: str = ""
+
+
+RuleReader = Callable[[], Rules]
+"""Reads what was found of a user's rules when it was made. They may be many, so any thread can call it."""
 
 
 class Authorizer(Protocol):
@@ -79,8 +83,8 @@ class Authorizer(Protocol):
 class RuleResolver(Protocol):
     """An authorizer that can also list what a user may do."""
 
-    def rules_for(self, user: User, namespace: str) -> Rules:
-        """The rules that apply to the user in the namespace."""
+    def rules_for(self, user: User, namespace: str) -> RuleReader:
+        """The rules that apply to the user in the namespace, still to be read."""
         ...
 
 
@@ -141,16 +145,20 @@ class Union:
                 reasons.append(f"{name}: {reason}")
         return Decision.NO_OPINION, "\n".join(reasons)
 
-    def rules_for(self, user: User, namespace: str) -> Rules:
+    def rules_for(self, user: User, namespace: str) -> RuleReader:
         """The rules of all authorizers that can list them."""
-        found = [a.rules_for(user, namespace) for _, a in self._authorizers if isinstance(a, RuleResolver)]
-        failures = [rules.error for rules in found if rules.error]
-        return Rules(
-            tuple(rule for rules in found for rule in rules.resource_rules),
-            tuple(rule for rules in found for rule in rules.path_rules),
-            any(rules.incomplete for rules in found),
-            aggregate(failures) if failures else "",
-        )
+        readers = [a.rules_for(user, namespace) for _, a in self._authorizers if isinstance(a, RuleResolver)]
+        return lambda: _join([read() for read in readers])
+
+
+def _join(found: Sequence[Rules]) -> Rules:
+    failures = [rules.error for rules in found if rules.error]
+    return Rules(
+        tuple(rule for rules in found for rule in rules.resource_rules),
+        tuple(rule for rules in found for rule in rules.path_rules),
+        any(rules.incomplete for rules in found),
+        aggregate(failures) if failures else "",
+    )
 
 
 def forbidden(attributes: Attributes, reason: str) -> errors.StatusError:

@@ -9,6 +9,7 @@ from pilothouse.authz.authorizer import Authorizer, RuleResolver
 from pilothouse.endpoints.installer import OwnVerbs
 from pilothouse.endpoints.reviews import Review, answering
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.weights import weight_of_values
 
 _GROUP: Final = "authorization.k8s.io"
 
@@ -54,4 +55,6 @@ class AccessAnswers:
         """SelfSubjectRulesReview."""
         await review.validate()
         assert isinstance(self._authorizer, RuleResolver)
-        return reviews.review_rules(review.object, self._authorizer, review.request.user)
+        answer = await reviews.review_rules(review.object, self._authorizer, review.request.user)
+        review.weight = weight_of_values(reviews.count_rules(answer))
+        return answer

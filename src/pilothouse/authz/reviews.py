@@ -6,18 +6,18 @@ errors are raised as StatusError. The kind is missing in their text because kube
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pilothouse.authz.attributes import Attributes
-from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision, RuleResolver
+from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision, RuleReader, RuleResolver
 from pilothouse.machinery import errors, fields, labels
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.names import check_label_key, check_label_value
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.user import User
-from pilothouse.machinery.workers import weighed
+from pilothouse.machinery.workers import attempted, weighed
 
 _KIND: Final = GroupKind("authorization.k8s.io", "")
 _ONE_OF: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
@@ -81,12 +81,22 @@ async def review_access(review: Object, authorizer: Authorizer, user: User | Non
     return {**review, "status": status}
 
 
-def review_rules(review: Object, resolver: RuleResolver, user: User) -> Object:
+async def review_rules(review: Object, resolver: RuleResolver, user: User) -> Object:
     """Answer a SelfSubjectRulesReview. Raises StatusError 400 without a namespace."""
     namespace = (review.get("spec") or {}).get("namespace", "")
     if not namespace:
         raise errors.bad_request("no namespace on request")
-    rules = resolver.rules_for(user, namespace)
+    status = await attempted(0, _rules_status, resolver.rules_for(user, namespace))
+    return {**_head(review), "metadata": {}, "spec": {}, "status": status}
+
+
+def count_rules(answer: Object) -> int:
+    """How many rules a SelfSubjectRulesReview was answered with."""
+    return sum(len(answer["status"][rules]) for rules in ("resourceRules", "nonResourceRules"))
+
+
+def _rules_status(read: RuleReader) -> Object:
+    rules = read()
     status: Object = {
         "resourceRules": [
             _present(verbs=r.verbs, apiGroups=r.groups, resources=r.resources, resourceNames=r.names)
@@ -97,7 +107,7 @@ def review_rules(review: Object, resolver: RuleResolver, user: User) -> Object:
     }
     if rules.error:
         status["evaluationError"] = rules.error
-    return {**_head(review), "metadata": {}, "spec": {}, "status": status}
+    return status
 
 
 def _raise(errs: list[FieldError]) -> None:
@@ -252,5 +262,5 @@ def _go_names(url: Spec) -> Object:
     return {"Path": url.get("path", ""), "Verb": url.get("verb", "")}
 
 
-def _present(**lists: tuple[str, ...]) -> Object:
-    return {key: list(values) for key, values in lists.items() if values}
+def _present(**lists: Sequence[str]) -> Object:
+    return {key: values if isinstance(values, list) else list(values) for key, values in lists.items() if values}

@@ -15,7 +15,7 @@ import orjson
 
 from pilothouse.authn.webhook_calls import Post, Sleep, WebhookFailed, call
 from pilothouse.authz.attributes import Attributes
-from pilothouse.authz.authorizer import AuthorizationFailed, Decision, Rules
+from pilothouse.authz.authorizer import AuthorizationFailed, Decision, RuleReader, Rules
 from pilothouse.authz.match_conditions import ConditionFailed, MatchConditions
 from pilothouse.authz.metrics import WebhookMetrics
 from pilothouse.machinery import fields, labels
@@ -121,9 +121,9 @@ class WebhookAuthorizer:
             self._metrics.evaluated(self._name, time.perf_counter() - started, failed=True)
             raise AuthorizationFailed(str(failure), self._decision_on_error) from None
 
-    def rules_for(self, user: User, namespace: str) -> Rules:
+    def rules_for(self, user: User, namespace: str) -> RuleReader:
         """Not known here."""
-        return Rules(incomplete=True, error="webhook authorizer does not support user rule resolution")
+        return lambda: Rules(incomplete=True, error="webhook authorizer does not support user rule resolution")
 
     def _remember(self, key: bytes, status: Mapping[str, Any]) -> None:
         ttl = self._ttls[bool(status.get("allowed"))]

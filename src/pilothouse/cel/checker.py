@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 _MAX_ERRORS = 1000
 """More than is ever shown."""
+_PLAIN = frozenset({"bool", "bytes", "double", "int", "string", "uint"})
+"""Types that are what they are, whatever is learnt about others."""
 
 
 def check(root: Node, environment: Environment) -> tuple[list[tuple[int, str]], set[str]]:
@@ -55,7 +57,8 @@ def check(root: Node, environment: Environment) -> tuple[list[tuple[int, str]], 
     checker.visit(root)
     if not checker.errs:
         for node in checker.visited.values():
-            node.type = checker.known.apply(node.type, free_as_dyn=True)
+            if node.type.kind not in _PLAIN:
+                node.type = checker.known.apply(node.type, free_as_dyn=True)
     return checker.errs, checker.names
 
 
@@ -74,6 +77,9 @@ class _Checker:
         self.errs.append((offset, message))
 
     def visit(self, node: Node) -> None:
+        if isinstance(node, Literal):
+            node.type = type_of_value(node.value)
+            return
         if id(node) in self.visited:  # macros may use one argument twice, and its errors are told as often
             if self.errs and len(self.errs) < _MAX_ERRORS:
                 start, end = self.spans[id(node)]
@@ -102,9 +108,6 @@ class _Checker:
             if name in scope:
                 return scope[name]
         return None
-
-    def _literal(self, node: Literal) -> None:
-        node.type = type_of_value(node.value)
 
     def _ident(self, node: Ident) -> None:
         if not self._resolve(node, node.name, self._local(node.name)):
@@ -277,7 +280,7 @@ class _Checker:
         return inner
 
     def _join(self, previous: Type | None, current: Type) -> Type:
-        if previous is None:
+        if previous is None or (previous is current and current.kind in _PLAIN):
             return current
         return most_general(previous, current) if self._assign(previous, current) else DYN
 
@@ -377,7 +380,6 @@ def qualified_name(node: Node) -> str | None:
 
 
 _VISITORS: dict[type, Callable[[_Checker, Any], None]] = {
-    Literal: _Checker._literal,
     Ident: _Checker._ident,
     Select: _Checker._select,
     Call: _Checker._call,

@@ -88,7 +88,7 @@ def _check_list(node: ListNode, errs: LiteralErrors) -> None:
         kind = unwrap_optional(item.type)[0] if index in node.optional else item.type
         if wanted is None:
             wanted = kind
-        elif kind != wanted:
+        elif kind is not wanted and kind != wanted:
             _mismatch(item.offset, wanted, kind, errs)
             return
 
@@ -136,14 +136,14 @@ def _unprintable(letter: str, node: Node) -> Node | None:
 
 
 def walk(root: Node) -> Iterator[tuple[Node, bool]]:
-    """Go through a tree, each node once, telling whether it is inside a call of `format`."""
+    """Go through a tree but for its literals, each node once, telling whether it is inside a call of `format`."""
     waiting, seen = [(root, False)], {id(root)}
     while waiting:
         node, in_format = waiting.pop()
         yield node, in_format
         inside = in_format or (isinstance(node, Call) and node.function == "format")
         for child in children(node):
-            if id(child) not in seen:
+            if not isinstance(child, Literal) and id(child) not in seen:
                 seen.add(id(child))
                 waiting.append((child, inside))
 

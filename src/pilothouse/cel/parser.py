@@ -294,7 +294,7 @@ class _Parser:
             if self.kinds[self.at] == "?":
                 self.at += 1
                 optional.add(len(elements))
-            elements.append(self._expression())
+            elements.append(self._element())
             if self.kinds[self.at] != "," or self.kinds[self.at + 1] == "]":
                 break
             self.at += 1
@@ -304,6 +304,11 @@ class _Parser:
             self.at += 1
         self._expect("]")
         return ListNode(offset, elements, frozenset(optional))
+
+    def _element(self) -> Node:
+        """An expression in a list; one that is a literal, of which there may be many, without a descent to it."""
+        is_literal = self.kinds[self.at] in _LITERALS and self.kinds[self.at + 1] in (",", "]")
+        return self._literal() if is_literal and max(self.depths.values()) < MAX_DEPTH else self._expression()
 
     def _entries(self, of_message: bool) -> list[Entry]:
         entries: list[Entry] = []

@@ -139,6 +139,9 @@ class Planner:
         return Step(_costed_call(implementation, [step.run for step in steps], cost, node.function), total)
 
     def _list(self, node: ListNode) -> Step:
+        values = [item.value for item in node.elements if isinstance(item, Literal)]
+        if len(values) == len(node.elements) and not node.optional:
+            return constant(values)
         steps = [self.plan(item) for item in node.elements]
         if all(step.constant for step in steps) and not node.optional:
             return constant([step.value for step in steps])
@@ -334,7 +337,7 @@ def _costed_call(implementation: Callable[..., Any], runs: list[Run], cost: Any,
             return result
 
         return run_and_charge
-    joins_lists = name == "_+_"
+    joins_lists, flattens = name == "_+_", name == "flatten"
     if name in COUNTED_LISTS:
         runs = [_counted(run) for run in runs]
 
@@ -343,7 +346,10 @@ def _costed_call(implementation: Callable[..., Any], runs: list[Run], cost: Any,
         frame[0].charge(cost(arguments, None))
         if joins_lists and isinstance(arguments[0], list):
             frame[0].copy(len(arguments[0]) + len(arguments[1]) if isinstance(arguments[1], list) else 0)
-        return implementation(*arguments)
+        result = implementation(*arguments)
+        if flattens:
+            frame[0].copy(len(result))
+        return result
 
     return charge_and_run
 

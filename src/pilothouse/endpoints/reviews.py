@@ -22,7 +22,7 @@ from pilothouse.machinery.field_manager import FieldManager, manager_of
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import without_notes
-from pilothouse.machinery.workers import weighed
+from pilothouse.machinery.workers import LONG, weighed
 from pilothouse.net.messages import Response
 from pilothouse.registry.rest.before_create import ensure_namespace, wipe_system_fields
 
@@ -34,11 +34,13 @@ Answer = Callable[["Review"], Awaitable[Object]]
 class Review:
     """One posted review, past mutating admission."""
 
-    __slots__ = ("_ctx", "_endpoint", "_media", "object", "request")
+    __slots__ = ("_ctx", "_endpoint", "_media", "object", "request", "weight")
 
     def __init__(self, endpoint: Endpoint, request: APIRequest, ctx: Context, media: Media, obj: Object) -> None:
         self._endpoint, self._ctx, self._media = endpoint, ctx, media
         self.request, self.object = request, obj
+        self.weight = request.weight
+        """How long the answer is; whoever makes a longer one than was asked says so."""
 
     async def check(self, validate: Callable[..., None], *more: str) -> None:
         """Hold the object to the rules of its kind; raises the refusal."""
@@ -52,7 +54,7 @@ class Review:
             attributes = attributes_of(self._endpoint, self.request, self._ctx, CREATE, self.object, None, options)
             await admission.validate(attributes)
 
-    def respond(self, answer: Object) -> Response:
+    async def respond(self, answer: Object) -> Response:
         """The answered review, as created."""
         for warning in self._ctx.warnings:
             self.request.warn(warning)
@@ -60,7 +62,10 @@ class Review:
         _, from_hub = converters_for(self._endpoint.resource)
         if from_hub is not None:
             answer = from_hub(answer)
-        return object_response(self._media, computed_object(self._endpoint, self._media, {**head, **answer}), 201)
+        if self.weight >= LONG:
+            self.request.note_made(answer)
+        shown = computed_object(self._endpoint, self._media, {**head, **answer})
+        return await weighed(self.weight, object_response, self._media, shown, 201)
 
 
 async def read_review(
@@ -117,6 +122,6 @@ def answering(
 
     async def create(endpoint: Endpoint, request: APIRequest) -> Response:
         review = await read_review(endpoint, request, default, keeps_metadata=keeps_metadata)
-        return review.respond(await answer(review))
+        return await review.respond(await answer(review))
 
     return create

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -35,6 +36,8 @@ from pilothouse.machinery.user import User
 from pilothouse.machinery.workers import weighed
 from pilothouse.net.messages import BodyWriter, ClientDisconnected, MalformedBody, Response
 
+logger = logging.getLogger(__name__)
+_CLOSING_SECONDS: Final = 30.0
 _LARGE: Final = 128 * 1024
 _HEAD: Final = 1024
 _KIND: Final = re.compile(rb'^\{(?:"apiVersion":"[^"\\]*",)?"kind":"(\w+)"')
@@ -82,9 +85,13 @@ class Auditing:
         task.add_done_callback(self._storing.discard)
 
     async def close(self) -> None:
-        """Let the last events out."""
-        await asyncio.gather(*self._storing, return_exceptions=True)
-        await self.sink.close()
+        """Let the last events out; whoever does not take them for half a minute does not get them."""
+        try:
+            async with asyncio.timeout(_CLOSING_SECONDS):
+                await asyncio.gather(*self._storing, return_exceptions=True)
+                await self.sink.close()
+        except TimeoutError:
+            logger.error("the last audit events are lost: they could not be stored within %g s", _CLOSING_SECONDS)
 
 
 def with_audit(following: Handler, auditing: Auditing) -> Handler:
@@ -145,6 +152,8 @@ async def _note_failure(auditing: Auditing, event: Event, request: APIRequest, e
         timeout = errors.timeout("request did not complete within the allotted timeout", 0)
         event.status = timeout.status
         event.note_response(timeout.code, None)
+        auditing.store_soon(event, stage)  # it may be the log that took so long
+        return
     elif isinstance(error, Exception) and not isinstance(error, ClientDisconnected | MalformedBody):
         panic = errors.StatusError(500, "InternalError", f"APIServer panic'd: {type(error).__name__}")
         event.status = panic.status

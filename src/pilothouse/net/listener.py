@@ -194,6 +194,18 @@ class Listener:
         if self._connecting:
             await asyncio.wait(self._connecting)
 
+    def admit(self, sock: socket.socket) -> None:
+        """Serve a connection that somebody else has accepted, unless its client has gone or we are stopping."""
+        try:
+            address = sock.getpeername()
+        except OSError:
+            sock.close()
+            return
+        if self._sock.fileno() < 0:
+            sock.close()
+        else:
+            self._admit(sock, network_of(str(address[0])))
+
     def _accept(self) -> None:
         for _ in range(_ACCEPTS_PER_TURN):
             try:

@@ -201,7 +201,7 @@ class AuditOptions(FlagGroup):
                 compress=self.log_compress,
                 shared=shared,
             )
-        sink = LogSink(writer, self.log_format, threaded=self.log_mode == "batch", lose=lose)
+        sink = LogSink(writer, self.log_format, lose=lose)
         return buffer(sink, self._log_buffering(), lose, supervisor)
 
     def _log_buffering(self) -> Buffering:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 
 from pilothouse.endpoints.request import APIRequest
@@ -62,6 +63,11 @@ class Serving:
         """Begin to accept connections."""
         assert self._listener is not None
         self._listener.start()
+
+    def admit(self, connection: socket.socket) -> None:
+        """Serve a connection that was accepted before."""
+        assert self._listener is not None
+        self._listener.admit(connection)
 
     async def poll_files(self) -> None:
         """Look whether certificates changed."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from http.client import HTTPSConnection
 from pathlib import Path
 
@@ -65,3 +67,42 @@ def test_long_paths(audited: Victim) -> None:
             answer = connection.getresponse()
             answer.read()
             assert answer.status == 403
+
+
+@contextmanager
+def pipe_without_reader(path: Path) -> Iterator[int]:
+    """A pipe that is open at its other end, where nobody reads; it is emptied at last."""
+    os.mkfifo(path)
+    end = os.open(path, os.O_RDWR)
+    try:
+        yield end
+    finally:
+        threading.Thread(target=empty, args=(end,), daemon=True).start()
+
+
+def empty(end: int) -> None:
+    """Read all that comes, as long as the tests run: a server that stops has something to say."""
+    while os.read(end, 1 << 20):
+        pass
+
+
+def test_a_pipe_that_nobody_reads(launch_victim: Callable[..., Victim], tmp_path: Path) -> None:
+    """Whoever is written down waits for it, as in kube-apiserver; all others are served."""
+    policy = tmp_path / "policy.yaml"
+    rules = 'rules: [{level: Metadata, resources: [{group: "", resources: [secrets]}]}, {level: None}]'
+    policy.write_text(f"apiVersion: audit.k8s.io/v1\nkind: Policy\n{rules}\n")
+    with pipe_without_reader(tmp_path / "pipe"):
+        flags = (f"--audit-policy-file={policy}", f"--audit-log-path={tmp_path / 'pipe'}")
+        piped = launch_victim(*flags, "--audit-log-mode=blocking-strict")
+
+        def ask() -> None:
+            while piped.call("GET", "/api/v1/namespaces/default/secrets", timeout=1).status:
+                pass
+
+        with piped.attacked("an audit log that is a pipe nobody reads"):
+            askers = [threading.Thread(target=ask) for _ in range(8)]
+            for asker in askers:
+                asker.start()
+            for asker in askers:
+                asker.join()
+            assert piped.call("GET", "/api/v1/namespaces/default", timeout=5).status == 200

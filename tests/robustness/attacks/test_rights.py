@@ -66,3 +66,23 @@ def test_rules_that_an_owner_holds(victim: Any) -> None:
                 user="reader",
             )
             allowed = answer.json["status"]["allowed"]
+
+
+def test_a_review_of_rules_bound_many_times(victim: Any) -> None:
+    """Each binding tells all rules of its role again: forty times fifteen thousand."""
+    path = rights_in(victim, "bound", "owner", EVERYTHING)
+    rules = [{"verbs": ["get"], "apiGroups": ["x"], "resources": [f"x{number}"]} for number in range(15_000)]
+    assert victim.call("POST", path, role("long", *rules)).status == 201
+    for number in range(40):
+        binding = {"apiVersion": f"{GROUP}/v1", "kind": "RoleBinding", "metadata": {"name": f"b{number}"}}
+        reference = {"apiGroup": GROUP, "kind": "Role", "name": "long"}
+        subjects = [{"apiGroup": GROUP, "kind": "User", "name": "reader"}]
+        body = {**binding, "roleRef": reference, "subjects": subjects}
+        assert victim.call("POST", f"{NAMESPACE}/bound/rolebindings", body).status == 201
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": "bound"}}
+    with victim.attacked("a review of 600,000 rules", allowance=100 << 20):
+        answer = victim.call("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review, user="reader")
+    status = answer.json["status"]
+    assert status["incomplete"]
+    assert "more rules than can be listed" in status["evaluationError"]
+    assert len(status["resourceRules"]) > 100_000

@@ -1,4 +1,8 @@
+import asyncio
+import threading
+
 import orjson
+import pytest
 
 from pilothouse.audit.events import Event, Record
 from pilothouse.audit.log import LogSink
@@ -25,16 +29,66 @@ async def test_log_writes_a_line_an_event():
     lines = Lines()
     sink = LogSink(lines)
     assert await sink.process([Record(b'{"a":1}'), Record(b'{"a":2}')])
-    assert [orjson.loads(line)["a"] for line in lines.written] == [1, 2]
-    assert lines.written[0] == b'{"kind":"Event","apiVersion":"audit.k8s.io/v1","a":1}\n'
+    first, second = b"".join(lines.written).splitlines(keepends=True)
+    assert first == b'{"kind":"Event","apiVersion":"audit.k8s.io/v1","a":1}\n'
+    assert orjson.loads(second)["a"] == 2
     await sink.close()
     assert lines.written[-1] == b"closed"
 
 
 async def test_log_in_a_thread_writes_batches_at_once():
     lines = Lines()
-    assert await LogSink(lines, threaded=True).process([Record(b"{1}"), Record(b"{2}")])
+    assert await LogSink(lines).process([Record(b"{1}"), Record(b"{2}")])
     assert len(lines.written) == 1
+
+
+class Stuck(Lines):
+    """Takes nothing until it is told to go on."""
+
+    def __init__(self):
+        super().__init__()
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def write(self, data):
+        self.begun.set()
+        self.go_on.wait()
+        super().write(data)
+
+
+async def test_only_those_who_are_written_down_wait_for_a_log_that_hangs():
+    lines = Stuck()
+    sink = LogSink(lines)
+    first = asyncio.create_task(sink.process([Record(b"{1}")]))
+    await asyncio.to_thread(lines.begun.wait)
+    others = [asyncio.create_task(sink.process([Record(b"{%d}" % number)])) for number in range(2, 5)]
+    await asyncio.sleep(0)
+    others[1].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await others[1]
+    lines.go_on.set()
+    assert await asyncio.gather(first, others[0], others[2]) == [True] * 3
+    assert b"".join(lines.written).count(b"\n") == 3
+    assert len(lines.written) == 2
+
+
+async def test_what_waits_is_written_before_the_log_is_closed():
+    lines = Stuck()
+    sink = LogSink(lines)
+    task = asyncio.create_task(sink.process([Record(b"{1}")]))
+    closing = asyncio.create_task(sink.close())
+    await asyncio.to_thread(lines.begun.wait)
+    lines.go_on.set()
+    assert await task
+    await closing
+    assert lines.written[-1] == b"closed"
+
+
+async def test_a_log_that_fails_for_any_reason_takes_what_comes_after():
+    lines = Lines(ValueError("I/O operation on closed file"))
+    sink = LogSink(lines)
+    assert not await sink.process([Record(b"{1}")])
+    lines.error = None
+    assert await sink.process([Record(b"{1}")])
 
 
 async def test_a_full_disk_is_a_failure(caplog):

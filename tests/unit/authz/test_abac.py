@@ -76,6 +76,6 @@ async def test_decisions(authorizer, user, verb, target, allowed):
 
 
 def test_rules(authorizer):
-    assert authorizer.rules_for(User("alice"), "ns").resource_rules == ((("*",), ("",), ("pods",), ()),)
-    assert authorizer.rules_for(User("bob"), "x").resource_rules[0].verbs == ("get", "list", "watch")
-    assert authorizer.rules_for(User("alice"), "x").resource_rules == ()
+    assert authorizer.rules_for(User("alice"), "ns")().resource_rules == ((("*",), ("",), ("pods",), ()),)
+    assert authorizer.rules_for(User("bob"), "x")().resource_rules[0].verbs == ("get", "list", "watch")
+    assert authorizer.rules_for(User("alice"), "x")().resource_rules == ()

@@ -98,7 +98,7 @@ async def test_fixed_authorizers():
     assert await PrivilegedGroups().authorize(question) == (NO, "")
     master = User("x", groups=("a", "system:masters"))
     assert await PrivilegedGroups().authorize(Attributes(master, "get")) == (ALLOW, "")
-    rules = Union([("m", PrivilegedGroups()), ("a", AlwaysAllow()), ("d", AlwaysDeny())]).rules_for(ALICE, "x")
+    rules = Union([("m", PrivilegedGroups()), ("a", AlwaysAllow()), ("d", AlwaysDeny())]).rules_for(ALICE, "x")()
     assert (len(rules.resource_rules), len(rules.path_rules), rules.incomplete) == (1, 1, False)
 
 

@@ -169,13 +169,15 @@ async def test_selectors_that_are_not_understood(selector, requirements, error):
     assert len(asked.attributes.field_selector) + len(asked.attributes.label_selector) == requirements
 
 
-def test_rules_review():
+async def test_rules_review():
     class Resolver:
         def rules_for(self, user, namespace):
-            return Rules((ResourceRule(("get",), ("",), ("pods",)),), (PathRule(("get",), ("/x",)),), True, "oops")
+            return lambda: Rules(
+                (ResourceRule(("get",), ("",), ("pods",)),), (PathRule(("get",), ("/x",)),), True, "oops"
+            )
 
     review = {"kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1", "spec": {"namespace": "ns"}}
-    answer = reviews.review_rules(review, Resolver(), User("x"))
+    answer = await reviews.review_rules(review, Resolver(), User("x"))
     assert answer["spec"] == {}
     assert answer["status"] == {
         "resourceRules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}],
@@ -183,5 +185,6 @@ def test_rules_review():
         "incomplete": True,
         "evaluationError": "oops",
     }
-    error = error_of(reviews.review_rules, {"spec": {}}, Resolver(), User("x"))
-    assert (error.code, error.message) == (400, "no namespace on request")
+    with pytest.raises(StatusError) as caught:
+        await reviews.review_rules({"spec": {}}, Resolver(), User("x"))
+    assert (caught.value.code, caught.value.message) == (400, "no namespace on request")

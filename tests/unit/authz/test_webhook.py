@@ -103,7 +103,7 @@ async def test_answers_are_remembered(status, seconds):
 def test_versions_and_rules():
     with pytest.raises(ValueError, match='unsupported webhook authorizer version "v3"'):
         WebhookAuthorizer(Service({}), "v3")
-    rules = WebhookAuthorizer(Service({}), "v1").rules_for(ALICE, "ns")
+    rules = WebhookAuthorizer(Service({}), "v1").rules_for(ALICE, "ns")()
     assert (rules.incomplete, rules.error) == (True, "webhook authorizer does not support user rule resolution")
 
 

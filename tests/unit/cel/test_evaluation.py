@@ -1,3 +1,4 @@
+import sys
 from typing import Any
 
 import pytest
@@ -226,3 +227,20 @@ def test_growing_lists_by_binding_is_bounded() -> None:
         text = f"[{text}].map(x, x + x)[0]"
     with pytest.raises(CostLimitExceeded):
         ENVIRONMENT.compile(f"{text}.size() > 0").evaluate({"l": list(range(1000))})
+
+
+def test_literals_of_a_long_list_are_not_descended_to() -> None:
+    """A policy may have millions of them; each takes fewer calls than the grammar has levels."""
+    count, calls = 1_000, 0
+    text = f"[{','.join(['1'] * count)}].size() == {count}"
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(note)
+    try:
+        assert run(text)
+    finally:
+        sys.setprofile(None)
+    assert calls < 10 * count

@@ -58,6 +58,7 @@ async def run(handler, request=None, rules="- {level: RequestResponse}\n", answe
         response = await with_audit(handler, auditing)(request or make())
     except BaseException as error:
         response = error
+    await auditing.close()
     return response, sink.events
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pilothouse.authz.attributes import Attributes
-from pilothouse.authz.authorizer import Decision, NotKnownYet, Rules
+from pilothouse.authz.authorizer import Decision, NotKnownYet, RuleReader, Rules
 from pilothouse.authz.node.graph import ATTACHMENT, CERTIFICATE_REQUEST, POD, SLICE, VOLUME, Graph
 from pilothouse.authz.node.references import CLAIM, CONFIG_MAP, RESOURCE_CLAIM, SECRET, SERVICE_ACCOUNT
 from pilothouse.authz.rbac import bootstrap_policy
@@ -73,11 +73,11 @@ class NodeAuthorizer:
                 return subdivided(node, attributes)
         return _ALLOW if self._allowed_to_all(attributes) else _no()
 
-    def rules_for(self, user: User, namespace: str) -> Rules:
+    def rules_for(self, user: User, namespace: str) -> RuleReader:
         """Nothing to list; for nodes the answer says that it is incomplete."""
         if node_of(user) is None:
-            return Rules()
-        return Rules(incomplete=True, error="node authorizer does not support user rule resolution")
+            return Rules
+        return lambda: Rules(incomplete=True, error="node authorizer does not support user rule resolution")
 
     def _allowed_to_all(self, attributes: Attributes) -> bool:
         if self._rules is None:

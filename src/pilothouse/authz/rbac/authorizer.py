@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
+from typing import Final
+
 from pilothouse.authz.attributes import Attributes
-from pilothouse.authz.authorizer import Decision, PathRule, ResourceRule, Rules
+from pilothouse.authz.authorizer import Decision, PathRule, ResourceRule, RuleReader, Rules
 from pilothouse.authz.rbac.index import Grants, Index
+from pilothouse.authz.rbac.rules import CompiledRules
 from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.user import User
+from pilothouse.machinery.workers import PATIENCE
+
+MOST_VALUES: Final = 500_000
+"""So many verbs, groups, resources, names and paths of rules are told."""
+_TOO_MANY: Final = f"the user has more rules than can be listed, which have more than {MOST_VALUES} values"
+_RULE_COST: Final = 10
 
 
 class RBACAuthorizer:
@@ -34,19 +46,30 @@ class RBACAuthorizer:
             errors += local.errors
         return Decision.NO_OPINION, f"RBAC: {aggregate(errors)}" if errors else ""
 
-    def rules_for(self, user: User, namespace: str) -> Rules:
+    def rules_for(self, user: User, namespace: str) -> RuleReader:
         """What the user's bindings grant, once for each binding."""
-        resources: list[ResourceRule] = []
-        paths: list[PathRule] = []
-        for rule in self.index.visit(user, namespace):
-            verbs = tuple(rule.get("verbs") or ())
-            if rule.get("resources"):
-                groups, names = tuple(rule.get("apiGroups") or ()), tuple(rule.get("resourceNames") or ())
-                resources.append(ResourceRule(verbs, groups, tuple(rule["resources"]), names))
-            if rule.get("nonResourceURLs"):
-                paths.append(PathRule(verbs, tuple(rule["nonResourceURLs"])))
-        errors = self.index.errors(user, namespace)
-        return Rules(tuple(resources), tuple(paths), False, aggregate(errors) if errors else "")
+        return partial(_rules, self.index.roles_of(user, namespace), self.index.errors(user, namespace))
+
+
+def _rules(roles: Sequence[CompiledRules], failures: list[str]) -> Rules:
+    """The rules of the roles, as many as an answer can hold: a role of a megabyte may be bound ten thousand times."""
+    resources: list[ResourceRule] = []
+    paths: list[PathRule] = []
+    values = 0
+    for rule in chain.from_iterable(role.rules for role in roles):
+        size = sum(map(len, rule.values()))
+        values += size
+        if values > MOST_VALUES:
+            failures = [*failures, _TOO_MANY]
+            break
+        PATIENCE.spend(_RULE_COST + size)
+        verbs = rule.get("verbs") or ()
+        if rule.get("resources"):
+            groups, names = rule.get("apiGroups") or (), rule.get("resourceNames") or ()
+            resources.append(ResourceRule(verbs, groups, rule["resources"], names))
+        if rule.get("nonResourceURLs"):
+            paths.append(PathRule(verbs, rule["nonResourceURLs"]))
+    return Rules(tuple(resources), tuple(paths), values > MOST_VALUES, aggregate(failures) if failures else "")
 
 
 def _find(grants: Grants, attributes: Attributes) -> str:

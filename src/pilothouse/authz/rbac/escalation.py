@@ -7,7 +7,8 @@ touches what the garbage collector touches is let through.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Final
 
 from pilothouse.authz.attributes import Attributes
@@ -104,9 +105,9 @@ async def check_binding(
 
 async def describe_escalation(user: User, index: Index, rules: Sequence[Rule], resource: str, namespace: str) -> str:
     """What of the rules the user does not hold, in the words of the refusal; empty if they hold everything."""
-    owned = list(index.visit(user, namespace))
-    weight = weight_of_values(len(owned) + sum(map(count_parts, rules)))
-    listed = await weighed(weight, _list_missing, owned, rules)
+    roles = {id(role): role.rules for role in index.roles_of(user, namespace)}.values()
+    weight = weight_of_values(sum(map(len, roles)) + sum(map(count_parts, rules)))
+    listed = await weighed(weight, _list_missing, chain.from_iterable(roles), rules)
     if not listed:
         return ""
     text = (
@@ -117,7 +118,7 @@ async def describe_escalation(user: User, index: Index, rules: Sequence[Rule], r
     return f"{text}; resolution errors: [{aggregate(failures)}]" if failures else text
 
 
-def _list_missing(owned: list[Rule], rules: Sequence[Rule]) -> str:
+def _list_missing(owned: Iterable[Rule], rules: Sequence[Rule]) -> str:
     return "\n".join(sorted({describe_rule(rule) for rule in compact(rules_covered(owned, rules))}))
 
 

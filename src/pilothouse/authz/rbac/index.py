@@ -12,7 +12,6 @@ ClusterRoleBinding those of the cluster, a ClusterRole all. Both caches are boun
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from pilothouse.authz.rbac.rules import CompiledRules, Names
@@ -252,11 +251,10 @@ class Index:
         """The rules of the role that a binding in the namespace refers to. Raises ``LookupError`` with the reason."""
         return list(self._compiled(kind, namespace, name).rules)
 
-    def visit(self, user: User, namespace: str) -> Iterator[dict[str, Any]]:
-        """Every rule that applies to the user, once for each binding that grants it."""
-        for scope in ("", namespace) if namespace else ("",):
-            for _, _, rules in self.grants(user, scope).sources:
-                yield from rules.rules
+    def roles_of(self, user: User, namespace: str) -> list[CompiledRules]:
+        """The roles that apply to the user, once for each binding that grants them."""
+        scopes = ("", namespace) if namespace else ("",)
+        return [rules for scope in scopes for _, _, rules in self.grants(user, scope).sources]
 
     def errors(self, user: User, namespace: str) -> list[str]:
         """What went wrong while resolving the user's bindings."""

@@ -9,10 +9,15 @@ from typing import Any
 
 from pilothouse.cel.conversions import format_duration, format_timestamp, to_double, to_string
 from pilothouse.cel.types import Type
-from pilothouse.cel.values import Duration, Timestamp, UInt, fail, from_map_key, type_name
+from pilothouse.cel.values import CostLimitExceeded, Duration, Timestamp, UInt, fail, from_map_key, type_name
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.workers import PATIENCE
 
 MAX_PRECISION = 1000
+MAX_LENGTH = 20_000_000
+"""What kube-apiserver counts is the length of the template, and its arguments may be one long text a thousand times."""
+_VALUE_LENGTH = 100
+"""A value in a list counts for so much at least: showing it takes as long as copying that."""
 CLAUSES = {
     "s": (
         "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and"
@@ -91,6 +96,7 @@ def format_string(template: str, arguments: list[Any]) -> str:
         pieces = read_clauses(template, len(arguments))
     except FormatError as error:
         fail(str(error))
+    PATIENCE.spend((MAX_LENGTH - _room_beside(arguments, MAX_LENGTH)) // 50)
     values = iter(arguments)
     built: list[str] = []
     for piece in pieces:
@@ -104,6 +110,20 @@ def format_string(template: str, arguments: list[Any]) -> str:
             fail("error during formatting: " + CLAUSES[letter] % type_name(value))
         built.append(text)
     return "".join(built)
+
+
+def _room_beside(value: Any, room: int) -> int:
+    """What is left of the room for a text when a value is shown in it. Raises ``CostLimitExceeded``."""
+    room -= len(value) if isinstance(value, str | bytes) else _VALUE_LENGTH
+    if room < 0:
+        raise CostLimitExceeded
+    if isinstance(value, list | dict):
+        for item in value:
+            room = _room_beside(item, room)
+    if isinstance(value, dict):
+        for item in value.values():
+            room = _room_beside(item, room)
+    return room
 
 
 def _as_string(value: Any, precision: int) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any
 from pilothouse.cel.arithmetic import add
 from pilothouse.cel.declarations import Function, Library, Overload
 from pilothouse.cel.macros import SORT_BY
+from pilothouse.cel.steps import MAX_LIST
 from pilothouse.cel.values import (
     COMPARABLE,
     CostLimitExceeded,
@@ -116,6 +117,8 @@ def _flatten(items: list[Any], depth: int = 1) -> list[Any]:
             flat.extend(_flatten(item, depth - 1))
         else:
             flat.append(item)
+        if len(flat) > MAX_LIST:
+            raise CostLimitExceeded
     return flat
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pilothouse.cel.declarations import Function, Library, Overload
 from pilothouse.cel.regular_expressions import compile_pattern
 from pilothouse.cel.values import EvaluationError, fail
+from pilothouse.machinery.workers import ABANDONED, PATIENCE, checkpoint
+
+_MATCH_COST: Final = 16
+"""A match takes two to four microseconds here, and as long as the rest of the text where it might have been longer.
+kube-apiserver goes by the lengths of text and pattern: an empty pattern costs nothing, and matches everywhere."""
 
 
 def _pattern(text: str) -> Any:
@@ -26,11 +31,15 @@ def _find_all(text: str, pattern: str, count: int = -1) -> list[str]:
     if count == 0:
         return found
     end = -1
-    for match in _pattern(pattern).finditer(text):
-        if match.end() == match.start() == end:
+    # Positions in bytes are found in half the time.
+    for match in _pattern(pattern).finditer(text.encode() if text.isascii() else text):
+        PATIENCE.spend(_MATCH_COST)
+        if ABANDONED:
+            checkpoint()
+        start, before, end = match.start(), end, match.end()
+        if start == end == before:
             continue  # an empty match right after another counts for nothing in Go
-        found.append(match.group())
-        end = match.end()
+        found.append(text[start:end])
         if len(found) == count:
             break
     return found

@@ -150,11 +150,15 @@ class Membership:
     def open_socket(self, options: ProcessOptions, serving: Serving) -> Acceptor:
         flags = options.secure_serving
         self._serving = serving
-        self._arrivals = ArrivalSocket(self._way, (flags.bind_address, flags.secure_port))
+        self._arrivals = ArrivalSocket(self._way, (flags.bind_address, flags.secure_port), self._tell_soon)
         return self._arrivals
 
     def connection_closed(self) -> None:
-        """The owner knows which connections it gave us, but not which have gone: it is told, soon and not of each."""
+        """The owner knows which connections it sent us, but not which have arrived and gone."""
+        self._tell_soon()
+
+    def _tell_soon(self) -> None:
+        """Tell the owner of our load, and not of each connection."""
         if not self._telling:
             self._telling = True
             asyncio.get_running_loop().call_later(_LOAD_SECONDS, self._tell_load)

@@ -117,7 +117,7 @@ class WorkerPool:
         has_log = not self._options.etcd.uses_etcd
         for number in range(2, self.count + 1):
             words = pickle.dumps((self._options, self.count))
-            worker = Worker(number, words, has_log, self._answers, self._supervisor)
+            worker = Worker(number, words, has_log, self._answers, self._take_back, self._supervisor)
             self._crew.append(worker)
             self._supervisor.run(f"worker {number}", worker.keep)
 
@@ -169,11 +169,18 @@ class WorkerPool:
 
     def _give(self, connection: socket.socket) -> bool:
         """Give a connection to whose turn it is; False if it is ours."""
-        workers = [worker for worker in self._crew if worker.is_ready]
+        workers = [worker for worker in self._crew if worker.is_ready and not worker.is_silent]
         if not workers or self._serving is None:
             return False
         turn = self._turns.next([*(worker.load for worker in workers), self._serving.load])
         return turn < len(workers) and workers[turn].give(connection)
+
+    def _take_back(self, connection: socket.socket) -> None:
+        """Find somebody else for a connection that a worker did not take."""
+        if self._give(connection) or self._serving is None:
+            connection.close()
+        else:
+            self._serving.admit(connection)
 
     async def _tell_errors(self) -> None:
         told = self._failing()

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.process.workers.control import Answers, Control
-from pilothouse.process.workers.handover import hand_over, handover_pair
+from pilothouse.process.workers.handover import LATE_SECONDS, Handover
+from pilothouse.process.workers.pulse import QUESTION
 from pilothouse.storage.backends.contract import Backend
 from pilothouse.storage.backends.shared.server import FeedEncoding, LogServer
 
@@ -26,11 +27,25 @@ NO_STORE: Final = -1
 class Worker:
     """The place of a worker; one process after the other may fill it."""
 
-    def __init__(self, number: int, words: bytes, has_log: bool, answers: Answers, supervisor: Supervisor) -> None:
-        """``words`` is what a process is told at its start; ``has_log`` whether it follows a log of ours."""
+    def __init__(
+        self,
+        number: int,
+        words: bytes,
+        has_log: bool,
+        answers: Answers,
+        take_back: Callable[[socket.socket], None],
+        supervisor: Supervisor,
+    ) -> None:
+        """``words`` is what a process is told at its start; ``has_log`` whether it follows a log of ours.
+
+        ``take_back`` gets the connections that it was given and did not take.
+        """
         self.number = number
         self._words, self._has_log, self._answers, self._supervisor = words, has_log, answers, supervisor
+        self._take_back = take_back
         self.is_ready = False
+        self.is_silent = False
+        """Whether it does not take what it is given."""
         self.pid = 0
         self.settled = asyncio.Event()
         """Set when the process is ready, or has failed to become so."""
@@ -38,25 +53,28 @@ class Worker:
         """Set when the process has ended for good."""
         self._stopping = False
         self._control: Control | None = None
-        self._way: socket.socket | None = None
+        self._handover: Handover | None = None
+        self._watched = False
         self._log_socket: socket.socket | None = None
         self._log: LogServer | None = None
         self._serve_log: Callable[[], LogServer] | None = None
         self._begun: dict[str, str] | None = None
-        self._reported = self._received = self._handed = 0
+        self._reported = 0
 
     # What the pool does with it
 
     @property
     def load(self) -> int:
         """Connections it has, and those on their way to it."""
-        return self._reported + self._handed - self._received
+        return self._reported + (0 if self._handover is None else self._handover.under_way)
 
     def give(self, connection: socket.socket) -> bool:
         """Hand it a connection; False if it does not take it."""
-        if self._way is None or not hand_over(self._way, connection):
+        if self._handover is None or self.is_silent or not self._handover.send(connection):
             return False
-        self._handed += 1
+        if not self._watched:
+            self._watched = True
+            self._look_later()
         return True
 
     async def serve_log(self, backend: Backend, encoding: FeedEncoding) -> None:
@@ -126,12 +144,12 @@ class Worker:
 
     async def _start(self) -> asyncio.subprocess.Process:
         control, their_control = socket.socketpair()
-        self._way, their_way = handover_pair()
-        theirs = [their_control, their_way]
+        self._handover = Handover(asyncio.get_running_loop().time)
+        theirs = [their_control]
         if self._has_log:
             self._log_socket, their_log = socket.socketpair()
             theirs.append(their_log)
-        descriptors = [end.fileno() for end in theirs]
+        descriptors = [their_control.fileno(), self._handover.theirs.fileno(), *(end.fileno() for end in theirs[1:])]
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-P", "-m", _MODULE, *map(str, descriptors),
@@ -157,7 +175,7 @@ class Worker:
         """Tell a new process all that it needs to know."""
         self.pid = process.pid
         self.gone.clear()
-        self._reported = self._received = self._handed = 0
+        self._reported = 0
         self._control = Control(
             {"ready": self._ready, "load": self._take_load}, self._answers, lambda: None, self._supervisor
         )
@@ -177,15 +195,18 @@ class Worker:
 
     def _part(self) -> None:
         """The process has ended, or is to end now."""
-        self.is_ready, self.pid = False, 0
+        self.is_ready, self.is_silent, self.pid = False, False, 0
         if self._control is not None:
             self._control.close()
         if self._log is not None:
             self._log.close()
-        for sock in (self._way, self._log_socket):
-            if sock is not None:
-                sock.close()
-        self._control = self._way = self._log_socket = self._log = None
+        if self._log_socket is not None:
+            self._log_socket.close()
+        handover, self._handover = self._handover, None
+        if handover is not None:
+            self._return(handover)
+            handover.close()
+        self._control = self._log_socket = self._log = None
 
     def _ready(self) -> None:
         self.is_ready = True
@@ -193,7 +214,36 @@ class Worker:
         logger.info("worker %d (pid %d) serves", self.number, self.pid)
 
     def _take_load(self, connections: int, received: int) -> None:
-        self._reported, self._received = connections, received
+        self._reported = connections
+        if self._handover is not None:
+            self._handover.note_received(received)
+
+    # Connections that it does not take
+
+    def _look_later(self) -> None:
+        asyncio.get_running_loop().call_later(LATE_SECONDS, self._look)
+
+    def _look(self) -> None:
+        """See whether it takes what it was given."""
+        handover = self._handover
+        self._watched = handover is not None and handover.under_way > 0 and not handover.is_late
+        if self._watched:
+            self._look_later()
+        elif handover is not None and handover.is_late:
+            logger.warning("worker %d does not take connections: others get them", self.number)
+            self.is_silent = True
+            self._return(handover)
+            self._supervisor.spawn(f"return of worker {self.number}", self._wait_for_sign())
+
+    def _return(self, handover: Handover) -> None:
+        for connection in handover.take_back():
+            self._take_back(connection)
+
+    async def _wait_for_sign(self) -> None:
+        with suppress(OSError):
+            await self.ask(QUESTION)
+            self.is_silent = False
+            logger.info("worker %d takes connections again", self.number)
 
 
 def _import_path() -> str:

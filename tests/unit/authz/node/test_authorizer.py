@@ -242,8 +242,8 @@ async def test_a_graph_that_is_being_filled_refuses_nobody_for_what_it_does_not_
 
 def test_rules():
     authorizer = NodeAuthorizer(Graph())
-    assert authorizer.rules_for(NODE, "ns").error == "node authorizer does not support user rule resolution"
-    assert authorizer.rules_for(User("x"), "ns") == ((), (), False, "")
+    assert authorizer.rules_for(NODE, "ns")().error == "node authorizer does not support user rule resolution"
+    assert authorizer.rules_for(User("x"), "ns")() == ((), (), False, "")
 
 
 names = st.sampled_from(["a", "b"])

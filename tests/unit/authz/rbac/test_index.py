@@ -151,9 +151,9 @@ def test_rules_for_lists_every_binding_and_the_errors():
     index.put("ClusterRoleBinding", binding("a", "ClusterRole", "r", ("User", "alice")))
     index.put("ClusterRoleBinding", binding("b", "ClusterRole", "r", ("Group", "devs")))
     index.put("RoleBinding", binding("c", "Role", "lost", ("User", "alice"), namespace="ns"))
-    rules = RBACAuthorizer(index).rules_for(ALICE, "ns")
-    assert [r.resources for r in rules.resource_rules] == [("pods",)] * 2
-    assert [r.paths for r in rules.path_rules] == [("/x",)] * 2
+    rules = RBACAuthorizer(index).rules_for(ALICE, "ns")()
+    assert [r.resources for r in rules.resource_rules] == [["pods"]] * 2
+    assert [r.paths for r in rules.path_rules] == [["/x"]] * 2
     assert rules.error == 'role.rbac.authorization.k8s.io "lost" not found'
 
 

@@ -1,8 +1,9 @@
 import socket
+from contextlib import closing
 
 import pytest
 
-from pilothouse.process.workers.handover import ArrivalSocket, SharingSocket, Turns, hand_over, handover_pair
+from pilothouse.process.workers.handover import LATE_SECONDS, ArrivalSocket, Handover, SharingSocket, Turns
 
 
 @pytest.fixture
@@ -13,9 +14,9 @@ def listening():
 
 
 def test_a_connection_arrives_in_the_hands_of_another(listening):
-    ours, theirs = handover_pair()
-    arrivals = ArrivalSocket(theirs, listening.getsockname())
-    sharing = SharingSocket(listening, lambda connection: hand_over(ours, connection))
+    handover, told = Handover(lambda: 0.0), []
+    arrivals = ArrivalSocket(handover.theirs, listening.getsockname(), lambda: told.append(arrivals.received))
+    sharing = SharingSocket(listening, handover.send)
     with socket.create_connection(listening.getsockname()) as client:
         with pytest.raises(BlockingIOError):
             sharing.accept()
@@ -24,23 +25,55 @@ def test_a_connection_arrives_in_the_hands_of_another(listening):
             assert address == client.getsockname()
             client.sendall(b"hello")
             assert connection.recv(5) == b"hello"
-    assert arrivals.received == 1
+    assert told == [1]
     with pytest.raises(BlockingIOError):
         arrivals.accept()
-    ours.close()
-    arrivals.close()
+    handover.close()
     assert arrivals.fileno() < 0
 
 
 def test_what_nobody_takes_stays(listening):
-    ours, theirs = handover_pair()
-    theirs.close()
-    sharing = SharingSocket(listening, lambda connection: hand_over(ours, connection))
+    handover = Handover(lambda: 0.0)
+    handover.theirs.close()
+    sharing = SharingSocket(listening, handover.send)
     with socket.create_connection(listening.getsockname()) as client:
         connection, address = sharing.accept()
         with connection:
             assert address == client.getsockname()
-    ours.close()
+    handover.close()
+
+
+def test_what_a_process_does_not_take_can_be_taken_back(listening):
+    now = 0.0
+    with closing(Handover(lambda: now)) as handover, socket.create_connection(listening.getsockname()) as client:
+        connection, _ = listening.accept()
+        with connection:
+            assert handover.send(connection)
+        now += LATE_SECONDS / 2
+        assert not handover.is_late
+        now += LATE_SECONDS / 2
+        assert handover.is_late
+        (returned,) = handover.take_back()
+        assert (handover.under_way, handover.is_late) == (0, False)
+        with returned:
+            assert returned.getpeername() == client.getsockname()
+        assert list(handover.take_back()) == []
+
+
+def test_a_process_that_takes_one_after_the_other_is_not_late(listening):
+    now = 0.0
+    with closing(Handover(lambda: now)) as handover, socket.create_connection(listening.getsockname()):
+        connection, _ = listening.accept()
+        with connection:
+            for _ in range(4):
+                assert handover.send(connection)
+        for count in range(1, 4):
+            now += LATE_SECONDS * 0.9
+            assert not handover.is_late
+            handover.note_received(count)
+        assert handover.under_way == 1
+        now += LATE_SECONDS
+        assert handover.is_late
 
 
 def test_turns_pass_over_those_who_have_many_more():

@@ -12,6 +12,7 @@ from pilothouse.machinery.lock_turns import take_short_turns
 from pilothouse.machinery.supervision import Supervised, Supervisor
 from pilothouse.machinery.workers import aside
 from pilothouse.net.eager import Prompt
+from pilothouse.net.settling import Settling
 from pilothouse.storage.backends.contract import (
     Event,
     Follower,
@@ -29,7 +30,6 @@ from pilothouse.storage.backends.sqlite.readers import Readers
 from pilothouse.storage.backends.sqlite.reading import count_keys, read_history, read_key, read_page
 from pilothouse.storage.backends.sqlite.retention import Retention, RetentionClock
 from pilothouse.storage.backends.sqlite.schema import compacted_revision
-from pilothouse.storage.backends.sqlite.settling import Settling
 from pilothouse.storage.backends.sqlite.writer import Outcome, Task, Writer
 from pilothouse.storage.backends.sqlite.writing import MAX_BATCH, QueuedWrite
 from pilothouse.storage.backends.watching import watch_log
@@ -61,7 +61,7 @@ class SQLiteBackend:
         self._upkeep_seconds, self._poll_seconds, self._reader_count = upkeep_seconds, poll_seconds, readers
         self._retention = RetentionClock(retention)
         self._feeds = LiveFeeds(path)
-        self._settling = Settling()
+        self._settling: Settling[int] = Settling()
         self._revision = 0
         self._writer: Writer | None = None
         self._readers: Readers | None = None
