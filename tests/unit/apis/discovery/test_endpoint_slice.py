@@ -33,6 +33,10 @@ def piece(type_: str = "IPv4", **endpoint: Any) -> dict[str, Any]:
             {**piece(), "ports": [{"protocol": "X"}]},
             ['ports[0].protocol: Unsupported value: "X": supported values: "SCTP", "TCP", "UDP"'],
         ),
+        (
+            {**piece(), "ports": [{"protocol": ""}]},
+            ['ports[0].protocol: Unsupported value: "": supported values: "SCTP", "TCP", "UDP"'],
+        ),
     ],
 )
 def test_errors(kind: Any, body: dict[str, Any], wanted: list[str]) -> None:
