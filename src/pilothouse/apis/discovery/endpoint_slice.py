@@ -96,12 +96,6 @@ class EndpointSliceStrategy(Strategy):
         if not self.keeps_topology:
             _drop_topology(obj, old)
 
-    def canonicalize(self, obj: Object) -> None:
-        # An empty list is stored as none at all.
-        for key in ("endpoints", "ports"):
-            if not obj.get(key):
-                obj[key] = None
-
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return _check_slice(obj, None, self.address_types, strict=self.strict_addresses).listed()
 
