@@ -105,9 +105,7 @@ def _is_legacy(key: str) -> bool:
     return version is None or version.legacy or (bool(resource) and resource not in {r.name for r in version.resources})
 
 
-def _chosen(
-    version: Version, gates: frozenset[str], runtime_config: dict[str, str], emulation: Emulation
-) -> Version:
+def _chosen(version: Version, gates: frozenset[str], runtime_config: dict[str, str], emulation: Emulation) -> Version:
     """The version with those of its resources that are served."""
     on = _is_enabled(version.group_version, version.is_default, runtime_config)
     rows = [
