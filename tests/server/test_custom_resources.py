@@ -56,6 +56,21 @@ def widget(group, name, at="v1", **spec):
     return {"apiVersion": f"{group}/{at}", "kind": "Widget", "metadata": {"name": name}, "spec": spec}
 
 
+def test_a_group_and_a_slash_are_no_version(server):
+    group = "versionless.example.com"
+    server.establish(definition(group, version()))
+    path = f"/apis/{group}/v1/namespaces/default/widgets"
+    strict = server.call(
+        "POST", f"{path}?fieldValidation=Strict", {**widget(group, "a", odd=1), "apiVersion": f"{group}/"}
+    )
+    assert strict[0] == 400
+    assert strict[2]["message"] == "Object 'apiVersion' is missing in 'object has no apiVersion field'"
+    alone = server.call("POST", path, {**widget(group, "a"), "apiVersion": "/"})
+    assert alone[2]["message"].startswith("the API version in the data () does not match")
+    odd = server.call("POST", f"{path}?dryRun=All", widget(group, "a", **{"a\u00a0b": 1}))
+    assert odd[1]["warning"] == '299 - "unknown field \\"spec.a\u00a0b\\""'.encode().decode("latin-1")
+
+
 def test_the_life_of_a_custom_resource(server):
     group = "life.example.com"
     server.establish(definition(group, version(subresources={"status": {}})))
