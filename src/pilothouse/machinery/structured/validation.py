@@ -127,7 +127,7 @@ def _go_type(value: Any) -> str:
         return "map[string]interface {}"
     if isinstance(value, list):
         return "[]interface {}"
-    return {str: "string", bool: "bool", int: "int64", float: "float64"}[value.__class__]
+    return {str: "string", bool: "bool", int: "int64", float: "float64", bytes: "[]uint8"}[value.__class__]
 
 
 def _go_syntax(value: Any) -> str:
@@ -139,6 +139,8 @@ def _go_syntax(value: Any) -> str:
         return f"map[string]interface {{}}{{{inside}}}"
     if isinstance(value, list):
         return "[]interface {}{" + ", ".join(map(_go_syntax, value)) + "}"
+    if value.__class__ is bytes:
+        return "[]uint8{" + ", ".join(f"{byte:#x}" for byte in value) + "}"
     if value.__class__ is int and not _SMALLEST <= value <= _LARGEST:
         value = float(value)
     return show_value(value)
