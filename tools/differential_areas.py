@@ -18,6 +18,7 @@ from differential_fields import set_some_field, some_of, status_of, structs_in
 from differential_pods import pods
 from differential_samples import SAMPLES, Sample
 from differential_texts import json_texts, yaml_texts
+from differential_versions import versions
 
 
 class Names(NamedTuple):
@@ -1155,4 +1156,5 @@ AREAS: dict[str, Maker] = {
     "yaml": yaml_texts,
     **ADMISSION_AREAS,
     "pods": pods,
+    "versions": versions,
 }

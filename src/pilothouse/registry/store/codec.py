@@ -183,8 +183,13 @@ class ObjectCodec:
         obj, texts = self._form.read(value)
         return with_revision(self.encode(obj, texts), revision)
 
+    def read_back(self, obj: Object, data: bytes) -> tuple[Object, bytes]:
+        """An object and its bytes as reading them from storage makes them."""
+        return obj, data
+
     def entry_of(self, key: str, obj: Object, data: bytes, revision: int) -> Entry:
         """Make the cached form of an object whose bytes are known."""
+        obj, data = self.read_back(obj, data)
         metadata = obj["metadata"]
         return Entry(
             key,

@@ -351,6 +351,7 @@ class Store:
 
     def _unstored(self, key: str, obj: Object, data: bytes) -> Entry:
         """What a dry run answers with: the object as it would be, without a version but one that was sent along."""
+        obj, data = self.codec.read_back(obj, data)
         entry = self.codec.entry_of(key, obj, data, 0)
         version = obj["metadata"].get("resourceVersion")
         entry.data = with_version(data, version) if version else data
