@@ -25,6 +25,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import differential_versions as versions
 from differential_answers import TOKEN, Answer, Peer, Request
 from differential_areas import AREAS, DEFINITIONS, MERGE, Maker, Names
 from differential_servers import plain_kube_apiserver
@@ -215,20 +216,26 @@ _TYPED: dict[str, Any] = {
 
 
 def _prepare(peer: Peer) -> None:
-    """What conversations find: two definitions."""
+    """What conversations find: three definitions."""
+    _define(peer, versions.DEFINITION, "v1")
     free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     for kind, schema in (("Thing", free), ("Typed", _TYPED)):
         group, plural = "differ.example" if kind == "Thing" else "typed.example", f"{kind.lower()}s"
         version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
         spec = {"group": group, "scope": "Namespaced", "names": {"plural": plural, "kind": kind}, "versions": [version]}
-        definition = {"kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.{group}"}, "spec": spec}
-        body = json.dumps({"apiVersion": "apiextensions.k8s.io/v1", **definition}).encode()
-        peer.say(Request("POST", DEFINITIONS, body))
-        while peer.say(Request("GET", f"/apis/{group}/v1/{plural}")).status != 200:
-            time.sleep(0.1)
+        _define(peer, {"metadata": {"name": f"{plural}.{group}"}, "spec": spec}, "v1")
         # Managers are ordered by the seconds of their writes, which differ: without them all forms can be compared.
         reset = b'{"metadata":{"managedFields":[{}]}}'
         peer.say(Request("PATCH", f"{DEFINITIONS}/{plural}.{group}", reset, MERGE))
+
+
+def _define(peer: Peer, definition: dict[str, Any], version: str) -> None:
+    """Make a definition and wait until it is served."""
+    body = json.dumps({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", **definition})
+    peer.say(Request("POST", DEFINITIONS, body.encode()))
+    plural, _, group = definition["metadata"]["name"].partition(".")
+    while peer.say(Request("GET", f"/apis/{group}/{version}/{plural}")).status != 200:
+        time.sleep(0.1)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from differential_admission import ADMISSION_AREAS
 from differential_answers import JSON, Request
 from differential_fields import set_some_field, some_of, status_of, structs_in
+from differential_pods import pods
 from differential_samples import SAMPLES, Sample
 from differential_texts import json_texts, yaml_texts
+from differential_versions import versions
 
 
 class Names(NamedTuple):
@@ -1151,4 +1154,7 @@ AREAS: dict[str, Maker] = {
     "paths": paths,
     "json": json_texts,
     "yaml": yaml_texts,
+    **ADMISSION_AREAS,
+    "pods": pods,
+    "versions": versions,
 }

@@ -91,6 +91,29 @@ def test_strict_validation_names_every_error(server):
     assert answer["message"].endswith('strict decoding error: duplicate field "data.a", unknown field "b"')
 
 
+def test_characters_of_unknown_fields_are_quoted_as_the_way_of_reading_has_it(server):
+    server.call("POST", MAP, {**GOOD, "metadata": {"name": "quoted"}})
+    strict, body = f"{MAP}/quoted?fieldValidation=Strict", {"metadata": {"a\u2028b": 1}}
+    for kind, shown in (("strategic-merge-patch", "a\u2028b"), ("merge-patch", "a\\u2028b")):
+        code, _, answer = server.call("PATCH", strict, body, {"Content-Type": f"application/{kind}+json"})
+        assert code == 422
+        assert answer["message"].endswith(f'strict decoding error: unknown field "metadata.{shown}"')
+
+
+@pytest.mark.parametrize("version", ["v1/", "apps/"])
+def test_a_group_and_a_slash_are_no_version(server, version):
+    body = {**GOOD, "apiVersion": version}
+    code, _, answer = server.call("POST", MAP, body)
+    assert code == 400
+    why = "ConfigMap in version \"\" cannot be handled as a ConfigMap: Object 'apiVersion' is missing in '{"
+    assert answer["message"].startswith(why)
+    options = {"kind": "DeleteOptions", "apiVersion": version}
+    code, _, answer = server.call("DELETE", f"{MAP}/none", options)
+    assert (code, answer["message"][:34]) == (400, "Object 'apiVersion' is missing in ")
+    code, _, answer = server.call("DELETE", f"{MAP}/none", {**options, "apiVersion": "a/b/c"})
+    assert (code, answer["message"]) == (400, "unexpected GroupVersion string: a/b/c")
+
+
 def test_optimistic_concurrency(server):
     _, _, made = server.call("POST", MAP, {**GOOD, "metadata": {"generateName": "lock-"}})
     path = f"{MAP}/{made['metadata']['name']}"

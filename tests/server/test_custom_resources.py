@@ -56,6 +56,65 @@ def widget(group, name, at="v1", **spec):
     return {"apiVersion": f"{group}/{at}", "kind": "Widget", "metadata": {"name": name}, "spec": spec}
 
 
+def test_a_group_and_a_slash_are_no_version(server):
+    group = "versionless.example.com"
+    server.establish(definition(group, version()))
+    path = f"/apis/{group}/v1/namespaces/default/widgets"
+    strict = server.call(
+        "POST", f"{path}?fieldValidation=Strict", {**widget(group, "a", odd=1), "apiVersion": f"{group}/"}
+    )
+    assert strict[0] == 400
+    assert strict[2]["message"] == "Object 'apiVersion' is missing in 'object has no apiVersion field'"
+    alone = server.call("POST", path, {**widget(group, "a"), "apiVersion": "/"})
+    assert alone[2]["message"].startswith("the API version in the data () does not match")
+    odd = server.call("POST", f"{path}?dryRun=All", widget(group, "a", **{"a\u00a0b": 1}))
+    assert odd[1]["warning"] == '299 - "unknown field \\"spec.a\u00a0b\\""'.encode().decode("latin-1")
+
+
+def test_versions_with_schemas_of_their_own_share_what_is_stored(server):
+    group = "several.example.com"
+
+    def of(name, fields, **more):
+        spec = {"type": "object", "properties": fields, **more}
+        schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+        return {"name": name, "served": True, "storage": name == "v1", "schema": schema}
+
+    text = {"type": "string"}
+    first = of("v1", {"a": {**text, "default": "x"}, "b": text}) | {"selectableFields": [{"jsonPath": ".spec.a"}]}
+    older = of("v1beta1", {"a": text, "old": {**text, "default": "o"}})
+    older |= {"deprecated": True, "deprecationWarning": "use another"}
+    free = of("v2", {}, **{"x-kubernetes-preserve-unknown-fields": True})
+    server.establish(definition(group, first, older, free))
+    at = f"/apis/{group}/{{}}/namespaces/default/widgets"
+
+    # Defaults of the version that is stored are in what a dry run answers, and in what selectors see.
+    for query in ("?dryRun=All", ""):
+        made = server.call("POST", at.format("v2") + query, widget(group, "one", "v2", b="c"))[2]
+        assert made["spec"] == {"a": "x", "b": "c"}
+    found = server.call("GET", at.format("v1") + "?fieldSelector=spec.a=x")[2]
+    assert [each["metadata"]["name"] for each in found["items"]] == ["one"]
+
+    # An apply that changes nothing leaves the object as it is stored, without defaults of the version it came in.
+    applied = widget(group, "one", "v1beta1")
+    headers = {"Content-Type": "application/apply-patch+yaml"}
+    answer = server.call("PATCH", at.format("v1beta1") + "/one?fieldManager=m", applied, headers)[2]
+    assert (answer["spec"], answer["metadata"]["generation"]) == ({"a": "x"}, 1)
+
+    # A patch that changes nothing loses what its version does not have.
+    server.call("PATCH", at.format("v1beta1") + "/one", {}, MERGE)
+    assert server.call("GET", at.format("v1") + "/one")[2]["spec"] == {"a": "x"}
+
+
+def test_a_deprecated_version_warns_whatever_is_asked_of_it(server):
+    group = "deprecated.example.com"
+    server.establish(definition(group, version(deprecated=True, deprecationWarning="use another")))
+    for method, below in (("GET", "/none/scale"), ("POST", "/none"), ("GET", "")):
+        answer = server.call(
+            method, f"/apis/{group}/v1/namespaces/default/widgets{below}", {} if method == "POST" else None
+        )
+        assert answer[1]["warning"] == '299 - "use another"', below
+
+
 def test_the_life_of_a_custom_resource(server):
     group = "life.example.com"
     server.establish(definition(group, version(subresources={"status": {}})))

@@ -511,3 +511,19 @@ def test_events_share_a_lease_for_as_long_as_the_flag_says(etcd):
                 server.call("POST", events, {"metadata": {"name": f"l{seconds}-{number}"}, **about})
             made[seconds] = len(leases() - before)
     assert made[0] >= 4 > made[60]
+
+
+@pytest.mark.parametrize(("media", "kept"), [("application/json", []), ("application/vnd.kubernetes.protobuf", None)])
+def test_an_empty_list_stays_one_where_storage_can_say_so(etcd, media, kept):
+    kind, name = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", "empty"
+    prefix = f"/{media.replace('/', '-')}"
+    with on(etcd, f"--storage-media-type={media}", f"--etcd-prefix={prefix}") as server:
+        body = {"metadata": {"name": name}, "addressType": "IPv4", "endpoints": [], "ports": None}
+        made = server.call("POST", kind, body).json
+        assert (made["endpoints"], made["ports"]) == (kept, None)
+        labels, headers = {"metadata": {"labels": {"a": "b"}}}, {"Content-Type": "application/merge-patch+json"}
+        assert server.call("PATCH", f"{kind}/{name}", labels, headers).json["endpoints"] == kept
+        same = {"endpoints": []}
+        assert server.call("PATCH", f"{kind}/{name}", same, headers).json["metadata"]["generation"] == 2
+    with on(etcd, f"--storage-media-type={media}", f"--etcd-prefix={prefix}") as server:
+        assert server.call("GET", f"{kind}/{name}").json["endpoints"] == kept

@@ -18,11 +18,27 @@ from pilothouse.machinery.objects import Object
 
 
 def establish(crd: Object, now: str) -> bool:
-    """Establish a definition whose names are accepted; whether that changed anything."""
+    """Establish a definition with accepted names and a sound webhook; whether that changed anything."""
     if crd["metadata"].get("deletionTimestamp") or not is_true(crd, NAMES_ACCEPTED) or is_true(crd, ESTABLISHED):
         return False
-    message = "the initial names have been accepted"
-    new = {"type": ESTABLISHED, "status": "True", "reason": "InitialNamesAccepted", "message": message}
+    status, reason, message = "True", "InitialNamesAccepted", "the initial names have been accepted"
+    if _converts_badly(crd["spec"]):
+        status, reason, message = "False", "InvalidCABundle", "The conversion webhook CABundle is invalid"
+    return _set(crd, {"type": ESTABLISHED, "status": status, "reason": reason, "message": message}, now)
+
+
+def _converts_badly(spec: Object) -> bool:
+    if not (spec.get("conversion") or {}).get("webhook"):
+        return False
+    from pilothouse.apis.apiextensions.custom_resource_definition.validation import has_bad_bundle
+
+    return has_bad_bundle(spec)
+
+
+def _set(crd: Object, new: Object, now: str) -> bool:
+    known = condition(crd, new["type"])
+    if known is not None and all(known.get(key) == value for key, value in new.items()):
+        return False
     set_condition(crd, new, now)
     return True
 
@@ -34,11 +50,7 @@ def set_structure(crd: Object, now: str) -> bool:
         if known is not None:
             remove_condition(crd, NON_STRUCTURAL)
         return known is not None
-    new = {"type": NON_STRUCTURAL, "status": "True", "reason": "Violations", "message": message}
-    if known is not None and all(known.get(key) == value for key, value in new.items()):
-        return False
-    set_condition(crd, new, now)
-    return True
+    return _set(crd, {"type": NON_STRUCTURAL, "status": "True", "reason": "Violations", "message": message}, now)
 
 
 def structure_message(spec: Object) -> str:
@@ -67,8 +79,4 @@ def set_approval(crd: Object, now: str) -> bool:
         return known is not None
     reason, message = approval_of(crd["metadata"].get("annotations"))
     status = "True" if reason == "ApprovedAnnotation" else "False"
-    new = {"type": API_APPROVED, "status": status, "reason": reason, "message": message}
-    if known is not None and all(known.get(key) == value for key, value in new.items()):
-        return False
-    set_condition(crd, new, now)
-    return True
+    return _set(crd, {"type": API_APPROVED, "status": status, "reason": reason, "message": message}, now)

@@ -23,8 +23,8 @@ def age_cell(obj: Object) -> Age | str:
 
 
 def created_cell(obj: Object) -> Any:
-    """When the object was created."""
-    return obj["metadata"].get("creationTimestamp", "<unknown>")
+    """When the object was created; Go's zero time for what never was, such as the object of a bookmark."""
+    return obj["metadata"].get("creationTimestamp", "0001-01-01T00:00:00Z")
 
 
 NAME: Final = Column("Name", "string", name_cell, format="name", description=Doc(_METADATA, "name"))

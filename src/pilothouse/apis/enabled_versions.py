@@ -24,15 +24,15 @@ def enabled_versions(
 
     Keys are ``api/all``, ``api/ga``, ``api/beta``, ``api/alpha``, or a group version; the more specific one wins.
     Resources that are served no more take ``api/legacy``, their group version if nothing else is in it, or their full
-    name. Resources of features that are off, or newer than the emulated version, are left out, and versions in which
-    none is left.
+    name, unless the emulated version had them still. Resources of features that are off, or newer than the emulated
+    version, are left out, and versions in which none is left.
     """
     gates = default_gates() if gates is None else gates
-    if any(value in _ON and _is_legacy(key) for key, value in runtime_config.items()):
+    if emulation.is_older or any(value in _ON and _is_legacy(key) for key, value in runtime_config.items()):
         from pilothouse.apis.legacy import older
 
         older.load()
-    served = [_chosen(version, gates, runtime_config) for version in table().values()]
+    served = [_chosen(version, gates, runtime_config, emulation) for version in table().values()]
     if emulation.is_older:
         served = _without_newer(served, runtime_config, emulation)
     return [version for version in served if version.resources]
@@ -105,19 +105,27 @@ def _is_legacy(key: str) -> bool:
     return version is None or version.legacy or (bool(resource) and resource not in {r.name for r in version.resources})
 
 
-def _chosen(version: Version, gates: frozenset[str], runtime_config: dict[str, str]) -> Version:
+def _chosen(version: Version, gates: frozenset[str], runtime_config: dict[str, str], emulation: Emulation) -> Version:
     """The version with those of its resources that are served."""
-    today = not version.legacy and _is_enabled(version.group_version, version.is_default, runtime_config)
+    on = _is_enabled(version.group_version, version.is_default, runtime_config)
     rows = [
         row
         for row in version.resources
         if is_served(row.group, row.name, gates)
-        and (_is_revived(row, version, runtime_config) if row.legacy else today)
+        and ((on and not _is_removed(row, emulation)) or _is_revived(row, version, runtime_config))
     ]
     return version if len(rows) == len(version.resources) else replace(version, resources=rows)
 
 
+def _is_removed(row: Resource, emulation: Emulation) -> bool:
+    """Whether the emulated version does not have a resource any more."""
+    return row.legacy and (row.end is None or row.end.removed <= emulation.version[1])
+
+
 def _is_revived(row: Resource, version: Version, runtime_config: dict[str, str]) -> bool:
+    """Whether a resource that the release has no more is switched on nevertheless."""
+    if not row.legacy:
+        return False
     keys = (f"{row.group_version}/{row.name}", str(row.group_version) if version.legacy else "", _LEGACY)
     return next((runtime_config[key] in _ON for key in keys if key in runtime_config), False)
 

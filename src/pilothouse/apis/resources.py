@@ -219,10 +219,18 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split(",")) if text else ()
 
 
+_WIDEST = {("certificates.k8s.io", "podcertificaterequests"): "v1beta1"}
+"""The versions of kinds whose first version cannot say all that objects may have."""
+
+
 def _hub(own: GroupVersion, stored: GroupVersion, name: str, known: dict[GroupVersion, Version]) -> GroupVersion:
-    """Kinds shared with another group live in that group's version; otherwise the first version listed wins."""
+    """Kinds shared with another group live in that group's version; otherwise the first version listed wins, if it can
+    say all.
+    """
     if stored.group != own.group:
         return stored
+    if widest := _WIDEST.get((own.group, name)):
+        return GroupVersion(own.group, widest)
     for gv, version in known.items():
         if gv.group == own.group and any(r.name == name for r in version.resources):
             return gv

@@ -115,6 +115,8 @@ class Expected:
         ``lenient``: whether the client wants nothing told of fields; that changes how some bodies are refused.
         """
         gvk = interpret(value, self, data)
+        if not gvk.version:
+            raise cannot_handle(gvk, self, versionless(data))
         if not self._takes(gvk) and (refusal := _unconvertible(gvk, self)) is not None:
             if (known := find_kind(self.knowing, gvk)) is not None:
                 _decode(value, gvk, replace(self, struct=known))
@@ -327,6 +329,11 @@ def interpret(value: Any, expected: Expected, data: bytes) -> GroupVersionKind:
     return GroupVersionKind(gv.group, gv.version, kind or own.kind)
 
 
+def versionless(data: bytes) -> str:
+    """Why a body is refused whose apiVersion is a group and a slash."""
+    return f"Object 'apiVersion' is missing in '{data.decode('utf-8', 'replace')}'"
+
+
 def read_type_meta(value: Any) -> tuple[str, str]:
     """Kind and apiVersion that a body gives, empty where it gives none. Raises ``ValueError`` in Go's words."""
     if not isinstance(value, dict):
@@ -425,10 +432,10 @@ def repeated_lines(message: str) -> list[str]:
     return [line.strip() for line in message.splitlines()[1:]]
 
 
-def strict_errors(expected: Expected, value: Any) -> list[str]:
-    """What a strict decoder says about fields nobody knows."""
+def strict_errors(expected: Expected, value: Any, *, quoted: bool = True) -> list[str]:
+    """What a strict decoder says about fields nobody knows; one of strategic patches quotes no characters in them."""
     paths = islice(unknown_fields(expected.struct, value), MOST_ERRORS)
-    return [f"unknown field {quote(path)}" for path in paths]
+    return [f"unknown field {quote(path)}" if quoted else f'unknown field "{path}"' for path in paths]
 
 
 def _from_protobuf(data: bytes, expected: Expected) -> dict[str, Any]:

@@ -34,6 +34,21 @@ def test_free_names_are_accepted_and_lead_to_establishment():
     assert not establish(mine, "3")
 
 
+def test_a_definition_whose_webhook_cannot_be_checked_waits():
+    mine = crd()
+    client = {"url": "https://a.example", "caBundle": "AA=="}
+    mine["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {"clientConfig": client}}
+    accept_names(mine, taken(), "1")
+    assert establish(mine, "2")
+    found = condition(mine, "Established")
+    assert (found["status"], found["reason"]) == ("False", "InvalidCABundle")
+    assert not establish(mine, "3"), "nothing is written again"
+    assert not accept_names(mine, taken(), "3")
+    del client["caBundle"]
+    assert establish(mine, "4")
+    assert condition(mine, "Established")["reason"] == "InitialNamesAccepted"
+
+
 @pytest.mark.parametrize(
     ("mine", "reason", "message"),
     [

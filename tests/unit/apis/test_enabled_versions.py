@@ -41,6 +41,23 @@ def test_an_older_version_does_not_have_what_came_later() -> None:
     assert newer - served(config, Emulation((1, 36), (1, 35))) == {"certificates.k8s.io/v1/podcertificaterequests"}
 
 
+def test_an_older_version_has_what_is_gone_by_now() -> None:
+    gone = {
+        "networking.k8s.io/v1beta1/ipaddresses",
+        "networking.k8s.io/v1beta1/servicecidrs",
+        "storage.k8s.io/v1beta1/volumeattributesclasses",
+    }
+    older, long_gone = Emulation((1, 36), (1, 35)), "networking.k8s.io/v1beta1/ingresses"
+    assert gone <= served({"api/beta": "true"}, older)
+    assert gone - served({"networking.k8s.io/v1beta1": "true"}, older) == {
+        "storage.k8s.io/v1beta1/volumeattributesclasses"
+    }
+    assert not gone & served({}, older), "betas are off by themselves"
+    assert not (gone | {long_gone}) & served({"api/all": "true"}, Emulation())
+    assert long_gone not in served({"api/all": "true"}, older)
+    assert gone | {long_gone} <= served({"api/legacy": "true"}, Emulation())
+
+
 def test_newer_versions_of_what_there_is() -> None:
     """Forward compatible: where an older version is served. Or by name, where that is allowed."""
     policies = "admissionregistration.k8s.io/v1/mutatingadmissionpolicies"

@@ -31,7 +31,7 @@ from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import decode
-from pilothouse.machinery.schema.emptied import Emptied, forget
+from pilothouse.machinery.schema.emptied import Emptied, forget, note_always_written
 from pilothouse.machinery.schema.null_lists import settle
 from pilothouse.machinery.schema.types import ListOf, MapOf, Scalar, Special, Struct, Type
 from pilothouse.registry.rest.before_create import before_create
@@ -280,16 +280,22 @@ class Kind:
     def context(self) -> Context:
         return Context(namespace="ns" if self.resource.namespaced else "", now=NOW, user="me")
 
+    def _decoded(self, body: Object) -> Object:
+        obj, _ = decode(self.struct, body, noting=True)
+        if isinstance(obj, Emptied):
+            note_always_written(self.struct, obj)
+        return obj
+
     def create(self, body: Object) -> Object:
         """What is stored, as it reads back."""
-        obj, _ = decode(self.struct, body, noting=True)
+        obj = self._decoded(body)
         self.strategy.default(obj)
         before_create(self.resource, self.strategy, self.context(), obj)
         self.strategy.read_back(obj)
         return self.store(obj)
 
     def update(self, strategy: Strategy, stored: Object, body: Object) -> Object:
-        obj, _ = decode(self.struct, body, noting=True)
+        obj = self._decoded(body)
         kept = copy.deepcopy(stored)
         strategy.default(obj)
         before_update(self.resource, strategy, self.context(), obj, stored)

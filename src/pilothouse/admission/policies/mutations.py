@@ -79,7 +79,7 @@ class Mutation:
 
 def _apply_configuration(shape: Shape, obj: Object, value: Any) -> Object:
     _check_names(value, ("Object",))
-    applied = {**to_json(value), "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+    applied = {**to_json(value, keeps_bytes=True), "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
     try:
         validate(shape, applied)
     except SchemaMismatch as error:

@@ -18,7 +18,6 @@ from pilothouse.endpoints.input import (
     other_version,
 )
 from pilothouse.machinery import errors, large_json
-from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.schema.decoding import DecodeError
 
@@ -38,7 +37,7 @@ class CustomBody(Expected):
         if not isinstance(value, dict) or not value.get("kind"):
             raise self._kindless(value, data, lenient=lenient)
         version = value.get("apiVersion")
-        if not version:
+        if not version or version == "/":
             return GroupVersionKind("", "", gvk.kind)
         return gvk._replace(version="") if version.endswith("/") else gvk
 
@@ -50,7 +49,7 @@ class CustomBody(Expected):
         return cannot_handle(self.gvk, self, f"Object 'Kind' is missing in '{shown.decode('utf-8', 'replace')}'")
 
     def unreadable(self, gvk: GroupVersionKind, why: str) -> errors.StatusError:
-        if not gvk.group and not gvk.version:
+        if not gvk.version:
             return errors.bad_request("Object 'apiVersion' is missing in 'object has no apiVersion field'")
         return cannot_handle(gvk, self, why)
 
@@ -82,4 +81,4 @@ class CustomBody(Expected):
         obj["metadata"] = metadata
         if not dropped:
             return obj, None
-        return obj, lambda: [f"unknown field {quote(path)}" for path in dropped]
+        return obj, lambda: [f'unknown field "{path}"' for path in dropped]

@@ -50,11 +50,12 @@ class CustomCodec(ObjectCodec):
             value = super().encode(obj)
         return self.entry_of(key, obj, value, revision)
 
-    def entry_of(self, key: str, obj: Object, data: bytes, revision: int) -> Entry:
+    def read_back(self, obj: Object, data: bytes) -> tuple[Object, bytes]:
+        """What came in another version gets the defaults of the storage version."""
         versions = self._versions
         if obj.get("apiVersion") != versions.storage_version and versions.schemas[versions.storage].has_defaults:
             stored: Object = large_json.loads(data)
             if versions.version_of(stored) == versions.storage:
                 versions.schemas[versions.storage].default(stored)
-                data = super().encode(stored)
-        return super().entry_of(key, obj, data, revision)
+                return stored, super().encode(stored)
+        return obj, data

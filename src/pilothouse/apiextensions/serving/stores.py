@@ -24,7 +24,7 @@ from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.workers import weighed
 from pilothouse.registry.rest.deletion import DEFAULT_DELETING, Deleting
-from pilothouse.registry.store.store import Change, IsStale, Store, ValidatingAdmission
+from pilothouse.registry.store.store import Change, IsStale, Store, ValidatingAdmission, same_object
 from pilothouse.storage.backends.contract import Foreseen
 from pilothouse.storage.cacher import Entry, ResourceCache
 
@@ -134,8 +134,12 @@ class CustomStore(Store):
             raise errors.generic(f"object not decodable revision={entry.revision}: {error}") from None
 
     def is_unchanged(self, obj: Object, old: Object, entry: Entry) -> bool:
-        """An object in an older version is written anew even if nothing else changed."""
-        return super().is_unchanged(obj, old, entry) and entry.data.startswith(self._stored_prefix)
+        """An object in an older version, or of which this one shows less, is written anew even if nothing changed."""
+        if not super().is_unchanged(obj, old, entry) or not entry.data.startswith(self._stored_prefix):
+            return False
+        if self._versions.converter is not None or obj["apiVersion"] == self._versions.storage_version:
+            return True
+        return same_object(self.decode(entry), large_json.loads(entry.data))
 
     async def stored_form(self, ctx: Context, obj: Object) -> Object:
         if obj["apiVersion"] == self._versions.storage_version:

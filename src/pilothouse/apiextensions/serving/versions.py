@@ -40,14 +40,15 @@ class CustomVersion(InstalledVersion):
         if definition is None or not _in_scope(definition, request):
             return page_not_found()
         await definition.compile(info.version)
+        main = definition.endpoint(info.version, "")
+        if main is not None and main.deprecation:
+            request.warn(main.deprecation)
         scope = definition.endpoint(info.version, info.subresource)
         if scope is None:
             return error_response(request, errors.not_found(definition.group_resource, info.name))
         verb = scope.verbs.get(info.verb)
         if verb is None:
             return error_response(request, errors.method_not_supported(definition.group_resource, info.verb))
-        if scope.deprecation:
-            request.warn(scope.deprecation)
         return await call_verb(verb, scope, request)
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from pilothouse.apis.certificates.pem import blocks
+from pilothouse.apis.certificates.possession import KEY, read_public_key
 from pilothouse.apis.certificates.x509 import read_certificate, read_request
 from pilothouse.machinery import times
 from pilothouse.machinery.field_errors import OMIT_VALUE, FieldError, Path, invalid, required, too_long
@@ -71,10 +72,14 @@ def _name_errors(leaf: Certificate) -> list[FieldError]:
 
 
 def _key_errors(leaf: Certificate, spec: Object, chain: str) -> list[FieldError]:
-    request = read_request(base64.b64decode(spec.get("stubPKCS10Request") or ""))
-    if request is None:
+    stub = base64.b64decode(spec.get("stubPKCS10Request") or "")
+    request = read_request(stub)
+    if stub and request is None:
         return [invalid(_STUB, OMIT_VALUE, "must be a valid PKCS#10 CSR")]
-    if request.public_key() != leaf.public_key():
+    wanted = request.public_key() if request else read_public_key(base64.b64decode(spec.get("pkixPublicKey") or ""))
+    if wanted is None:
+        return [invalid(KEY, OMIT_VALUE, "must be a valid PKIX-serialized public key")]
+    if wanted != leaf.public_key():
         return [invalid(_CHAIN, chain, "leaf certificate was not issued to the requested public key")]
     return []
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 
 from pilothouse.apis.certificates.certificate_signing_request import convert_cluster_field
 from pilothouse.apis.certificates.issued import validate_issued
+from pilothouse.apis.certificates.possession import possession_errors
 from pilothouse.apis.certificates.x509 import check_key, check_signature, read_request
 from pilothouse.apis.columns import NAME
 from pilothouse.apis.conditions import validate_conditions
@@ -27,6 +28,7 @@ from pilothouse.machinery.objects import Object
 _SPEC: Final = Path("spec")
 _STATUS: Final = Path("status")
 _STUB: Final = _SPEC.child("stubPKCS10Request")
+_KEY_FIELDS: Final = ("stubPKCS10Request", "pkixPublicKey", "proofOfPossession")
 _UID_LIMIT: Final = 128
 _STUB_LIMIT: Final = 10 * 1024
 _SHORTEST: Final = 3600
@@ -58,11 +60,13 @@ def validate_pod_request(obj: Object) -> list[FieldError]:
     if not _SHORTEST <= seconds <= longest:
         why = f"must be in the range [{_SHORTEST}, {longest}]"
         errs.append(invalid(_SPEC.child("maxExpirationSeconds"), seconds, why))
-    stub = base64.b64decode(spec.get("stubPKCS10Request") or "")
-    if not stub:
-        why = "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set"
-        return [*errs, invalid(_SPEC, OMIT_VALUE, why)]
-    return errs + _stub_errors(stub)
+    stub, key, proof = (base64.b64decode(spec.get(field) or "") for field in _KEY_FIELDS)
+    if stub and not key and not proof:
+        return errs + _stub_errors(stub)
+    if key and proof and not stub:
+        return errs + possession_errors(key, proof, spec.get("podUID", ""))
+    why = "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set"
+    return [*errs, invalid(_SPEC, OMIT_VALUE, why)]
 
 
 def _validate_annotations(annotations: dict[str, str], path: Path, errs: list[FieldError]) -> None:
@@ -162,7 +166,7 @@ def _column(title: str, field: str) -> Column:
 class PodRequestStrategy(StatusKeeper):
     """Pod certificate requests: the spec never changes."""
 
-    type_name = "certificates.v1.PodCertificateRequest"
+    type_name = "certificates.v1beta1.PodCertificateRequest"
     update_rules = UpdateRules(allow_unconditional=False)
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": PodRequestStatusStrategy}
     field_labels = frozenset({"spec.signerName", "spec.podName", "spec.nodeName"})
@@ -196,5 +200,5 @@ class PodRequestStrategy(StatusKeeper):
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         if obj["spec"] == old["spec"]:
             return []
-        shown = internal_form("certificates.v1.PodCertificateRequestSpec", obj["spec"])
+        shown = internal_form("certificates.v1beta1.PodCertificateRequestSpec", obj["spec"])
         return [invalid(_SPEC, shown, IMMUTABLE)]

@@ -30,6 +30,7 @@ _ACRONYMS: Final = {
     "chapAuthDiscovery": "DiscoveryCHAPAuth", "chapAuthSession": "SessionCHAPAuth",
     "serviceAccount": "DeprecatedServiceAccount", "ttlSecondsAfterFinished": "TTLSecondsAfterFinished",
     "externalID": "DoNotUseExternalID", "apiGroups": "APIGroups", "cel": "CEL",
+    "pkixPublicKey": "PKIXPublicKey",
 }  # fmt: skip
 _RENAMED: Final = {
     "core.v1.RBDPersistentVolumeSource": {
@@ -47,10 +48,6 @@ _RENAMED: Final = {
     "core.v1.AzureDiskVolumeSource": {"diskURI": "DataDiskURI"},
     "flowcontrol.v1.Subject": {"serviceAccount": "ServiceAccount"},
 }  # fmt: skip
-_INTERNAL: Final = {
-    ("certificates.v1.PodCertificateRequestSpec", "stubPKCS10Request"): ("PKIXPublicKey", "ProofOfPossession"),
-}
-"""Fields that only the internal types have, all empty, by the field that follows them."""
 _ZEROS: Final[dict[str, Any]] = {"string": "", "bool": False, "bytes": None}
 _HIDDEN: Final = frozenset({("core.v1.NodeSpec", "podCIDR")})
 
@@ -88,7 +85,6 @@ def _struct(struct: Struct, value: dict[str, Any]) -> dict[str, Any]:
         if name == "metadata" and isinstance(field.type, Struct):
             shown.update(_struct(field.type, value.get(name) or {}))
         elif (struct.name, name) not in _HIDDEN and not (struct.is_object and name in ("kind", "apiVersion")):
-            shown.update(dict.fromkeys(_INTERNAL.get((struct.name, name), ())))
             shown[renamed.get(name) or _go_name(name)] = _field(field, as_given(value, name))
     return shown
 

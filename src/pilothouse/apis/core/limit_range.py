@@ -43,12 +43,6 @@ class LimitRangeStrategy(Strategy):
         if not obj["metadata"].get("name"):
             obj["metadata"]["name"] = str(uuid.uuid4())
 
-    def canonicalize(self, obj: Object) -> None:
-        # An empty list is stored as none at all.
-        spec = obj.get("spec", {})
-        if "limits" in spec and not spec["limits"]:
-            spec["limits"] = None
-
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs: list[FieldError] = []
         seen: set[str] = set()

@@ -9,7 +9,6 @@ from pilothouse.apis.core.checks import (
     PROTOCOLS,
     check_dns_label,
     check_endpoint_ip,
-    check_enum,
     check_old_ip,
     check_qualified_name,
     is_ipv6,
@@ -97,12 +96,6 @@ class EndpointSliceStrategy(Strategy):
         if not self.keeps_topology:
             _drop_topology(obj, old)
 
-    def canonicalize(self, obj: Object) -> None:
-        # An empty list is stored as none at all.
-        for key in ("endpoints", "ports"):
-            if not obj.get(key):
-                obj[key] = None
-
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return _check_slice(obj, None, self.address_types, strict=self.strict_addresses).listed()
 
@@ -174,7 +167,8 @@ def _check_ports(ports: Any) -> list[FieldError]:
         if name in seen:
             errs.append(duplicate(path.child("name"), name))
         seen.add(name)
-        errs += check_enum(path.child("protocol"), port.get("protocol"), PROTOCOLS)
+        if port["protocol"] not in PROTOCOLS:  # given always: a missing one is TCP, an empty one is not
+            errs.append(not_supported(path.child("protocol"), port["protocol"], PROTOCOLS))
         if port.get("appProtocol") is not None:
             errs += check_qualified_name(path.child("appProtocol"), port["appProtocol"])
     return errs

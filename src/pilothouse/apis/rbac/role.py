@@ -72,14 +72,7 @@ def _selector_errors(role: Object, *, lenient: bool) -> list[FieldError]:
     return errs
 
 
-class _Ruled(RbacStrategy):
-    def canonicalize(self, obj: Object) -> None:
-        # An empty list is stored as none at all.
-        if not obj.get("rules"):
-            obj["rules"] = None
-
-
-class RoleStrategy(_Ruled):
+class RoleStrategy(RbacStrategy):
     """Roles."""
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
@@ -89,7 +82,7 @@ class RoleStrategy(_Ruled):
         return validate_role(obj)
 
 
-class ClusterRoleStrategy(_Ruled):
+class ClusterRoleStrategy(RbacStrategy):
     """Cluster roles."""
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:

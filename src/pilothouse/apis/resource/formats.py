@@ -71,7 +71,8 @@ def check_declared_pool(name: str, path: Path, errs: list[FieldError]) -> None:
         if not part:
             errs.append(invalid(path, name, f"segment {at}: must not be empty"))
         errs += (
-            invalid(path, part, f"segment {at}: {m}") for m in (names.check_dns1123_subdomain(part) if part else ())
+            invalid(path, part, f"segment {at}: {m}")
+            for m in (names.check_dns1123_subdomain(part, "bytes") if part else ())
         )
 
 

@@ -151,11 +151,6 @@ class CSINodeStrategy(StatusKeeper):
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": CSINodeStatusStrategy}
     columns = CSI_NODE_COLUMNS
 
-    def canonicalize(self, obj: Object) -> None:
-        # An empty list is stored as none at all.
-        if not obj["spec"].get("drivers"):
-            obj["spec"]["drivers"] = None
-
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         return validate_node(obj)
 

@@ -64,22 +64,22 @@ def misnamed(value: Any, path: tuple[str, ...]) -> list[str]:
     return errs
 
 
-def to_json(value: Any) -> Any:
-    """Turn a value into plain JSON, as patches and apply configurations need it."""
+def to_json(value: Any, *, keeps_bytes: bool = False) -> Any:
+    """Turn a value into plain JSON, as patches need it; apply configurations keep bytes, which fit no field."""
     if isinstance(value, dict):
-        return {str(from_map_key(key)): to_json(item) for key, item in value.items()}
+        return {str(from_map_key(key)): to_json(item, keeps_bytes=keeps_bytes) for key, item in value.items()}
     if isinstance(value, list):
-        return [to_json(item) for item in value]
+        return [to_json(item, keeps_bytes=keeps_bytes) for item in value]
     if value is None or isinstance(value, str | bool | float):
         return value
     if isinstance(value, UInt | int):
         return int(value)
     if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
+        return value if keeps_bytes else base64.b64encode(value).decode()
     if isinstance(value, Timestamp):
         return format_timestamp(value)
     if isinstance(value, Duration):
         return format_duration(value)
     if isinstance(value, Optional):
-        return to_json(value.value) if value.present else None
+        return to_json(value.value, keeps_bytes=keeps_bytes) if value.present else None
     return fail(f"type conversion error from '{type_name(value)}' to JSON")

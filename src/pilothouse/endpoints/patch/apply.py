@@ -53,9 +53,20 @@ async def applier_for(
         obj = _decode(scope, named(patch, scope.kind), merged, owned=live is None)
         _report(request, options, repeated)
         check_identity(scope, request, obj)
-        return scope.defaulted(obj)
+        # The live object has the defaults of the version it is stored in, perhaps not those of this one.
+        return obj if scope.keeps_type and live is not None and _is_same(merged, live) else scope.defaulted(obj)
 
     return apply
+
+
+def _is_same(merged: dict[str, Any], live: dict[str, Any]) -> bool:
+    """Whether the objects differ at most in who manages what."""
+    if merged.keys() != live.keys() or any(merged[key] != value for key, value in live.items() if key != "metadata"):
+        return False
+    mine, theirs = (
+        {key: value for key, value in each["metadata"].items() if key != "managedFields"} for each in (merged, live)
+    )
+    return mine == theirs
 
 
 def _leaves_alone(merged: dict[str, Any], live: dict[str, Any]) -> bool:

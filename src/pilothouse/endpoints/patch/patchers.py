@@ -234,7 +234,8 @@ class _Application(NamedTuple):
         ordered, shown = reading.explain(self.served)
         errs: list[str] = []
         if unknown is not None:
-            errs = unknown() if self.scope.keeps_type else strict_errors(self.scope.expected, ordered)
+            keeps_type, quoted = self.scope.keeps_type, not reading.strategic
+            errs = unknown() if keeps_type else strict_errors(self.scope.expected, ordered, quoted=quoted)
         errs = [*reading.repeated, *(sorted(errs) if reading.strategic else errs)]
         if self.validation == "Strict":
             raise undecodable(shown, "strict decoding error: " + ", ".join(errs))

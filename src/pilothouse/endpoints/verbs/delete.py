@@ -8,7 +8,7 @@ from typing import Any, Final
 from pilothouse.apis import types
 from pilothouse.apis.strategy import Context
 from pilothouse.endpoints.admission import DELETE
-from pilothouse.endpoints.input import content_format, parse_json, read_body, read_type_meta
+from pilothouse.endpoints.input import content_format, parse_json, read_body, read_type_meta, versionless
 from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PROTOBUF, TABLE, negotiate
 from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.output.objects import entry_response, served_object
@@ -19,6 +19,7 @@ from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_request import attributes_of
 from pilothouse.machinery import errors, go_json
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.gvk import parse_group_version
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.spans import step
@@ -29,6 +30,7 @@ from pilothouse.registry.store.removal import ValidateDelete
 from pilothouse.registry.store.removal import delete as remove
 from pilothouse.storage.cacher import Entry
 
+_OPTIONS_GROUP: Final = "meta.k8s.io"
 _OPTIONS_SCHEME: Final = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
 _AUDITED_VERSION: Final = "meta.k8s.io/__internal"
 """What the audit log of kube-apiserver calls the version of options, whichever one was sent."""
@@ -185,9 +187,12 @@ async def _from_body(request: APIRequest, body: bytes) -> DeleteOptions:
     if value is None:
         value = {}
     try:
-        kind, _ = read_type_meta(value)
+        kind, version = read_type_meta(value)
+        stated = parse_group_version(version)
     except ValueError as error:
         raise errors.bad_request(str(error)) from None
+    if not stated.version and stated.group not in ("", _OPTIONS_GROUP):
+        raise errors.bad_request(versionless(body))
     if kind and kind != "DeleteOptions":
         at = value.get("apiVersion") or "meta.k8s.io/v1"
         what = f"no kind {quote(kind)} is registered for version {quote(at)}"

@@ -7,7 +7,7 @@ an event has its envelope.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -95,16 +95,19 @@ def decode(data: bytes) -> Envelope:
     if len(data) == len(PREFIX):
         raise ProtobufError("empty body")
     try:
-        fields = _read_fields("Unknown", _UNKNOWN, data, len(PREFIX))
-        meta = _read_fields("TypeMeta", _TYPE_META, fields[1], 0)
+        meta = dict.fromkeys(_TYPE_META, b"")
+        fields = dict.fromkeys(_UNKNOWN, b"")
+        for number, value in _read_fields("Unknown", _UNKNOWN, data, len(PREFIX)):
+            fields[number] = value
+            if number == 1:  # read at once: what is wrong in it is told before what is wrong behind it
+                meta.update(_read_fields("TypeMeta", _TYPE_META, value, 0))
         return Envelope(meta[1].decode(), meta[2].decode(), fields[2], fields[3].decode(), fields[4].decode())
     except UnicodeDecodeError:
         raise ProtobufError("proto: string field contains invalid UTF-8") from None
 
 
-def _read_fields(name: str, known: dict[int, str], data: bytes, position: int) -> dict[int, bytes]:
-    """A message whose known fields are all length-delimited."""
-    fields = dict.fromkeys(known, b"")
+def _read_fields(name: str, known: dict[int, str], data: bytes, position: int) -> Iterator[tuple[int, bytes]]:
+    """The known fields of a message, which are all length-delimited, in their order."""
     end = len(data)
     while position < end:
         tag, after = read_varint(data, position, end)
@@ -115,5 +118,4 @@ def _read_fields(name: str, known: dict[int, str], data: bytes, position: int) -
         if wire_type != BYTES:
             raise ProtobufError(f"proto: wrong wireType = {wire_type} for field {known[number]}")
         start, position = read_length(data, after, end)
-        fields[number] = data[start:position]
-    return fields
+        yield number, data[start:position]

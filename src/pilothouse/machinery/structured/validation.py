@@ -12,6 +12,10 @@ from pilothouse.machinery.structured.descriptions import StepError, step_of
 from pilothouse.machinery.structured.paths import show_step, show_value
 from pilothouse.machinery.structured.shapes import BOOLEAN, NUMERIC, STRING, ListShape, MapShape, Shape
 
+_SMALLEST: Final = -(2**63)
+_LARGEST: Final = 2**63 - 1
+"""Of whole numbers; Go reads what is beyond them as floats."""
+
 
 class SchemaMismatch(ValueError):
     """A value that does not fit. ``errors`` are pairs of path and message."""
@@ -123,7 +127,7 @@ def _go_type(value: Any) -> str:
         return "map[string]interface {}"
     if isinstance(value, list):
         return "[]interface {}"
-    return {str: "string", bool: "bool", int: "int64", float: "float64"}[value.__class__]
+    return {str: "string", bool: "bool", int: "int64", float: "float64", bytes: "[]uint8"}[value.__class__]
 
 
 def _go_syntax(value: Any) -> str:
@@ -135,4 +139,8 @@ def _go_syntax(value: Any) -> str:
         return f"map[string]interface {{}}{{{inside}}}"
     if isinstance(value, list):
         return "[]interface {}{" + ", ".join(map(_go_syntax, value)) + "}"
+    if value.__class__ is bytes:
+        return "[]uint8{" + ", ".join(f"{byte:#x}" for byte in value) + "}"
+    if value.__class__ is int and not _SMALLEST <= value <= _LARGEST:
+        value = float(value)
     return show_value(value)

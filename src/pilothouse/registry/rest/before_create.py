@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pilothouse.apis import types
 from pilothouse.apis.metadata import validate_metadata, validate_names, validate_prefix
 from pilothouse.apis.object_names import name_is_path_segment
 from pilothouse.apis.resources import Resource
@@ -21,7 +20,6 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, listed
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.random_ids import new_uid
-from pilothouse.machinery.schema.emptied import Emptied, note_always_written
 from pilothouse.registry.rest.given_values import restate
 
 _SYSTEM: Final = frozenset({"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "creationTimestamp", "uid"})
@@ -36,8 +34,6 @@ def wipe_system_fields(metadata: dict[str, Any]) -> None:
 
 def before_create(resource: Resource, strategy: Strategy, ctx: Context, obj: Object) -> None:
     """Make the object ready to be stored, or raise the Status that refuses it."""
-    if isinstance(obj, Emptied):
-        note_always_written(types.struct(resource.type_name), obj)
     metadata: dict[str, Any] = obj["metadata"]
     ensure_namespace(resource, ctx, metadata)
     wipe_system_fields(metadata)

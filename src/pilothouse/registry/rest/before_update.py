@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import orjson
 
-from pilothouse.apis import types
 from pilothouse.apis.metadata import validate_metadata, validate_metadata_update, validate_prefix
 from pilothouse.apis.object_names import name_is_path_segment
 from pilothouse.apis.resources import Resource
@@ -22,15 +21,13 @@ from pilothouse.apis.validation import standard_finalizers
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import listed
 from pilothouse.machinery.objects import Object
-from pilothouse.machinery.schema.emptied import Emptied, has_emptied, note_always_written
+from pilothouse.machinery.schema.emptied import Emptied, has_emptied
 from pilothouse.registry.rest.before_create import ensure_namespace
 from pilothouse.registry.rest.given_values import restate
 
 
 def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Object, old: Object) -> None:
     """Make the object ready to replace ``old``, or raise the Status that refuses it."""
-    if isinstance(obj, Emptied):
-        note_always_written(types.struct(resource.type_name), obj)
     metadata, old_metadata = obj["metadata"], old["metadata"]
     ensure_namespace(resource, ctx, metadata)
     if "generation" in old_metadata:

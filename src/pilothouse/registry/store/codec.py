@@ -46,6 +46,7 @@ class ObjectCodec:
 
     __slots__ = (
         "_fields", "_form", "_has_fields", "_head", "_prefix", "_rewrite", "_selected", "_struct", "_writes_form",
+        "keeps_empty",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +69,7 @@ class ObjectCodec:
         self._struct = struct
         self._form, self._writes_form = form, writes_form
         self._rewrite = form.rewrite_text if writes_form and form is not None else None
+        self.keeps_empty = writes_form and form is not None and form.keeps_empty
         self._head = b"" if keeps_type else b'{"kind":"%s","apiVersion":"%s",' % (kind.encode(), api_version.encode())
         self._prefix = len(self._head)
         self._has_fields = fields is not None
@@ -105,7 +107,7 @@ class ObjectCodec:
                 raw = tuple({place: rewrite(text) for place, text in texts.items()} for texts in raw)
             body = embed(body, self.raw_places, *raw)
         data = large_json.dumps(body)
-        if self._struct is not None and b":[]" in data:
+        if self._struct is not None and not self.keeps_empty and b":[]" in data:
             data = large_json.dumps(settle(self._struct, body))
         return escape_html(data)
 
@@ -181,8 +183,13 @@ class ObjectCodec:
         obj, texts = self._form.read(value)
         return with_revision(self.encode(obj, texts), revision)
 
+    def read_back(self, obj: Object, data: bytes) -> tuple[Object, bytes]:
+        """An object and its bytes as reading them from storage makes them."""
+        return obj, data
+
     def entry_of(self, key: str, obj: Object, data: bytes, revision: int) -> Entry:
         """Make the cached form of an object whose bytes are known."""
+        obj, data = self.read_back(obj, data)
         metadata = obj["metadata"]
         return Entry(
             key,

@@ -11,6 +11,7 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol
 
+from pilothouse.apis import types
 from pilothouse.apis.gated import Places, drop_gated, find_gated
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Strategy
@@ -20,7 +21,7 @@ from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.lazy import lazy
 from pilothouse.machinery.names import generate_name
 from pilothouse.machinery.objects import Object
-from pilothouse.machinery.schema.emptied import forget
+from pilothouse.machinery.schema.emptied import Emptied, forget, note_always_written
 from pilothouse.machinery.schema.raw import Texts, Writing, read_texts
 from pilothouse.machinery.spans import Span
 from pilothouse.machinery.weights import weight_of
@@ -307,7 +308,13 @@ class Store:
     def _judge_new(self, ctx: Context, obj: Object) -> None:
         if self._gated is not None:
             drop_gated(self._gated, obj, None)
+        self._note_empty(obj)
         before_create(self.resource, self.strategy, ctx, obj)
+
+    def _note_empty(self, obj: Object) -> None:
+        """Empty lists that are written nevertheless are equal to none, where storage takes them for none."""
+        if isinstance(obj, Emptied) and not self.codec.keeps_empty:
+            note_always_written(types.struct(self.resource.type_name), obj)
 
     def _settle_empty(self, obj: Object) -> None:
         """What was given as empty reads back as not given at all, and so with its default."""
@@ -344,6 +351,7 @@ class Store:
 
     def _unstored(self, key: str, obj: Object, data: bytes) -> Entry:
         """What a dry run answers with: the object as it would be, without a version but one that was sent along."""
+        obj, data = self.codec.read_back(obj, data)
         entry = self.codec.entry_of(key, obj, data, 0)
         version = obj["metadata"].get("resourceVersion")
         entry.data = with_version(data, version) if version else data
@@ -486,6 +494,7 @@ class Store:
     def _judge_change(self, ctx: Context, strategy: Strategy, obj: Object, old: Object) -> None:
         if self._gated is not None:
             ctx.gated_given = drop_gated(self._gated, obj, old)
+        self._note_empty(obj)
         before_update(self.resource, strategy, ctx, obj, old)
 
     async def remove(self, key: str, revision: int, obj: Object) -> Entry:

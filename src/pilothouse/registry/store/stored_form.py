@@ -53,6 +53,8 @@ class StoredForm(Protocol):
 
     rewrite_text: Rewrite | None
     """What becomes of the text of a raw value; None where it is kept as it came."""
+    keeps_empty: bool
+    """Whether an empty list that is always written stays one, which protobuf cannot tell from none."""
 
     def write(self, data: bytes) -> bytes:
         """What is stored for an object's bytes (without kind and apiVersion where the kind is built in)."""
@@ -85,6 +87,7 @@ class BuiltInForm:
         self._stored_struct, self._from_hub = self._stored_version()
         self._as_yaml = media is MediaType.YAML and resource.group not in _JSON_GROUPS
         self._as_json = media is not MediaType.PROTOBUF or resource.group in _JSON_GROUPS
+        self.keeps_empty = self._as_yaml or (media is MediaType.JSON and resource.group not in _JSON_GROUPS)
         self.rewrite_text: Rewrite | None = sorted_text if self._as_yaml else shown_text if self._as_json else None
 
     def _stored_version(self) -> tuple[Struct, Convert | None]:
@@ -156,6 +159,7 @@ class CustomForm:
     """For custom resources, whose objects know what they are."""
 
     rewrite_text: Rewrite | None = None
+    keeps_empty = True
 
     def write(self, data: bytes) -> bytes:
         return escape_html(orjson.dumps(large_json.loads(data), option=orjson.OPT_SORT_KEYS)) + b"\n"

@@ -96,6 +96,11 @@ async def test_mutations_see_those_before_them(world: World) -> None:
             "error applying patch: failed to convert patch object to typed object: .spec.zz: field not declared",
         ),
         (
+            applying("Object{metadata: Object.metadata{annotations: {'a': dyn(b'x\\n')}}}"),
+            "error applying patch: failed to convert patch object to typed object: .metadata.annotations.a: "
+            "expected string, got &value.valueUnstructured{Value:[]uint8{0x78, 0xa}}",
+        ),
+        (
             applying("Object{spec: Object.spec{nodeSelector: {'a': 'b'}}}"),
             "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
             ".spec.nodeSelector",

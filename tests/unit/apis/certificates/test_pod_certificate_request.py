@@ -56,7 +56,7 @@ SPEC = {
 
 def pod_request(spec: Object | None = None, status: Object | None = None) -> Object:
     body = {"spec": {**SPEC, **(spec or {})}, "status": status or {}}
-    obj = decode(types.struct("certificates.v1.PodCertificateRequest"), body)[0]
+    obj = decode(types.struct("certificates.v1beta1.PodCertificateRequest"), body)[0]
     requests.default(obj)
     return obj
 
@@ -81,6 +81,17 @@ def pod_request(spec: Object | None = None, status: Object | None = None) -> Obj
                 "spec: Invalid value: exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) "
                 "must be set"
             ],
+        ),
+        (
+            {"pkixPublicKey": "AAAA"},
+            [
+                "spec: Invalid value: exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) "
+                "must be set"
+            ],
+        ),
+        (
+            {"stubPKCS10Request": "", "pkixPublicKey": "AAAA", "proofOfPossession": "AAAA"},
+            ['spec.pkixPublicKey: Invalid value: "AAAA": must be a valid PKIX-serialized public key'],
         ),
         ({"stubPKCS10Request": "AAAA"}, ["spec.stubPKCS10Request: Invalid value: must be a valid PKCS#10 CSR"]),
         (
@@ -157,3 +168,13 @@ def test_a_certificate_for_another_key_is_refused() -> None:
     strategy = requests.subresources["status"]()
     [found] = strategy.validate_update(Context(now="2030-01-01T00:01:00Z"), pod_request(status=other), pod_request())
     assert found.detail == "leaf certificate was not issued to the requested public key"
+
+
+def test_a_certificate_is_for_the_key_that_came_without_a_stub() -> None:
+    key = KEY.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    strategy = requests.subresources["status"]()
+    for given, expected in ((key, []), (b"none", ["must be a valid PKIX-serialized public key"])):
+        spec = {"stubPKCS10Request": None, "pkixPublicKey": base64.b64encode(given).decode()}
+        old = pod_request(spec)
+        found = strategy.validate_update(Context(now="2030-01-01T00:01:00Z"), pod_request(spec, ISSUED), old)
+        assert [error.detail for error in found] == expected

@@ -169,6 +169,7 @@ def _varint(value: int) -> bytes:
         (b"{}", "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"),
         (b"k8s\0", "empty body"),
         (b"k8s\0\x0a\x05", "unexpected EOF"),
+        (b"k8s\0\x0a\x02\x0a\x05\x00\x00", "unexpected EOF"),
         (b"k8s\0\x08\x00", "proto: wrong wireType = 0 for field TypeMeta"),
         (b"k8s\0\x0a\x03\x0a\x01\xff", "proto: string field contains invalid UTF-8"),
     ],

@@ -32,6 +32,7 @@ relaxed = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, H
     ("value", "message"),
     [
         ({"text": 1}, ".text: expected string, got &value.valueUnstructured{Value:1}"),
+        ({"text": 2**63}, ".text: expected string, got &value.valueUnstructured{Value:9.223372036854776e+18}"),
         (
             {"text": {"b": None, "a": ["x", 1.5, True]}},
             '.text: expected string, got &value.valueUnstructured{Value:map[string]interface {}{"a":'

@@ -348,7 +348,12 @@ def _bundle_errors(path: Path, bundle: str) -> list[FieldError]:
 def _allows_bad_bundle(old: Object) -> bool:
     if not definitions.is_true(old, definitions.ESTABLISHED):
         return True
-    client = ((old["spec"].get("conversion") or {}).get("webhook") or {}).get("clientConfig") or {}
+    return has_bad_bundle(old["spec"])
+
+
+def has_bad_bundle(spec: Object) -> bool:
+    """Whether the certificates that a conversion webhook is to be checked with cannot be read."""
+    client = ((spec.get("conversion") or {}).get("webhook") or {}).get("clientConfig") or {}
     return bool(client.get("caBundle") and _bundle_errors(Path(), client["caBundle"]))
 
 

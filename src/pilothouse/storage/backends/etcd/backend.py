@@ -60,7 +60,7 @@ _NOTHING: Final = range_request(b"\0", keys_only=True)
 
 @dataclass(frozen=True, slots=True)
 class EtcdSettings:
-    """How etcd is used. ``compaction_seconds`` 0 leaves compaction to others."""
+    """How etcd is used. ``compaction_seconds`` 0 leaves compaction to others, less keeps next to no history."""
 
     compaction_seconds: float = 0.0
     lease_reuse_seconds: int = 60
@@ -122,7 +122,7 @@ class EtcdBackend:
         for name, probe in (("health", self.health), ("readiness", self.readiness)):
             await probe.ask()
             self._supervisor.run(name, probe.run)
-        if self._settings.compaction_seconds > 0:
+        if self._settings.compaction_seconds != 0:
             self._supervisor.run("compactor", self._compactor.run)
         if self._settings.size_seconds > 0:
             self._supervisor.run("size", self._tell_size)

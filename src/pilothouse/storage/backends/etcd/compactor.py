@@ -18,13 +18,15 @@ from pilothouse.storage.backends.etcd.messages import compact_request, put_at_ve
 
 logger = logging.getLogger(__name__)
 COMPACT_KEY: Final = b"compact_rev_key"
+_SHORTEST: Final = 1.0
+"""Between turns where the interval is negative: kube-apiserver compacts without a pause then."""
 
 
 class Compactor:
     """One server's part in the agreement."""
 
     def __init__(self, connection: Connection, interval: float) -> None:
-        self._connection, self._interval = connection, interval
+        self._connection, self._interval = connection, interval if interval > 0 else _SHORTEST
         self._time = self._revision = 0
 
     async def run(self) -> None:

@@ -201,11 +201,14 @@ class Connection:
 
     def _check_files(self) -> None:
         transport = self._transport
+        if bool(transport.keyfile) != bool(transport.certfile):
+            named = f"key: {transport.keyfile}, cert: {transport.certfile}"
+            raise UnusableStore(f"KeyFile and CertFile must both be present[{named}]")
         try:
             for path in filter(None, (transport.cafile, transport.certfile, transport.keyfile)):
                 os.close(os.open(path, os.O_RDONLY))
         except OSError as error:
-            raise UnusableStore(f"open {error.filename}: {error.strerror}") from None
+            raise UnusableStore(f"open {error.filename}: {str(error.strerror).lower()}") from None
 
 
 async def _spanning(method: str, asking: Coroutine[Any, Any, bytes]) -> bytes:

@@ -213,6 +213,15 @@ ALLOCATED = {"allocation": {"devices": {"results": [RESULT]}}}
         ),
         (
             {},
+            {"allocation": {"devices": {"results": [{**RESULT, "pool": "x" * 254}]}}},
+            [
+                "status.allocation.devices.results[0].pool: Too long: may not be more than 253 bytes",
+                f'status.allocation.devices.results[0].pool: Invalid value: "{"x" * 254}": segment 0: must be no more '
+                "than 253 bytes",
+            ],
+        ),
+        (
+            {},
             {**ALLOCATED, "devices": [{"driver": "d", "pool": "p", "device": "other", "shareID": "1"}]},
             [
                 'status.devices[0]: Invalid value: {"Driver":"d","Pool":"p","Device":"other","ShareID":"1"}: must be an'

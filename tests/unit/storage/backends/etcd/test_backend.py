@@ -14,6 +14,8 @@ from pilothouse.testing.etcd_process import EtcdCluster, find_etcd
 
 pytestmark = pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
 
+PATIENCE_SECONDS = 60.0
+
 
 @pytest.fixture
 def cluster():
@@ -110,6 +112,18 @@ async def test_readers_share_a_round_trip(store):
     store._connection.read = counting
     assert set(await asyncio.gather(*(store.current_revision() for _ in range(50)))) == {1}
     assert len(asked) <= 2
+
+
+async def test_a_negative_interval_compacts_without_end(cluster):
+    backend = EtcdBackend(Transport(cluster.urls), EtcdSettings(compaction_seconds=-300.0))
+    await backend.open()
+    try:
+        revision = await backend.create("/a", b"x")
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while await backend.compacted_revision() < revision:
+                await asyncio.sleep(0.1)
+    finally:
+        await backend.close()
 
 
 async def test_compactors_take_turns(cluster, store):

@@ -61,7 +61,7 @@ async def test_a_start_without_etcd_gives_up_and_tells_why(caplog):
 
 async def test_files_that_are_not_there_are_named(tmp_path):
     connection = Connection(Transport(("https://127.0.0.1:1",), cafile=str(tmp_path / "none.crt")))
-    with pytest.raises(UnusableStore, match=r"open .*none.crt: No such file"):
+    with pytest.raises(UnusableStore, match=r"open .*none.crt: no such file"):
         await connection.wait_ready(0.1)
     with pytest.raises(UnusableStore):
         Connection(Transport(()))
@@ -84,6 +84,13 @@ async def test_who_accepts_and_says_nothing_is_not_taken_for_a_member():
             assert await backend.create("/registry/a", b"b") > 0
         finally:
             await backend.close()
+
+
+@pytest.mark.parametrize("files", [("", "client.crt", ""), ("", "", "client.key")])
+async def test_a_certificate_needs_its_key(files):
+    connection = Connection(Transport(("https://127.0.0.1:1",), *files))
+    with pytest.raises(UnusableStore, match=r"KeyFile and CertFile must both be present\[key: .*, cert: .*\]"):
+        await connection.wait_ready(0.1)
 
 
 @needs_etcd
