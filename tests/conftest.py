@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from hypothesis.internal.conjecture import providers
 from pilothouse.apis import resources, types
 from pilothouse.testing.definitions import establish
 from pilothouse.testing.in_process import InProcessServer
+from pilothouse.testing.ports import free_port
 
 ROOT = Path(__file__).parent.parent
 READY_WITHIN = 120.0
@@ -139,12 +139,6 @@ class HostedServer(Endpoint):
     def stop(self) -> None:
         """End it, gracefully; once is enough."""
         self.closing.close()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def start_server(data: Path, *flags: str, within: float = READY_WITHIN) -> Server:

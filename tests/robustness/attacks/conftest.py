@@ -92,7 +92,7 @@ class Figures:
 
     @property
     def spent(self) -> list[float]:
-        """What visits waited for, but for those beside which the server was held up itself, on usual processors."""
+        """What visits would have waited for on usual processors, but for those beside which the server was held up."""
         each = enumerate(self.visits)
         return [visit.worked / self._slowness(number) for number, visit in each if visit.held_up <= HELD_UP_SECONDS]
 
@@ -102,12 +102,12 @@ class Figures:
 
     @property
     def slowness(self) -> float:
-        """How many times as long as usual work takes on this machine, at this hour."""
-        return statistics.median([visit.slowness for visit in self.visits] or [1.0])
+        """How many times as long as usual work takes on this machine, at this hour; never less than one."""
+        return max(1.0, statistics.median([visit.slowness for visit in self.visits] or [1.0]))
 
     def _slowness(self, number: int) -> float:
         around = self.visits[max(0, number - NEIGHBOURS) : number + NEIGHBOURS + 1]
-        return statistics.median(visit.slowness for visit in around)
+        return max(1.0, statistics.median(visit.slowness for visit in around))
 
 
 def p99(values: list[float]) -> float:
@@ -222,7 +222,7 @@ class Victim:
         usual, longest = figures.usual, p99(spent)
         held = f"{what}: one turn of the loop took more than {figures.held * 1000:.0f} ms"
         held += f" on a machine {slowness:.1f} times as slow as usual"
-        assert figures.held < 2 * hold * max(1.0, slowness), held
+        assert figures.held < 2 * hold * slowness, held
         assert figures.grown <= allowance, f"{what}: the process grew by {figures.grown // MEGABYTE} MB"
         shown = f"{what}: others waited for {usual * 1000:.1f} to {longest * 1000:.1f} ms of work on a usual machine"
         shown += f", {quiet * 1000:.1f} ms in quiet; this one is {slowness:.1f} times as slow"
