@@ -21,7 +21,7 @@ from typing import Any
 from pilothouse.testing.etcd_links import Link
 from pilothouse.testing.ports import free_port
 
-_READY_SECONDS = 30.0
+_READY_SECONDS = 120.0
 SURVIVES_KILLS = ("--backend-batch-interval=1h", "--backend-batch-limit=500")
 """Options for members that are killed and must come back with every write they acknowledged.
 
