@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -23,12 +22,13 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from pilothouse.apis import resources, types
 from pilothouse.testing.definitions import establish
 from pilothouse.testing.in_process import InProcessServer
+from pilothouse.testing.ports import free_port
 
 ROOT = Path(__file__).parent.parent
 READY_WITHIN = 120.0
@@ -36,8 +36,8 @@ READY_WITHIN = 120.0
 HELD_AT_MOST = 0.5
 """Requests are to hold the loop for no more than 20 ms; what is imported at the first use of a part takes longer."""
 
-# How long an example takes says more about the machine than about the code.
-settings.register_profile("pilothouse", deadline=None, max_examples=50)
+# How long an example takes, to be drawn and to be tried, says more about the machine than about the code.
+settings.register_profile("pilothouse", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("pilothouse")
 # For constants to try, hypothesis would parse all our modules, in every process: that takes longer than its tests do.
 providers._get_local_constants = lambda: providers._local_constants
@@ -139,12 +139,6 @@ class HostedServer(Endpoint):
     def stop(self) -> None:
         """End it, gracefully; once is enough."""
         self.closing.close()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def start_server(data: Path, *flags: str, within: float = READY_WITHIN) -> Server:
@@ -279,7 +273,7 @@ class Kubectl:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=READY_WITHIN,
             check=False,
             env={**go_environment(), "HOME": str(self.kubeconfig.parent)},
         )

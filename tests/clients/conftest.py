@@ -91,7 +91,7 @@ def run(kubectl: Kubectl) -> Run:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
             env={**go_environment(), "HOME": str(kubectl.kubeconfig.parent), **variables},
         )

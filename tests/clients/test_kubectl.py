@@ -34,7 +34,7 @@ def test_watch_shows_changes_as_they_come(kubectl, server):
             assert watching.stdout.readline().strip() == f"configmap/{name}"
     finally:
         watching.terminate()
-        watching.wait(10)
+        watching.wait(120)
         watching.stdout.close()
 
 
@@ -100,7 +100,7 @@ def test_server_version(kubectl):
 def test_wait_for_deletion(kubectl, server):
     namespace = server.namespace("kubectl-wait")
     kubectl("-n", namespace, "create", "configmap", "gone")
-    waiting = kubectl.popen("-n", namespace, "wait", "--for=delete", "configmap/gone", "--timeout=20s")
+    waiting = kubectl.popen("-n", namespace, "wait", "--for=delete", "configmap/gone", "--timeout=120s")
     kubectl("-n", namespace, "delete", "configmap", "gone")
     output, _ = waiting.communicate(timeout=120)
     assert waiting.returncode == 0, output

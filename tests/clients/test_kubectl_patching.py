@@ -94,10 +94,10 @@ def test_status_is_patched_apart_and_waited_for(kubectl, deployed):
     )
     patch = ("-n", deployed, "patch", "deployment", "thing", "-p", status)
     assert kubectl(*patch).endswith("(no change)\n")
-    waiting = kubectl.popen("-n", deployed, "wait", "--for=condition=Available", "deployment/thing", "--timeout=20s")
+    waiting = kubectl.popen("-n", deployed, "wait", "--for=condition=Available", "deployment/thing", "--timeout=120s")
     kubectl(*patch, "--subresource=status")
     assert waiting.communicate(timeout=120)[0] == "deployment.apps/thing condition met\n"
-    ready = ("--for=jsonpath={.status.readyReplicas}=2", "deployment/thing", "--timeout=20s")
+    ready = ("--for=jsonpath={.status.readyReplicas}=2", "deployment/thing", "--timeout=120s")
     assert kubectl("-n", deployed, "wait", *ready) == "deployment.apps/thing condition met\n"
     assert kubectl("-n", deployed, "get", "deployment", "--no-headers").split()[:4] == ["thing", "2/2", "0", "0"]
     assert "timed out" in kubectl(

@@ -60,7 +60,7 @@ def events_until(server, namespace, version, done):
     """The objects of a watch, up to the first that ``done`` is content with."""
     api = dynamic.DynamicClient(config.new_client_from_config(str(server.kubeconfig)))
     resource = api.resources.get(api_version="example.com/v1", kind="Boat")
-    for event in resource.watch(namespace=namespace, resource_version=version, timeout=30, watcher=watch.Watch()):
+    for event in resource.watch(namespace=namespace, resource_version=version, timeout=120, watcher=watch.Watch()):
         if done(event["type"], event["raw_object"]):
             return event["raw_object"]
     raise AssertionError("the watch ended first")
@@ -91,7 +91,7 @@ def test_an_operator_reconciles(server, boats):
         assert server.call("GET", f"{path}/black-pearl")[0] == 404
     finally:
         operator.terminate()
-        operator.wait(20)
+        operator.wait(120)
         operator.stdout.close()
 
 

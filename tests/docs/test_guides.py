@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.conftest import find_client, free_port
+from tests.conftest import find_client
 from tests.docs.walkthrough import Walk, write_files
 from tests.docs.workflow import read_workflows, run_steps
 
 from pilothouse.testing.etcd_process import find_etcd
+from pilothouse.testing.ports import free_port
 
 GUIDES = Path(__file__).parents[2] / "docs" / "how-to"
 SOAK = pytest.mark.soak

@@ -20,11 +20,12 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.conftest import find_client, free_port
+from tests.conftest import find_client
 from tests.docs.confinement import Confined, require_confinement
 from tests.docs.test_packaging import CONTRIB, VENV
 
 from pilothouse.testing.etcd_process import EtcdMember, find_etcd
+from pilothouse.testing.ports import free_port
 
 KUBEADM = os.environ.get("KUBEADM") or shutil.which("kubeadm")
 ADDRESS = "192.0.2.10"

@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.conftest import free_port
 from tests.docs.confinement import Confined, Served, require_confinement
 from tests.docs.containerfile import Stage, read_containerfile
+
+from pilothouse.testing.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 CONTRIB = ROOT / "contrib"

@@ -4,7 +4,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -12,17 +11,12 @@ import time
 from pathlib import Path
 
 from pilothouse.credentials.pki import Pki, ensure_pki
+from pilothouse.testing.ports import free_port
 
 KUBE_APISERVER = os.environ.get("KUBE_APISERVER", "")
 PILOTHOUSE = str(Path(sys.executable).with_name("kube-apiserver"))
 """Ours under the name that makes it a drop-in: nothing runs that kube-apiserver does not run."""
 READY_SECONDS = 300.0
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class ApiServer:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import free_port
+
+from pilothouse.testing.ports import free_port
 
 PATIENCE_SECONDS = 120.0
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -5,7 +5,6 @@ Equal but for uids, times, managed fields, certificates, and what the host's nam
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,17 +18,12 @@ from pilothouse.options import complete, parse, provision, validate
 from pilothouse.process.process import Process
 from pilothouse.registry.storage import find_resource
 from pilothouse.registry.store.store import Store
+from pilothouse.testing.ports import free_port
 
 RECORDED: dict[str, list[Object]] = json.loads(Path(__file__).with_name("bootstrap_objects.json").read_text())
 RECORDED_PORT = 16443
 OF_ONE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
 PATIENCE_SECONDS = 120.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @asynccontextmanager

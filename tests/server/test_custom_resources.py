@@ -244,7 +244,7 @@ def test_definitions_and_objects_survive_a_restart(launch, tmp_path):
     path = f"/apis/{group}/v1/namespaces/default/widgets"
     assert first.call("POST", path, widget(group, "one", colour="red"))[0] == 201
     first.process.terminate()
-    assert first.process.wait(20) == 0
+    assert first.process.wait(120) == 0
     second = launch(tmp_path / "data")
     code, _, shown = second.call("GET", f"{path}/one")
     assert (code, shown["spec"]) == (200, {"colour": "red", "size": 1})
@@ -470,7 +470,7 @@ def test_kubectl(kubectl, server):
     columns = [{"name": "Colour", "type": "string", "jsonPath": ".spec.colour"}]
     crd = definition(group, version(subresources={"status": {}, "scale": scale}, additionalPrinterColumns=columns))
     kubectl("create", "-f", "-", stdin=json.dumps(crd))
-    kubectl("wait", "--for=condition=established", f"crd/{crd['metadata']['name']}", "--timeout=10s")
+    kubectl("wait", "--for=condition=established", f"crd/{crd['metadata']['name']}", "--timeout=120s")
     kubectl("apply", "-f", "-", stdin=json.dumps(widget(group, "one", colour="red")))
     resource = f"widgets.{group}"
     assert kubectl("get", resource, "-o", "wide").split()[-2:] == ["one", "red"]

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import shutil
-import socket
 from contextlib import contextmanager
 from http.client import HTTPSConnection
 
@@ -13,6 +12,7 @@ from pilothouse.credentials.pki import ensure_pki
 from pilothouse.storage.backends.etcd import EtcdBackend, Transport
 from pilothouse.testing.etcd_process import EtcdCluster, find_etcd
 from pilothouse.testing.in_process import InProcessServer
+from pilothouse.testing.ports import free_port
 from pilothouse.testing.waiting import until
 
 pytestmark = pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
@@ -21,12 +21,6 @@ PATIENCE_SECONDS = 120.0
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 ALL = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 LABELS = {"batch.example.com/kind": "peer"}
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture(scope="module")

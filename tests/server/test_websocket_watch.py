@@ -277,7 +277,7 @@ def test_a_client_that_others_use(server: Any, maps: str) -> None:
             "certfile": str(server.data / "pki" / "admin.crt"),
             "keyfile": str(server.data / "pki" / "admin.key"),
         },
-        timeout=30,
+        timeout=120,
     )
     try:
         made = create(server, maps, "one")

@@ -20,7 +20,7 @@ from pilothouse.testing.waiting import until
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n  omitStages: [RequestReceived]\n"
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 def children_of(pid):

@@ -50,8 +50,8 @@ class Record:
 
     @property
     def line(self) -> bytes:
-        """The whole event on a line of its own."""
-        return HEAD + self.body[1:] + b"\n"
+        """The whole event on a line of its own, copied once: of megabytes, each copy keeps the interpreter's lock."""
+        return b"".join((HEAD, memoryview(self.body)[1:], b"\n"))
 
     @property
     def size(self) -> int:

@@ -111,13 +111,13 @@ class StallMeter:
     def _time(self, loop: asyncio.AbstractEventLoop, ident: int, clock: Callable[[], float]) -> None:
         """Measure the turn that the loop is in."""
         alive, ended, frames = threading.Event(), [0.0], _Frames("", ())
-        started = clock()
 
         def answer() -> None:
             ended[0] = clock()
             alive.set()
 
         loop.call_soon_threadsafe(answer)
+        started = clock()  # not before: turns that end while this thread waits for a processor are no hold
         while not alive.wait(_LOOK_SECONDS) and not self._end.is_set():
             if clock() - started > LIMIT_SECONDS:
                 frames = frames if frames.text else _frames_of(ident)

@@ -10,7 +10,7 @@ from http.client import HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
-_CALL_SECONDS = 60.0
+_CALL_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)

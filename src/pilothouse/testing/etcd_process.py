@@ -11,18 +11,17 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from pilothouse.testing.etcd_links import Link
+from pilothouse.testing.ports import free_port
 
-_READY_SECONDS = 30.0
+_READY_SECONDS = 120.0
 SURVIVES_KILLS = ("--backend-batch-interval=1h", "--backend-batch-limit=500")
 """Options for members that are killed and must come back with every write they acknowledged.
 
@@ -177,7 +176,7 @@ class EtcdCluster:
         """Members that are ``linked`` can be cut off from each other."""
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         self._folder = Path(tempfile.mkdtemp(prefix="pilothouse-etcd-", dir=memory))
-        ports = _free_ports(2 * size)
+        ports = [free_port() for _ in range(2 * size)]
         links = [Link(ports[2 * number + 1]) if linked else None for number in range(size)]
         known = [ports[2 * number + 1] if link is None else link.port for number, link in enumerate(links)]
         peers = ",".join(f"m{number}=http://127.0.0.1:{port}" for number, port in enumerate(known))
@@ -243,11 +242,3 @@ class EtcdCluster:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]

@@ -20,7 +20,7 @@ from pilothouse.library.provisioning import provisioned
 from pilothouse.process.hosting import HostingProcess
 from pilothouse.testing.in_process import InProcessServer
 
-_AVAILABLE_SECONDS = 60.0
+_AVAILABLE_SECONDS = 120.0
 
 
 class InProcessLibraryServer(InProcessServer):

@@ -27,7 +27,7 @@ from pilothouse.storage.backends.contract import (
 )
 
 PODS = "/registry/pods/"
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 120.0
 
 E = TypeVar("E", bound=StorageError)
 T = TypeVar("T")

@@ -36,6 +36,8 @@ HOLD_SECONDS = 0.02
 """Turns below twice that: the meter's buckets, which double, and the first use of a part need the room."""
 WAIT_SECONDS = 0.005
 """What others may wait for in any case: the handshakes of one or two connections, such as the attack's own."""
+NEIGHBOURS = 4
+"""How many visits before and after one tell with it how slow the processor was: a single look may meet an interrupt."""
 ENOUGH_WAITS = 30
 """An attack that is over sooner says nothing about what is usual."""
 MANY_WAITS = 100
@@ -65,6 +67,19 @@ class Answer:
 
 
 @dataclass
+class Visit:
+    """What the second client saw of one request."""
+
+    waited: float
+    worked: float
+    """What the server spent of its processors meanwhile: on the second client, and on others before it."""
+    slowness: float
+    """How many times as long as usual the same work took right after it."""
+    held_up: float
+    """How long the server had no processor since the visit before."""
+
+
+@dataclass
 class Figures:
     """What one attack did."""
 
@@ -73,24 +88,26 @@ class Figures:
     """At least one turn of the loop took this long."""
     grown: int = 0
     """By how many bytes the process was larger at its largest."""
-    waits: list[float] = field(default_factory=list)
-    """How long the second client waited each time."""
-    spent: list[float] = field(default_factory=list)
-    """What the server spent of its processors meanwhile: on the second client, and on others before it.
+    visits: list[Visit] = field(default_factory=list)
 
-    Without the times in which it was itself held up.
-    """
-    slownesses: list[float] = field(default_factory=list)
-    """How many times as long as usual the same work took the second client after each visit."""
+    @property
+    def spent(self) -> list[float]:
+        """What visits would have waited for on usual processors, but for those beside which the server was held up."""
+        each = enumerate(self.visits)
+        return [visit.worked / self._slowness(number) for number, visit in each if visit.held_up <= HELD_UP_SECONDS]
 
     @property
     def usual(self) -> float:
-        return statistics.median(self.spent) if self.spent else 0.0
+        return statistics.median(self.spent or [0.0])
 
     @property
-    def stretch(self) -> float:
-        """By what limits of processor time are to be stretched on this machine, at this hour."""
-        return max(1.0, statistics.median(self.slownesses))
+    def slowness(self) -> float:
+        """How many times as long as usual work takes on this machine, at this hour; never less than one."""
+        return max(1.0, statistics.median([visit.slowness for visit in self.visits] or [1.0]))
+
+    def _slowness(self, number: int) -> float:
+        around = self.visits[max(0, number - NEIGHBOURS) : number + NEIGHBOURS + 1]
+        return max(1.0, statistics.median(visit.slowness for visit in around))
 
 
 def p99(values: list[float]) -> float:
@@ -199,26 +216,28 @@ class Victim:
                 figures.seconds = time.monotonic() - started
         figures.grown = max(0, self._memory("VmHWM") - start)
         figures.held = max((low for low, new in self._new_holds(before) if new), default=0.0)
-        assert figures.waits, f"{what}: nobody else was served"
-        _write(what, figures)
-        usual, longest, stretch = figures.usual, p99(figures.spent), figures.stretch
+        assert figures.visits, f"{what}: nobody else was served"
+        _write(what, figures, allowance)
+        spent, slowness = figures.spent, figures.slowness
+        usual, longest = figures.usual, p99(spent)
         held = f"{what}: one turn of the loop took more than {figures.held * 1000:.0f} ms"
-        assert figures.held < 2 * hold * stretch, held
+        held += f" on a machine {slowness:.1f} times as slow as usual"
+        assert figures.held < 2 * hold * slowness, held
         assert figures.grown <= allowance, f"{what}: the process grew by {figures.grown // MEGABYTE} MB"
-        shown = f"{what}: others waited for {usual * 1000:.1f} to {longest * 1000:.1f} ms of work"
-        shown += f" on a machine {stretch:.1f} times as slow as usual"
-        if len(figures.spent) >= ENOUGH_WAITS:
-            assert usual <= max(5 * quiet, WAIT_SECONDS * stretch), f"{shown}, {quiet * 1000:.1f} ms in quiet"
-        bound = longest_wait if len(figures.spent) < MANY_WAITS else min(longest_wait, LONG_WAIT_SECONDS)
-        assert longest <= max(5 * quiet, bound * stretch), f"{shown}, {quiet * 1000:.1f} ms in quiet"
+        shown = f"{what}: others waited for {usual * 1000:.1f} to {longest * 1000:.1f} ms of work on a usual machine"
+        shown += f", {quiet * 1000:.1f} ms in quiet; this one is {slowness:.1f} times as slow"
+        if len(spent) >= ENOUGH_WAITS:
+            assert usual <= max(5 * quiet, WAIT_SECONDS), shown
+        bound = longest_wait if len(spent) < MANY_WAITS else min(longest_wait, LONG_WAIT_SECONDS)
+        assert longest <= max(5 * quiet, bound), shown
 
     def quiet_wait(self) -> float:
-        """The 99th percentile of what others wait for when nobody attacks, measured once."""
+        """The 99th percentile of what others wait for when nobody attacks, on a usual machine, measured once."""
         if self._quiet is None:
             figures = Figures()
             with self._second.visiting(figures):
                 deadline = time.monotonic() + PATIENCE_SECONDS
-                while len(figures.slownesses) < QUIET_VISITS:
+                while len(figures.visits) < QUIET_VISITS:
                     assert time.monotonic() < deadline, "nobody was served, though all was quiet"
                     time.sleep(0.01)
             self._quiet = p99(figures.spent)
@@ -251,20 +270,18 @@ class Victim:
 
 def _read_visits(told: IO[str], figures: Figures) -> None:
     for line in iter(told.readline, "over\n"):
-        waited, worked, slowness, held_up = map(float, line.split())
-        figures.waits.append(waited)
-        if held_up <= HELD_UP_SECONDS:
-            figures.spent.append(worked)
-        figures.slownesses.append(slowness)
+        figures.visits.append(Visit(*map(float, line.split())))
 
 
-def _write(what: str, figures: Figures) -> None:
+def _write(what: str, figures: Figures, allowance: int = 0) -> None:
     if path := os.environ.get("ATTACK_FIGURES"):
+        spent, waits = figures.spent, [visit.waited for visit in figures.visits]
         line = (
-            f"{what}\t{figures.seconds:.2f} s\theld {figures.held * 1000:.0f} ms\t{figures.grown // MEGABYTE} MB"
-            f"\tothers p99 {p99(figures.waits) * 1000:.1f} ms, longest {max(figures.waits, default=0) * 1000:.0f} ms"
-            f"\twork before others {figures.usual * 1000:.1f} ms,"
-            f" p99 {p99(figures.spent) * 1000:.1f} ms of {len(figures.spent)}\t{figures.stretch:.1f} times as slow"
+            f"{what}\t{figures.seconds:.2f} s\theld {figures.held * 1000:.0f} ms"
+            f"\t{figures.grown // MEGABYTE} of {allowance // MEGABYTE} MB"
+            f"\tothers p99 {p99(waits) * 1000:.1f} ms, longest {max(waits) * 1000:.0f} ms"
+            f"\twork before others {figures.usual * 1000:.1f} ms, p99 {p99(spent) * 1000:.1f} ms of {len(spent)}"
+            f"\t{figures.slowness:.2f} times as slow"
         )
         with Path(path).open("a") as file:
             file.write(line + "\n")

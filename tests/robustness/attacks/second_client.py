@@ -3,11 +3,14 @@
 ``python second_client.py PORT FOLDER_OF_CERTIFICATES PID_OF_THE_SERVER`` visits the server from one line of its input
 to the next: it says that it is connected, makes one small request after the other, prints for each how long it waited,
 for how much of the server's work, how slow the processor is just then, and how long the server had none since the last
-visit, and says when it is over. The work is the processor time of the whole process meanwhile, less what it did while
-this client itself waited for a processor. So neither an attacker nor a busy machine makes a difference to the second
-figure, but for processors that share their caches and units with others, and for what attackers pile up before a server
-that is not given a processor: the third and the fourth one tell by how much. Visits cost the server and the machine as
-much as some attacks, so it hurries only until there are enough of them to tell what one in a hundred is like.
+visit, and says when it is over.
+
+The work is the processor time of all of the server meanwhile, and no more than the time that passed, less the times in
+which this client or the loop of the server was ready to go on and was given no processor: what other threads of the
+server do then keeps nobody waiting. So neither an attacker nor a busy machine makes a difference to the second figure,
+but for processors that share their caches and units with others, and for what attackers pile up before a server that is
+not given a processor: the third and the fourth one tell by how much. Visits cost the server and the machine as much as
+some attacks, so it hurries only until there are enough of them to tell what one in a hundred is like.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ def processor_seconds(pid: int) -> Callable[[], float]:
 
 
 def run_delays(task: str) -> Callable[[], float]:
-    """How long a thread has waited for a processor."""
+    """How long a thread has waited for a processor; of a process, its first one: a server's loop."""
     file = os.open(f"/proc/{task}/schedstat", os.O_RDONLY)
     return lambda: int(os.pread(file, 128, 0).split()[1]) / 1e9
 
@@ -82,7 +85,7 @@ def visit(
     print("connected", flush=True)
     served, delayed = 0, server_delay()
     while not (is_over(HURRIED_PAUSE_SECONDS if served < HURRIED_VISITS else PAUSE_SECONDS) and served):
-        started, spent, delay = time.monotonic(), worked(), run_delay()
+        started, spent, put_off = time.monotonic(), worked(), run_delay() + server_delay()
         try:
             connection = connection or connect()
             ask(connection)
@@ -93,10 +96,10 @@ def visit(
             if is_over(0):
                 break
             continue
-        spent, delay = worked() - spent, run_delay() - delay
-        waited = time.monotonic() - started
         before, delayed = delayed, server_delay()
-        print(waited, max(0.0, spent - delay), slowness(), delayed - before, flush=True)
+        spent, put_off = worked() - spent, run_delay() + delayed - put_off
+        waited = time.monotonic() - started
+        print(waited, max(0.0, min(spent, waited - put_off)), slowness(), delayed - before, flush=True)
         served += 1
     if connection is not None:
         connection.close()

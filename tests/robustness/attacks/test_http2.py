@@ -207,17 +207,22 @@ def test_answers_behind_closed_windows(victim: Any) -> None:
 
 
 def test_lists_of_large_objects_on_many_connections(victim: Any) -> None:
-    """Answers of megabytes, hundreds at once, all of them let out as far as the sockets take them."""
+    """Answers of megabytes, hundreds at once, all of them let out as far as the sockets take them.
+
+    Of each, one piece of 64 KB is on its way, and as much room again.
+    """
+    connections, streams = 10, 40
     data = {f"k{number}": "v" * 20 for number in range(24_000)}
     for number in range(3):
         made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"large-{number}"}, "data": data}
         assert victim.call("POST", "/api/v1/namespaces/default/configmaps", made).status == 201
     wide = [(frames.INITIAL_WINDOW_SIZE, frames.MAX_WINDOW)]
-    attacked = victim.attacked("HTTP/2 lists of large objects on 10 connections", allowance=32 * MEGABYTE)
+    allowance = 2 * connections * streams * (64 << 10)
+    attacked = victim.attacked(f"HTTP/2 lists of large objects on {connections} connections", allowance=allowance)
     with attacked, ExitStack() as stack:
-        for _ in range(10):
+        for _ in range(connections):
             client = stack.enter_context(attacker(victim, wide, anonymous=False))
-            lists = (client.ask(number, "/api/v1/configmaps") for number in range(1, 80, 2))
+            lists = (client.ask(number, "/api/v1/configmaps") for number in range(1, 2 * streams, 2))
             client.send(frames.window_update(0, 1 << 30) + b"".join(lists))
         assert victim.call("GET", "/api/v1/configmaps").status == 200
 

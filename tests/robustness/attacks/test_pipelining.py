@@ -29,12 +29,13 @@ def push(connection: ssl.SSLSocket, data: bytes) -> None:
 
 def let_it_work(victim: Any, figures: Any) -> None:
     """Wait until the server has done what it is willing to do: it then hardly works but for the second client."""
-    used, visits, quiet = processor_time(victim), len(figures.waits), 0
+    used, visits, quiet = processor_time(victim), len(figures.visits), 0
     for _ in range(600):
         time.sleep(0.1)
         before, used = used, processor_time(victim)
-        seen, visits = visits, len(figures.waits)
-        quiet = quiet + 1 if used - before <= 0.02 + (visits - seen) * victim.quiet_wait() else 0
+        seen, visits = visits, len(figures.visits)
+        own = (visits - seen) * victim.quiet_wait() * figures.slowness
+        quiet = quiet + 1 if used - before <= 0.02 + own else 0
         if quiet == 5:
             return
 

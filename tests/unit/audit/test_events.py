@@ -1,9 +1,10 @@
 import time
+import tracemalloc
 
 import orjson
 import pytest
 
-from pilothouse.audit.events import Event, micro_time, without_managed_fields
+from pilothouse.audit.events import Event, Record, micro_time, without_managed_fields
 from pilothouse.audit.policy import METADATA, REQUEST, REQUEST_RESPONSE, Verdict
 from pilothouse.machinery.user import User
 
@@ -198,3 +199,16 @@ def test_slow_requests_tell_what_took_long(make_request):
     }
     request.received = time.time()
     assert "annotations" not in decoded(Event(request, Verdict(METADATA), request.user))
+
+
+def test_a_long_event_is_copied_once_for_its_line():
+    record = Record(b'{"a":"' + b"x" * 4_000_000 + b'"}')
+    tracemalloc.start()
+    try:
+        line = record.line
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert orjson.loads(line) == {"kind": "Event", "apiVersion": "audit.k8s.io/v1", **orjson.loads(record.body)}
+    assert line.endswith(b"\n")
+    assert most < 1.5 * len(line)

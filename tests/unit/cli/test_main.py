@@ -10,12 +10,7 @@ from pilothouse import __version__
 from pilothouse.cli.main import main
 from pilothouse.options import server_options
 from pilothouse.testing.in_process import InProcessServer
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+from pilothouse.testing.ports import free_port
 
 
 def run(capsys, *words, program="pilothouse"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,13 @@ from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.user import User
 from pilothouse.options import complete, parse, provision
 from pilothouse.process.process import Process
+from pilothouse.testing.ports import free_port
 
 
 @pytest.fixture
 async def clusters(tmp_path: Path) -> AsyncIterator[tuple[Cluster, Cluster]]:
     """The cluster of a process, and another under a root of its own."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
-    words = [f"--data-dir={tmp_path}", "--bind-address=127.0.0.1", f"--secure-port={port}"]
+    words = [f"--data-dir={tmp_path}", "--bind-address=127.0.0.1", f"--secure-port={free_port()}"]
     options = complete(parse(words))
     provision(options)
     process = Process(options)

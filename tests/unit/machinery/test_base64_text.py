@@ -1,7 +1,9 @@
 import base64
 import binascii
+from types import SimpleNamespace
 
 import pytest
+from tests.unit.machinery.shares import MOST_IN_ONE_CALL, Shares
 
 from pilothouse.machinery import base64_text
 
@@ -32,3 +34,12 @@ def test_padding_between_pieces() -> None:
 def test_bits_that_are_left_over() -> None:
     assert base64_text.decode("QR==") == b"A"
     assert not base64_text.is_canonical("QR==")
+
+
+def test_no_call_is_given_a_long_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares, digits = Shares(), base64.b64encode(bytes(400_000)).decode()
+    read = SimpleNamespace(a2b_base64=shares.of(binascii.a2b_base64), b2a_base64=binascii.b2a_base64)
+    monkeypatch.setattr(base64_text, "binascii", read)
+    assert base64_text.is_canonical(digits)
+    assert shares.most <= MOST_IN_ONE_CALL
+    assert shares.total >= len(digits)

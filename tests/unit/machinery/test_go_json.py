@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.machinery.shares import MOST_IN_ONE_CALL, Shares
 
+from pilothouse.machinery import go_json
 from pilothouse.machinery.go_json import (
     MAX_DEPTH,
     BeyondFloats,
@@ -195,6 +201,21 @@ def test_mending_long_texts(before: int, sent: bytes, meant: str) -> None:
     """Pieces end neither within an escape nor within a pair of them."""
     text = b'["' + b"." * before + sent * 12_000 + b"\xff" + b'"]'
     assert read_mended(text) == ["." * before + meant * 12_000 + "\ufffd"]
+
+
+@pytest.mark.parametrize("sent", [b"\xff", b"\xed\xa0\x80", b"\xc3\xa9\xff", b"\\ud83d\\ude00", b"\\ude00x"])
+def test_no_call_is_given_a_long_text_that_is_to_be_mended(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+    shares, text = Shares(), b'{"a":"' + sent * (600_000 // len(sent)) + b'"}'
+
+    def decoder(_: str) -> Callable[[str], Any]:
+        return lambda errors: SimpleNamespace(decode=shares.of(codecs.getincrementaldecoder("utf-8")(errors).decode))
+
+    monkeypatch.setattr(go_json, "codecs", SimpleNamespace(getincrementaldecoder=decoder))
+    for name in ("_STRAYS", "_ESCAPED", "_WHOLE_ESCAPES"):
+        monkeypatch.setattr(go_json, name, shares.of_pattern(getattr(go_json, name)))
+    mend(text)
+    assert shares.most <= MOST_IN_ONE_CALL
+    assert shares.total >= len(text)
 
 
 def test_what_cannot_be_mended() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.machinery.shares import MOST_IN_ONE_CALL, Shares
 
 from pilothouse.machinery import large_json
 
@@ -98,6 +100,20 @@ def test_long_strings(one: bytes, before: int) -> None:
     for text in (b"[%b]" % string, b'{"a":%b}' % string, b"{%b:1}" % string):
         assert read(large_json.loads, text) == read(orjson.loads, text)
         assert tried(large_json.loads_with, text) == tried(json.loads, text)
+
+
+@pytest.mark.parametrize("one", ["x", "€", "\ufffd", '"', "\x01"])
+@pytest.mark.parametrize("shape", ['{"a":%s}', "[%s,%s]", "{%s:1}"])
+def test_no_call_is_given_a_long_string(monkeypatch: pytest.MonkeyPatch, one: str, shape: str) -> None:
+    shares, value = Shares(), json.loads(shape.replace("%s", json.dumps(one * 200_000)))
+    text = orjson.dumps(value)
+    for name in ("_CHARACTERS", "_WHOLE_CHARACTERS"):
+        monkeypatch.setattr(large_json, name, shares.of_pattern(getattr(large_json, name)))
+    assert large_json._Reader(text, shares.of(orjson.loads)).read() == value
+    monkeypatch.setattr(large_json, "orjson", SimpleNamespace(dumps=shares.of(orjson.dumps)))
+    assert large_json.dumps(value) == text
+    assert shares.most <= MOST_IN_ONE_CALL
+    assert shares.total >= 2 * len(one * 200_000)
 
 
 @pytest.mark.parametrize("one", ["x", "é", "€", "😀", '"', "\\", "\x01", "\ud800"])

@@ -11,6 +11,7 @@ import pytest
 
 from pilothouse.options import ServerOptions, complete, parse, provision, validate
 from pilothouse.process.process import Process
+from pilothouse.testing.ports import free_port
 
 
 @pytest.fixture
@@ -27,13 +28,6 @@ def options_for(folder: Path, port: int, *flags: str) -> ServerOptions:
     assert validate(options) == []
     provision(options)
     return options
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 async def test_a_start_that_fails_closes_what_it_had_opened(tmp_path: Path, taken: socket.socket) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from pilothouse.options import StartError
 from pilothouse.testing.definitions import await_condition
 from pilothouse.testing.in_process import InProcessServer
+from pilothouse.testing.ports import free_port
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -21,8 +21,9 @@ def config_map(name: str) -> dict[str, object]:
 
 
 def running_threads() -> set[threading.Thread]:
-    """All but those that a process keeps for the long work of all its servers."""
-    return {each for each in threading.enumerate() if not each.name.startswith("pilothouse-long-work")}
+    """All but those that a process keeps for the long and the very long work of all its servers."""
+    kept = ("pilothouse-long-work", "pilothouse-very-long-work")
+    return {each for each in threading.enumerate() if not each.name.startswith(kept)}
 
 
 def test_in_a_thread() -> None:
@@ -83,9 +84,7 @@ async def test_a_start_that_fails_is_raised(tmp_path: Path) -> None:
 
 
 def test_flags_for_port_folder_and_kubeconfig_are_honoured(tmp_path: Path) -> None:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    port = free_port()
     flags = (f"--secure-port={port}", f"--data-dir={tmp_path}/data", f"--write-kubeconfig={tmp_path}/config")
     with InProcessServer(*flags) as server:
         assert server.port == port

@@ -10,7 +10,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from pilothouse.testing.etcd_process import SURVIVES_KILLS, EtcdCluster
 from pilothouse.testing.model.clients import MAPS, NAMESPACE, Caller, Client, Lister, Watching, Writer
 from pilothouse.testing.model.history import DONE, History
 from pilothouse.testing.model.model import violations
+from pilothouse.testing.ports import free_port
 
 _READY_SECONDS = 240.0
 
@@ -264,10 +264,3 @@ def tls_of(data: Path) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=str(pki.ca_cert))
     context.load_cert_chain(pki.admin_cert, pki.admin_key)
     return context
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

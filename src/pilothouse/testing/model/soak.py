@@ -24,7 +24,8 @@ from pilothouse.testing.model.clients import Client, Lister, Watching, Writer
 from pilothouse.testing.model.history import History
 from pilothouse.testing.model.model import violations
 from pilothouse.testing.model.pictures import Series, draw
-from pilothouse.testing.model.runner import ServerProcess, await_sight, begin, free_port, tls_of
+from pilothouse.testing.model.runner import ServerProcess, await_sight, begin, tls_of
+from pilothouse.testing.ports import free_port
 
 _MEMORY = re.compile(r"VmRSS:\s+(\d+)")
 _HOLD = re.compile(r"^pilothouse_event_loop_longest_hold_seconds (\S+)$", re.MULTILINE)

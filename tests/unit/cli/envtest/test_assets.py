@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import ssl
 import subprocess
 import time
@@ -22,13 +21,7 @@ from pilothouse.credentials.issuing import issue_client
 from pilothouse.credentials.pki import Pki, ensure_pki
 from pilothouse.testing.calling import Caller
 from pilothouse.testing.client import Client
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
+from pilothouse.testing.ports import free_port
 
 
 @contextmanager

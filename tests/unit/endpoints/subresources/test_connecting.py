@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import socket
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from pilothouse.endpoints.subresources.proxying import Reference
 from pilothouse.machinery import errors
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.testing.ports import free_port
 
 POD = "/api/v1/namespaces/n/pods/p"
 TWO = [{"name": "a", "image": "x"}, {"name": "b", "image": "x"}]
@@ -19,10 +19,7 @@ TWO = [{"name": "a", "image": "x"}, {"name": "b", "image": "x"}]
 
 @pytest.fixture
 def closed_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
+    return free_port()
 
 
 async def on_node(server: Any, port: int) -> None:
