@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from differential_admission import ADMISSION_AREAS
 from differential_answers import JSON, Request
+from differential_devices import devices
 from differential_fields import set_some_field, some_of, status_of, structs_in
 from differential_pods import pods
 from differential_samples import SAMPLES, Sample
@@ -1157,4 +1158,5 @@ AREAS: dict[str, Maker] = {
     **ADMISSION_AREAS,
     "pods": pods,
     "versions": versions,
+    "devices": devices,
 }

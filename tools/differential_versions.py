@@ -131,6 +131,9 @@ def _write(choice: random.Random, where: str, at: str, name: str) -> Request:
         scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name},
                  "spec": {"replicas": choice.choice((0, 3, 7, -1))}}  # fmt: skip
         return Request("PUT", f"{where}/{name}/scale{query}", json.dumps(scale).encode())
+    # Of several faults any may be the first to be told: one field at a time.
+    body["spec"] = dict(list(body["spec"].items())[:1])
+    body.pop("status", None)
     forced = query + choice.choice(("", "&force=true"))
     return Request("PATCH", f"{where}/{name}{below}{forced}", json.dumps(body).encode(), _APPLY)
 

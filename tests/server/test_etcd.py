@@ -389,6 +389,15 @@ def test_events_may_have_an_etcd_of_their_own(etcd):
         assert server.call("DELETE", events).status == 200
         assert server.call("GET", events).json["items"] == []
 
+        shown = server.call("GET", "/readyz?verbose").body
+        assert b"[+]etcd-readiness ok\n[+]etcd-override-0 ok\n[+]etcd-override-readiness-0 ok\n" in shown
+        apart.members[0].kill()
+        until(lambda: server.call("GET", "/readyz").status == 500)
+        answer = server.call("GET", "/readyz?verbose&exclude=etcd&exclude=etcd-readiness")
+        assert answer.status == 200
+        assert b"[+]etcd-override-readiness-0 excluded with etcd-readiness: ok\n" in answer.body
+        assert server.call("POST", CONFIG_MAPS, config_map("kept-elsewhere")).status == 201
+
 
 EGRESS = """
 apiVersion: apiserver.k8s.io/v1beta1

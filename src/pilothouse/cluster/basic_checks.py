@@ -25,6 +25,10 @@ def install_basic_checks(checks: HealthChecks, shared: SharedParts, informers: I
     )
     checks.add("etcd", storage.health_error, backed_by="the store")
     checks.add("etcd-readiness", storage.readiness_error, ("readyz",), backed_by="the store")
+    for number, apart in enumerate(storage.apart()):
+        words, ready = "the store of some resources", f"etcd-override-readiness-{number}"
+        checks.add(f"etcd-override-{number}", apart.health_error, backed_by=words, group="etcd")
+        checks.add(ready, apart.readiness_error, ("readyz",), backed_by=words, group="etcd-readiness")
     if storage.encryption is not None and storage.encryption.needs_check:
         checks.add("kms-providers", storage.encryption.error, backed_by="the key management services")
     if informers is not None:

@@ -32,6 +32,8 @@ class HealthCheck:
     check: Check
     backed_by: str = ""
     """What the check looks at."""
+    group: str = ""
+    """Another name it may be excluded by, together with others."""
 
 
 class HealthChecks:
@@ -57,10 +59,18 @@ class HealthChecks:
         self._states.labelled(name, endpoint).value = 0 if error else 1
         self._results.labelled(name, "error" if error else "success", endpoint).value += 1
 
-    def add(self, name: str, check: Check, endpoints: tuple[str, ...] = ENDPOINTS, *, backed_by: str = "") -> None:
+    def add(
+        self,
+        name: str,
+        check: Check,
+        endpoints: tuple[str, ...] = ENDPOINTS,
+        *,
+        backed_by: str = "",
+        group: str = "",
+    ) -> None:
         """Add a check at the end of the endpoints' lists, and say what it looks at."""
         for endpoint in endpoints:
-            self._checks[endpoint].append(HealthCheck(name, check, backed_by))
+            self._checks[endpoint].append(HealthCheck(name, check, backed_by, group))
 
     def described(self) -> list[tuple[str, str, str]]:
         """Every check once: its name, what it looks at, and the endpoints that have it."""
@@ -106,12 +116,14 @@ class HealthChecks:
         """Run all checks that the request does not exclude."""
         query = request.options
         excluded = set(query.all("exclude"))
+        unknown = set(excluded)
         lines: list[str] = []
         failed: list[str] = []
         for check in self._checks[endpoint]:
-            if check.name in excluded:
-                excluded.discard(check.name)
-                lines.append(f"[+]{check.name} excluded: ok")
+            names = (check.name, check.group) if check.group else (check.name,)
+            if by := next((name for name in names if name in excluded), ""):
+                unknown.discard(by)
+                lines.append(f"[+]{check.name} excluded{'' if by == check.name else f' with {by}'}: ok")
                 continue
             error = check.check()
             self._note(check.name, endpoint, error)
@@ -121,8 +133,8 @@ class HealthChecks:
                 logger.info("%s check %s failed: %s", endpoint, check.name, error)
             else:
                 lines.append(f"[+]{check.name} ok")
-        if excluded:
-            listed = ",".join(quote(name) for name in sorted(excluded))
+        if unknown:
+            listed = ",".join(quote(name) for name in sorted(unknown))
             lines.append(f"warn: some health checks cannot be excluded: no matches for {listed}")
         text = "".join(f"{line}\n" for line in lines)
         if failed:

@@ -72,11 +72,11 @@ class StorageStack:
 
     def cachers(self) -> list[Cacher]:
         """The caches of all stores."""
-        return [self.cacher, *(other.cacher for other in self._distinct_others())]
+        return [self.cacher, *(other.cacher for other in self.apart())]
 
     def size(self) -> int:
         """Bytes of all stores, as far as they are known. May look at files: not to be called on the event loop."""
-        return self._size() + sum(other.size() for other in self._distinct_others())
+        return self._size() + sum(other.size() for other in self.apart())
 
     def cacher_for(self, resource: GroupResource) -> Cacher:
         """The caches that a resource's belongs to."""
@@ -94,7 +94,7 @@ class StorageStack:
     def stop_serving_watches(self) -> list[Watcher]:
         """Let no more watches of clients begin; returns those there are, for the caller to end."""
         ending = self.cacher.stop_serving_watches()
-        for other in self._distinct_others():
+        for other in self.apart():
             ending += other.stop_serving_watches()
         return ending
 
@@ -107,7 +107,7 @@ class StorageStack:
             await self.encryption.start()
         await self.cacher.open()
         self._closing.add("the caches", self.cacher.close)
-        for other in self._distinct_others():
+        for other in self.apart():
             self._closing.add("another store", other.close)
             await other.open()
 
@@ -115,12 +115,13 @@ class StorageStack:
         """Look whether the encryption's configuration changed."""
         if self.encryption is not None:
             await self.encryption.poll()
-        for other in self._distinct_others():
+        for other in self.apart():
             await other.poll_files()
 
     async def close(self) -> None:
         """Close what is open."""
         await self._closing.close()
 
-    def _distinct_others(self) -> list[StorageStack]:
+    def apart(self) -> list[StorageStack]:
+        """The stacks of resources that are not kept in this one, in the order of their flags."""
         return list({id(other): other for other in self._others.values()}.values())

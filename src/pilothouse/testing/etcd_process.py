@@ -128,8 +128,10 @@ class EtcdMember:
         shutil.copytree(backup, self._folder / self.name)
 
     def pause(self) -> None:
-        """Stop it from running, without anybody being told."""
+        """Stop it from running, without anybody being told. None of its threads runs any more afterwards."""
         self._signal(signal.SIGSTOP)
+        if self._process is not None:
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Let a paused one go on."""

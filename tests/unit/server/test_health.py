@@ -46,6 +46,17 @@ def test_good_health(ask: Ask, query: str, status: int, body: str) -> None:
     assert (response.status, response.body.decode()) == (status, body)
 
 
+def test_checks_of_a_group_are_left_out_together(ask: Ask) -> None:
+    checks = HealthChecks()
+    checks.add("store", lambda: "broken")
+    checks.add("store-0", lambda: "broken", group="store")
+    checks.add("store-1", lambda: "broken", group="store")
+    response = checks.evaluate("livez", ask("GET", "/livez?verbose&exclude=store&exclude=store-1"))
+    assert response.body.decode() == (
+        "[+]store excluded: ok\n[+]store-0 excluded with store: ok\n[+]store-1 excluded: ok\nlivez check passed\n"
+    )
+
+
 def test_bad_health_says_which_and_not_why(ask: Ask) -> None:
     checks = health({"ping": "", "store": "the disk is full"})
     response = checks.evaluate("livez", ask("GET", "/livez"))

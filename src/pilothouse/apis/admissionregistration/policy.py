@@ -26,6 +26,7 @@ from pilothouse.apis.strategy_rules import MetadataRules, UpdateRules
 from pilothouse.apis.validation import one_of, one_of_required
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, invalid, required
+from pilothouse.machinery.jsonpath_faults import fault_of
 from pilothouse.machinery.objects import Object
 
 SPEC: Final = Path("spec")
@@ -265,8 +266,11 @@ def validate_policy_status(obj: Object) -> list[FieldError]:
         path = Path("status", "typeChecking", "expressionWarnings").index(position)
         if not warning.get("warning"):
             errs.append(required(path.child("warning")))
-        if not warning.get("fieldRef", "").strip():
+        named = warning.get("fieldRef", "").strip()
+        if not named:
             errs.append(required(path.child("fieldRef")))
+        elif fault := fault_of(f"{{{named}}}"):
+            errs.append(invalid(path.child("fieldRef"), named, f"invalid JSONPath: {fault}"))
     validate_conditions(status.get("conditions"), Path("status", "conditions"), errs)
     return errs
 

@@ -233,12 +233,18 @@ def test_every_expression_reaches_the_compiler_with_what_it_may_use(monkeypatch:
 
 def test_status_of_a_policy() -> None:
     obj = made("validatingadmissionpolicies", VALIDATING)
-    obj["status"] = {"typeChecking": {"expressionWarnings": [{"fieldRef": " ", "warning": ""}]}}
+    obj["status"] = {
+        "typeChecking": {
+            "expressionWarnings": [{"fieldRef": " ", "warning": ""}, {"fieldRef": " a* > 1", "warning": "w"}]
+        }
+    }
     status = STRATEGIES["validatingadmissionpolicies"].subresources["status"]()
     found = status.validate_update(Context(), obj, made("validatingadmissionpolicies", VALIDATING))
     assert [str(error) for error in found] == [
         "status.typeChecking.expressionWarnings[0].warning: Required value",
         "status.typeChecking.expressionWarnings[0].fieldRef: Required value",
+        'status.typeChecking.expressionWarnings[1].fieldRef: Invalid value: "a* > 1": invalid JSONPath: unrecognized '
+        "character in action: U+003E '>'",
     ]
 
 
