@@ -35,6 +35,8 @@ from pilothouse.registry.store.versions import names_version, parse_version, too
 from pilothouse.storage.backends.contract import Conflict, Foreseen, FutureRevision, KeyExists
 from pilothouse.storage.cacher import Entry, ResourceCache, UnreadEntry, field_value
 
+_RANDOM: Final = random.Random()
+"""For generated names: to seed one takes 25 µs, and a thousand definitions have a store for each version."""
 CONFLICT: Final = "the object has been modified; please apply your changes to the latest version and try again"
 _DECODED: Final = "decoded"
 _NAME_ATTEMPTS: Final = 8
@@ -108,7 +110,7 @@ class Store:
         self.oldest_watch = oldest_watch
         """The first revision that watches may start from: custom resources have no history from before."""
         self._ttl = ttl_seconds
-        self._random = random.Random()
+        self._random = _RANDOM
         self.reservations = reservations
         self._is_stale = is_stale
         self._gates = gates
