@@ -313,7 +313,8 @@ def _look_through(made: list[FieldError]) -> None:
 
 def _count_known_here() -> int:
     made = [FieldError(REQUIRED, None, None, "")]
-    return [getrefcount(error) for error in made][0]
+    (count,) = [getrefcount(error) for error in made]
+    return count
 
 
 _KNOWN_HERE: Final = _count_known_here()
