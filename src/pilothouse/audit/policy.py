@@ -7,7 +7,8 @@ remembered by what rules can tell requests apart by, so the usual request costs 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from pilothouse.endpoints.request_info import RequestInfo
@@ -97,6 +98,13 @@ class _Rule(NamedTuple):
     resources: tuple[_Resources, ...]
     paths: tuple[str, ...]
 
+    @property
+    def is_about_resources(self) -> bool | None:
+        """Whether it means requests for resources or for other paths; None for both."""
+        if self.namespaces or self.resources:
+            return True
+        return False if self.paths else None
+
     def matches(self, user: User, info: RequestInfo) -> bool:
         if self.users and user.name not in self.users:
             return False
@@ -121,11 +129,37 @@ def path_matches(path: str, wanted: str) -> bool:
     return wanted in ("*", path) or (wanted.endswith("*") and path.startswith(wanted.rstrip("*")))
 
 
+class _Rules:
+    """Rules by whom they are about: of twenty thousand, few are about one user."""
+
+    def __init__(self, rules: Iterable[tuple[int, _Rule]]) -> None:
+        self._of_anybody: list[tuple[int, _Rule]] = []
+        self._of_users: dict[str, list[tuple[int, _Rule]]] = {}
+        self._of_groups: dict[str, list[tuple[int, _Rule]]] = {}
+        for numbered in rules:
+            for filed, names in ((self._of_users, numbered[1].users), (self._of_groups, numbered[1].groups)):
+                if names:
+                    for name in names:
+                        filed.setdefault(name, []).append(numbered)
+                    break
+            else:
+                self._of_anybody.append(numbered)
+
+    def first(self, user: User, info: RequestInfo) -> tuple[int, _Rule] | None:
+        """The first rule that means a request, with its number."""
+        lists = [self._of_anybody, self._of_users.get(user.name, [])]
+        lists += (self._of_groups[group] for group in user.groups if group in self._of_groups)
+        found = (next((each for each in rules if each[1].matches(user, info)), None) for rules in lists)
+        return min((each for each in found if each is not None), key=itemgetter(0), default=None)
+
+
 class Policy:
     """Decides about requests."""
 
     def __init__(self, rules: Sequence[_Rule], default: Verdict) -> None:
-        self._rules = tuple(rules)
+        numbered = list(enumerate(rules))
+        self._of_resources = _Rules(each for each in numbered if each[1].is_about_resources is not False)
+        self._of_paths = _Rules(each for each in numbered if not each[1].is_about_resources)
         self._default = default
         self._by_name = any(resources.names for rule in rules for resources in rule.resources)
         self._verdicts: dict[tuple[Any, ...], Verdict] = {}
@@ -140,7 +174,8 @@ class Policy:
         key = (who.name, who.groups, info.verb, where)
         known = self._verdicts.get(key)
         if known is None:
-            known = next((rule.verdict for rule in self._rules if rule.matches(who, info)), self._default)
+            found = (self._of_resources if info.is_resource else self._of_paths).first(who, info)
+            known = self._default if found is None else found[1].verdict
             if len(info.path) <= _LONGEST_REMEMBERED:
                 if len(self._verdicts) >= _REMEMBERED:
                     self._verdicts.clear()

@@ -6,13 +6,14 @@ errors are raised as StatusError. The kind is missing in their text because kube
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from pilothouse.authz.attributes import Attributes
 from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision, RuleReader, RuleResolver
 from pilothouse.machinery import errors, fields, labels
-from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required
+from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, listed, required
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.names import check_label_key, check_label_value
 from pilothouse.machinery.objects import Object
@@ -33,18 +34,18 @@ Spec = Mapping[str, Any]
 
 def validate_subject_access_review(review: Object) -> None:
     """Raise StatusError 422 for a wrong SubjectAccessReview."""
-    _raise(_spec_errors(review.get("spec") or {}, with_subject=True) + _metadata_errors(review, ()))
+    _raise(_spec_errors(review.get("spec") or {}, with_subject=True), _metadata_errors(review, ()))
 
 
 def validate_self_subject_access_review(review: Object) -> None:
     """Raise StatusError 422 for a wrong SelfSubjectAccessReview."""
-    _raise(_spec_errors(review.get("spec") or {}, with_subject=False) + _metadata_errors(review, ()))
+    _raise(_spec_errors(review.get("spec") or {}, with_subject=False), _metadata_errors(review, ()))
 
 
 def validate_local_subject_access_review(review: Object, namespace: str) -> None:
     """Raise StatusError for a wrong LocalSubjectAccessReview posted to the namespace."""
     spec = review.get("spec") or {}
-    errs = _spec_errors(spec, with_subject=True) + _metadata_errors(review, ("namespace",))
+    errs: list[FieldError] = []
     own = (review.get("metadata") or {}).get("namespace", "")
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and resource.get("namespace", "") != own:
@@ -53,7 +54,7 @@ def validate_local_subject_access_review(review: Object, namespace: str) -> None
     if path is not None:
         where = Path("spec.nonResourceAttributes")
         errs.append(invalid(where, _go_names(path), "disallowed on this kind of request"))
-    _raise(errs)
+    _raise(_spec_errors(spec, with_subject=True), _metadata_errors(review, ("namespace",)), errs)
     if namespace != own:
         raise errors.bad_request(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
 
@@ -110,27 +111,26 @@ def _rules_status(read: RuleReader) -> Object:
     return status
 
 
-def _raise(errs: list[FieldError]) -> None:
-    if errs:
+def _raise(*found: Iterable[FieldError]) -> None:
+    """Refuse with what was found, as much of it as anybody reads: a requirement of two bytes may be three errors."""
+    if errs := listed(chain.from_iterable(found), repeated=True):
         raise errors.invalid(_KIND, "", errs)
 
 
-def _spec_errors(spec: Spec, *, with_subject: bool) -> list[FieldError]:
+def _spec_errors(spec: Spec, *, with_subject: bool) -> Iterator[FieldError]:
     path = Path("spec")
     resource, url = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    errs: list[FieldError] = []
     if (resource is None) == (url is None):
-        errs.append(invalid(path, None if url is None else _go_names(url), _ONE_OF))
+        yield invalid(path, None if url is None else _go_names(url), _ONE_OF)
     if with_subject and not spec.get("user") and not spec.get("groups"):
-        errs.append(invalid(path.child("user"), "", "at least one of user or group must be specified"))
+        yield invalid(path.child("user"), "", "at least one of user or group must be specified")
     if resource is not None:
         where = Path("spec.resourceAttributes")
         for name, check in (("fieldSelector", _field_errors), ("labelSelector", _label_errors)):
             if resource.get(name) is not None:
-                errs += _selector_errors(resource[name], where.child(name))
+                yield from _selector_errors(resource[name], where.child(name))
                 for index, requirement in enumerate(resource[name].get("requirements") or ()):
-                    errs += check(requirement, where.child(name, "requirements").index(index))
-    return errs
+                    yield from check(requirement, where.child(name, "requirements").index(index))
 
 
 def _selector_errors(selector: Spec, path: Path) -> list[FieldError]:
@@ -148,14 +148,15 @@ def _field_errors(requirement: Spec, path: Path) -> list[FieldError]:
     return errs + _operator_errors(requirement, path)
 
 
-def _label_errors(requirement: Spec, path: Path) -> list[FieldError]:
+def _label_errors(requirement: Spec, path: Path) -> Iterator[FieldError]:
     key = requirement.get("key") or ""
-    errs = _operator_errors(requirement, path)
-    errs += [invalid(path.child("key"), key, message) for message in check_label_key(key)]
+    yield from _operator_errors(requirement, path)
+    for message in check_label_key(key):
+        yield invalid(path.child("key"), key, message)
     for index, value in enumerate(requirement.get("values") or ()):
         where = path.child("values").index(index)
-        errs += [invalid(where, value, message) for message in check_label_value(value)]
-    return errs
+        for message in check_label_value(value):
+            yield invalid(where, value, message)
 
 
 def _operator_errors(requirement: Spec, path: Path) -> list[FieldError]:

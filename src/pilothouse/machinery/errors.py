@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from pilothouse.machinery.field_errors import FieldError, aggregate
+from pilothouse.machinery.field_errors import FieldError, aggregate, listed
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupKind, GroupResource
 
@@ -224,6 +224,7 @@ def too_large(message: str) -> StatusError:
 
 
 def invalid(kind: GroupKind, name: str, errors: Sequence[FieldError]) -> StatusError:
+    errors = listed(errors, repeated=True)
     causes = [{"reason": e.type, "message": e.body, "field": e.field} for e in errors]
     message = f"{kind} {quote(name)} is invalid"
     if errors:

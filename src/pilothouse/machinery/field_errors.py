@@ -11,7 +11,9 @@ cheap linked list that becomes text only when an error is printed, so a valid ob
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
+from sys import getrefcount
 from typing import Any, Final
 
 import orjson
@@ -124,6 +126,10 @@ class FieldError:
         self.path = path
         self.value = value
         self.detail = detail
+        if (made := _MADE.errors) is not None:
+            made.append(self)
+            if len(made) >= MOST_MADE:
+                _look_through(made)
 
     @property
     def field(self) -> str:
@@ -260,6 +266,59 @@ def listed(errors: Iterable[FieldError], *, repeated: bool = False) -> list[Fiel
         if left < 0:
             break
     return found
+
+
+MOST_MADE: Final = 50_000
+"""Of so many errors the text is longer than anybody is told, but for the very shortest."""
+
+
+class _Made(threading.local):
+    """The errors that a thread has made since somebody wanted to know."""
+
+    errors: list[FieldError] | None = None
+
+
+_MADE: Final = _Made()
+
+
+class EnoughErrors(BaseException):
+    """Ends a validation that goes on and on about the same object; no ``except Exception`` holds it up."""
+
+    def __init__(self, errors: list[FieldError]) -> None:
+        super().__init__()
+        self.errors = errors
+
+
+def bounded(validate: Callable[[], list[FieldError]]) -> list[FieldError]:
+    """The errors that ``validate`` returns; where they would be very many, the first that it made.
+
+    An empty item of three bytes may be three errors of half a kilobyte each, and a million of them fit into a request.
+    """
+    outer, _MADE.errors = _MADE.errors, []
+    try:
+        return validate()
+    except EnoughErrors as enough:
+        return enough.errors
+    finally:
+        _MADE.errors = outer
+
+
+def _look_through(made: list[FieldError]) -> None:
+    """Raise ``EnoughErrors`` if most of them are kept by somebody else too; what was only tried is forgotten."""
+    kept = [error for error in made if getrefcount(error) > _KNOWN_HERE]
+    if len(kept) > MOST_MADE // 2:
+        raise EnoughErrors(kept)
+    made[:] = kept
+
+
+def _count_known_here() -> int:
+    made = [FieldError(REQUIRED, None, None, "")]
+    (count,) = [getrefcount(error) for error in made]
+    return count
+
+
+_KNOWN_HERE: Final = _count_known_here()
+"""What ``getrefcount`` gives of an error that only the list has which is gone through."""
 
 
 def aggregate(messages: Iterable[str]) -> str:

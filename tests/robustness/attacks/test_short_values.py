@@ -145,3 +145,35 @@ def test_deep_yaml_of_somebody_without_a_role(victim: Any, opening: bytes) -> No
     with victim.attacked(f"16 KB: deep YAML of {opening.decode()}"):
         for _ in range(3):
             assert victim.call("POST", path, body, "application/yaml", user="somebody").status == 400
+
+
+NOTHING = [{}] * 300_000
+REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+MEGABYTES: list[tuple[str, str, dict[str, Any]]] = [
+    (
+        "requirements of a review, by anybody",
+        REVIEW,
+        {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {"labelSelector": {"requirements": NOTHING}}},
+        },
+    ),
+    (
+        "ports of a service",
+        f"{CORE}/services",
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "attack"}, "spec": {"ports": NOTHING}},
+    ),
+    (
+        "limits",
+        f"{CORE}/limitranges",
+        {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "attack"}, "spec": {"limits": NOTHING}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "path", "body"), MEGABYTES, ids=[what for what, _, _ in MEGABYTES])
+def test_a_megabyte_of_nothing(fresh: Any, what: str, path: str, body: dict[str, Any]) -> None:
+    """Each item is several errors, and an error takes a hundred times as much as the item."""
+    with fresh.attacked(f"a megabyte of empty {what}", allowance=110 << 20):
+        assert fresh.call("POST", path, body, user="nobody" if path == REVIEW else "").status == 422

@@ -1,8 +1,11 @@
+import sys
+
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.audit.policy import METADATA, NONE, REQUEST, REQUEST_RESPONSE, parse_policy, path_matches
+from pilothouse.audit.policy import LEVELS, METADATA, NONE, REQUEST, REQUEST_RESPONSE, parse_policy, path_matches
 from pilothouse.endpoints.query import Query
 from pilothouse.endpoints.request_info import resolve
 from pilothouse.machinery.user import User
@@ -116,3 +119,55 @@ def test_wrong_policies(text, error):
 def test_path_patterns(wanted, path):
     expected = wanted == "*" or wanted == path or (wanted[-1:] == "*" and path.startswith(wanted.rstrip("*")))
     assert path_matches(path, wanted) is expected
+
+
+@st.composite
+def rules_of_policies(draw):
+    """Rules that are about some, in flow style."""
+
+    def some(*values):
+        return draw(st.lists(st.sampled_from(values), max_size=2, unique=True))
+
+    fields = {
+        "level": draw(st.sampled_from(["None", "Metadata", "Request", "RequestResponse"])),
+        "users": some("jane", "joe"),
+        "userGroups": some("devs", "ops"),
+        "verbs": some("get", "list"),
+    }
+    if draw(st.booleans()):
+        fields["nonResourceURLs"] = some("/version", "/healthz*")
+    else:
+        fields["namespaces"] = some("a", "b")
+    return orjson.dumps({key: value for key, value in fields.items() if value}).decode()
+
+
+@given(st.lists(rules_of_policies(), min_size=1, max_size=6), st.sampled_from(["jane", "joe", "ann"]), st.data())
+def test_rules_filed_by_whom_they_are_about_decide_in_their_order(rules, name, data):
+    user = User(name, groups=tuple(data.draw(st.lists(st.sampled_from(["devs", "ops"]), unique=True))))
+    path = data.draw(st.sampled_from(["/version", "/healthz/x", "/api/v1/namespaces/a/pods", "/api/v1/nodes"]))
+    matching = [LEVELS[orjson.loads(rule)["level"]] for rule in rules if _means(rule, user, path)]
+    made = policy("".join(f"- {rule}\n" for rule in rules))
+    assert judge(made, "GET", path, user).level == (matching[0] if matching else NONE)
+
+
+def _means(rule, user, path):
+    """Whether a rule alone, told as one that writes down metadata, writes it down."""
+    told = {**orjson.loads(rule), "level": "Metadata"}
+    return judge(policy(f"- {orjson.dumps(told).decode()}\n"), "GET", path, user).level == METADATA
+
+
+def test_rules_about_others_are_not_gone_through():
+    made = policy("".join(f"- {{level: Metadata, users: [u{number}]}}\n" for number in range(500)))
+    calls = 0
+
+    def note(frame, event, argument):
+        nonlocal calls
+        calls += event == "call"
+
+    info = resolve("GET", "/api/v1/nodes", Query(""))
+    sys.setprofile(note)
+    try:
+        assert made.judge(JANE, info).level == NONE
+    finally:
+        sys.setprofile(None)
+    assert calls < 50

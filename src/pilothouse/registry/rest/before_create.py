@@ -17,7 +17,7 @@ from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.apis.validation import standard_finalizers
 from pilothouse.machinery import errors
-from pilothouse.machinery.field_errors import FieldError, listed
+from pilothouse.machinery.field_errors import FieldError, bounded, listed
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.random_ids import new_uid
 from pilothouse.registry.rest.given_values import restate
@@ -42,7 +42,7 @@ def before_create(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
     strategy.prepare_for_create(ctx, obj)
     if strategy.generation_rules.counted:
         metadata["generation"] = 1
-    errs = _validate(resource, strategy, ctx, obj)
+    errs = bounded(lambda: _validate(resource, strategy, ctx, obj))
     if errs:
         restate(errs, obj)
         shown = listed(errs, repeated=strategy.metadata_rules.repeats_errors)

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
@@ -19,9 +20,10 @@ from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.apis.validation import standard_finalizers
 from pilothouse.machinery import errors
-from pilothouse.machinery.field_errors import listed
+from pilothouse.machinery.field_errors import MOST_MADE, FieldError, bounded, listed
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import Emptied, has_emptied
+from pilothouse.machinery.workers import LONG
 from pilothouse.registry.rest.before_create import ensure_namespace
 from pilothouse.registry.rest.given_values import restate
 
@@ -49,6 +51,23 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
             metadata[key] = old_metadata[key]
     if "deletionGracePeriodSeconds" in old_metadata and "deletionGracePeriodSeconds" not in metadata:
         metadata["deletionGracePeriodSeconds"] = old_metadata["deletionGracePeriodSeconds"]
+    errs = _errors(lambda: _validate(resource, strategy, ctx, obj, old), old)
+    if errs:
+        restate(errs, obj)
+        shown = listed(errs, repeated=judging.repeats_errors)
+        raise errors.invalid(resource.group_kind, metadata.get("name", ""), shown)
+    ctx.warnings += strategy.warnings_on_update(ctx, obj, old)
+    strategy.canonicalize(obj)
+
+
+def _errors(validate: Callable[[], list[FieldError]], old: Object) -> list[FieldError]:
+    """What is wrong; not all of it where that is very much, unless the stored object may be wrong in the same way."""
+    errs = bounded(validate)
+    return validate() if len(errs) > MOST_MADE // 2 and len(orjson.dumps(old)) >= LONG else errs
+
+
+def _validate(resource: Resource, strategy: Strategy, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
+    metadata, old_metadata, judging = obj["metadata"], old["metadata"], strategy.metadata_rules
     errs = validate_metadata(metadata, namespaced=resource.namespaced, validate_name=name_is_path_segment)
     changes = validate_metadata_update(metadata, old_metadata, sound=not errs)
     errs += changes + changes if judging.repeats_errors else changes
@@ -57,13 +76,7 @@ def before_update(resource: Resource, strategy: Strategy, ctx: Context, obj: Obj
     if judging.judges_prefix_on_update:
         errs += validate_prefix(metadata, strategy.validate_name)
     ctx.metadata_errors = errs
-    errs = errs + strategy.validate_update(ctx, obj, old)
-    if errs:
-        restate(errs, obj)
-        shown = listed(errs, repeated=judging.repeats_errors)
-        raise errors.invalid(resource.group_kind, metadata.get("name", ""), shown)
-    ctx.warnings += strategy.warnings_on_update(ctx, obj, old)
-    strategy.canonicalize(obj)
+    return errs + strategy.validate_update(ctx, obj, old)
 
 
 _ABSENT: Final = object()

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 from pilothouse.apis.apiextensions.schema import formats
 from pilothouse.apis.apiextensions.schema.nodes import Schema
 from pilothouse.apis.apiextensions.schema.patterns import PatternError, compile_pattern
-from pilothouse.machinery.workers import ABANDONED, checkpoint
+from pilothouse.machinery.workers import ABANDONED, PATIENCE, checkpoint
 
 Check = Callable[[Any], bool]
 _SAFE: Final = (1 << 53) - 1
@@ -262,6 +262,7 @@ class Enum:
     __slots__ = ("_floats", "_integers", "_others", "_plain")
 
     def __init__(self, allowed: list[Any]) -> None:
+        PATIENCE.spend(len(allowed) // 2)
         self._integers = frozenset(each for each in allowed if each.__class__ is int)
         self._floats = frozenset(each for each in allowed if each.__class__ is float)
         self._plain = frozenset((each.__class__, each) for each in allowed if each.__class__ in (str, bool))
@@ -306,6 +307,7 @@ class Work(threading.local):
 
     def spend(self, value: Any, alternatives: int) -> None:
         """Pay for trying a value against so many schemas; long texts cost more."""
+        PATIENCE.spend(alternatives)
         self.left -= alternatives if value.__class__ is not str else alternatives * (1 + len(value) // 256)
         if self.left < 0:
             raise TooMuchWork

@@ -16,6 +16,7 @@ from pilothouse.apis.apiextensions.schema.nodes import Schema
 from pilothouse.apis.apiextensions.schema.patterns import PatternError, compile_pattern
 from pilothouse.machinery.go_quote import format_float, quote, show
 from pilothouse.machinery.ratcheting import CorrelatedObject
+from pilothouse.machinery.workers import PATIENCE
 
 TYPE: Final = "type"
 REQUIRED: Final = "required"
@@ -24,6 +25,13 @@ TOO_LONG: Final = "too long"
 TOO_MANY: Final = "too many"
 OTHER: Final = "other"
 COMPOSITE: Final = "composite"
+
+
+_ERROR_COST: Final = 10
+_LETTERS: Final = 32
+"""So many letters of a message cost one unit."""
+_BRANCH_COST: Final = 8
+"""Of saying why a value fits none of some schemas, for each."""
 
 
 class SchemaError:
@@ -38,6 +46,7 @@ class SchemaError:
         self.text = text
         self.limit = limit
         WORK.text_left -= len(text)
+        PATIENCE.spend(_ERROR_COST + len(text) // _LETTERS)
 
 
 class Result:
@@ -140,6 +149,7 @@ def _enum_error(schema: Schema, value: Any, path: str) -> SchemaError | None:
     allowed = schema.get("enum")
     if not allowed or (value is not None and value in WORK.enum(allowed)):
         return None
+    PATIENCE.spend(len(allowed))  # all of them are shown
     return SchemaError(ENUM, path, value, f"{path} in body should be one of {show(allowed)}", allowed)
 
 
@@ -284,6 +294,7 @@ def _explain_combinations(schema: Schema, value: Any, path: str, correlation: Co
         branches = schema.get(name)
         if branches:
             WORK.spend(value, len(branches))
+            PATIENCE.spend(len(branches) * _BRANCH_COST)
             explain_them(result, [_validate(branch, value, path, correlation) for branch in branches], path)
     excluded = schema.get("not")
     if excluded is not None and not _validate(excluded, value, path, correlation).errors:
