@@ -128,7 +128,10 @@ class EtcdMember:
         shutil.copytree(backup, self._folder / self.name)
 
     def pause(self) -> None:
-        """Stop it from running, without anybody being told. None of its threads runs any more afterwards."""
+        """Stop it from running, without anybody being told; on return none of its threads runs any more.
+
+        A thread that is given no processor has to see the signal first: the others go on, and answer, until then.
+        """
         self._signal(signal.SIGSTOP)
         if self._process is not None:
             os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)

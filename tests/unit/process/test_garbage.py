@@ -12,11 +12,11 @@ MUCH = 1_000_000
 
 @pytest.fixture(autouse=True)
 def thawed() -> Iterator[None]:
-    """No collection but those that a test tells of."""
+    """No collection but those that a test tells of; what collecting tests has left is kept from later ones again."""
     gc.disable()
     gc.unfreeze()
     yield
-    gc.unfreeze()
+    gc.freeze()
     gc.enable()
 
 
