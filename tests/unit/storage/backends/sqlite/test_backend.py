@@ -10,19 +10,6 @@ from pilothouse.storage.backends.contract import Compacted, KeyExists, StorageEr
 from pilothouse.storage.backends.sqlite import Retention, SQLiteBackend
 
 
-@pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "data" / "store.db")
-
-
-@pytest.fixture
-async def store(path):
-    store = SQLiteBackend(path, upkeep_seconds=0)
-    await store.open()
-    yield store
-    await store.close()
-
-
 async def on_writer(store, sql):
     return await store._perform(lambda connection: connection.execute(sql).fetchall())
 

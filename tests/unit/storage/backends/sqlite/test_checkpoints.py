@@ -7,8 +7,6 @@ import sys
 import threading
 from contextlib import closing
 
-import pytest
-
 from pilothouse.storage.backends.sqlite import SQLiteBackend
 from pilothouse.storage.backends.sqlite.checkpoints import PAGES_GATHERED
 from pilothouse.storage.backends.sqlite.schema import PAGE_BYTES, PAGES_AT_MOST, connect_reader
@@ -24,19 +22,6 @@ with open(sys.argv[1], "r+b") as file:
     except OSError:
         print("kept out")
 """
-
-
-@pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "store.db")
-
-
-@pytest.fixture
-async def store(path):
-    store = SQLiteBackend(path, upkeep_seconds=0)
-    await store.open()
-    yield store
-    await store.close()
 
 
 async def fill(store, pages, name="many"):
