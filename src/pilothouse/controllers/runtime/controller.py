@@ -17,6 +17,7 @@ from typing import Generic, Protocol, TypeVar
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
 from pilothouse.controllers.runtime.work_queue import Closed, WorkQueue
 from pilothouse.controllers.runtime.work_turns import work_turns
+from pilothouse.machinery import errors
 from pilothouse.machinery.supervision import Supervised, Supervisor
 
 logger = logging.getLogger(__name__)
@@ -100,9 +101,10 @@ class Controller(Generic[K]):
             again = await self._reconcile(key)
         except Exception as error:
             seconds = self.queue.add_rate_limited(key)
-            logger.warning(
-                "%s: %s failed, again in %.3f s: %s", self.name, key, seconds, error, exc_info=_unexpected(error)
-            )
+            # Whoever loses a race looks again: a newcomer need not read of it at the first start.
+            level = logging.DEBUG if isinstance(error, errors.Conflict) else logging.WARNING
+            text = "%s: %s failed, again in %.3f s: %s"
+            logger.log(level, text, self.name, key, seconds, error, exc_info=_unexpected(error))
         else:
             self.queue.forget(key)
             if again is not None:

@@ -1,10 +1,13 @@
 import asyncio
+import logging
 import time
 
 import pytest
 
 from pilothouse.controllers.runtime.controller import Controller, Periodic
 from pilothouse.controllers.runtime.work_turns import PLACES, SECONDS
+from pilothouse.machinery import errors
+from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.testing.fake_clock import FakeClock
 
@@ -32,6 +35,21 @@ class Recorder:
             while len(self.calls) < times:
                 self._changed.clear()
                 await self._changed.wait()
+
+
+@pytest.mark.parametrize(
+    ("error", "warned"),
+    [(errors.conflict(GroupResource("", "nodes"), "a", "it changed"), []), (RuntimeError("odd"), ["WARNING"])],
+)
+async def test_a_lost_race_is_no_warning(error: Exception, warned: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(key: str) -> None:
+        raise error
+
+    controller = Controller("test", fail)
+    with caplog.at_level(logging.INFO):
+        await controller.reconcile("a")
+    assert [record.levelname for record in caplog.records] == warned
+    assert controller.queue.num_requeues("a") == 1
 
 
 class Event(asyncio.Event):
