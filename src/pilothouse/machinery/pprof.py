@@ -11,14 +11,12 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
-from types import FrameType
 from typing import Final
 
 from pilothouse.machinery.protobuf.wire import BYTES, VARINT, delimited, encode_tag, encode_varint
+from pilothouse.machinery.thread_frames import frames_of
 
 HERTZ: Final = 100
-_MOST_FRAMES: Final = 128
 Place = tuple[str, str, int, int]
 """File, function, the line it begins at, the line it is at."""
 Stack = tuple[Place, ...]
@@ -34,9 +32,9 @@ def sample(seconds: float) -> dict[Stack, int]:
     own, seen = threading.get_ident(), Counter[Stack]()
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        for ident, frame in sys._current_frames().items():
-            if ident != own:
-                seen[stack_of(frame)] += 1
+        for ident in sys._current_frames():
+            if ident != own and (stack := stack_of(ident)):
+                seen[stack] += 1
         time.sleep(1 / HERTZ)
     return seen
 
@@ -47,18 +45,12 @@ def sample_values(seen: dict[Stack, int]) -> Samples:
     return {stack: (count, count * period) for stack, count in seen.items()}
 
 
-def stack_of(frame: FrameType | None) -> Stack:
-    """The functions on the way to a frame.
-
-    The thread that the frame is of may go on meanwhile. Its frames are then no longer what they were, and CPython 3.11
-    has been seen to give something else for one: as far as was read until then is good enough.
-    """
+def stack_of(thread: int) -> Stack:
+    """The functions on the way to where a thread is; none if it has ended."""
     places: list[Place] = []
-    with suppress(AttributeError):
-        while frame is not None and len(places) < _MOST_FRAMES:
-            code = frame.f_code
-            places.append((code.co_filename, code.co_qualname, code.co_firstlineno, frame.f_lineno or 0))
-            frame = frame.f_back
+    for frame in frames_of(thread):
+        code = frame.f_code
+        places.append((code.co_filename, code.co_qualname, code.co_firstlineno, frame.f_lineno or 0))
     return tuple(places)
 
 

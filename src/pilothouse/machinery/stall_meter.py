@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import threading
 import time
 import traceback
@@ -141,6 +140,6 @@ class StallMeter:
 
 
 def _frames_of(ident: int) -> _Frames:
-    stack = stack_of(sys._current_frames().get(ident))
+    stack = stack_of(ident)
     lines = [(path, line, name, None) for path, name, _, line in reversed(stack[:_FRAMES])]
     return _Frames("".join(traceback.StackSummary.from_list(lines).format()), stack)

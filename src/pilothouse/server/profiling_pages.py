@@ -20,6 +20,7 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import PLAIN_TEXT, text_response
 from pilothouse.machinery.pprof import CONTENTION, PROCESSOR, Samples, encode, sample, sample_values
 from pilothouse.machinery.stall_meter import StallMeter
+from pilothouse.machinery.thread_frames import frames_of
 from pilothouse.net.messages import Response
 from pilothouse.server.routes import PathMux
 
@@ -104,8 +105,9 @@ async def _types() -> tuple[int, str]:
 async def _stacks() -> tuple[int, str]:
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     text = ""
-    for ident, frame in sys._current_frames().items():
-        text += f"thread {names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame))}\n"
+    for ident in sys._current_frames():
+        frames = [(frame, frame.f_lineno) for frame in reversed(frames_of(ident))]
+        text += f"thread {names.get(ident, ident)}:\n{''.join(traceback.StackSummary.extract(frames).format())}\n"
     return os.getpid(), text
 
 
