@@ -17,13 +17,14 @@ from types import FrameType
 from typing import Any, Final
 
 MOST_FRAMES: Final = 128
+_ATTRIBUTE_OF: Any = getattr
 
 
 def frames_of(thread: int) -> list[FrameType]:
     """The frames of a thread, innermost first; none if it has ended."""
     frames: list[Any] = []
     newest = map(getitem, map(call, (sys._current_frames,)), (thread,))
-    walk = accumulate(chain(newest, repeat("f_back", MOST_FRAMES - 1)), getattr)
+    walk = accumulate(chain(newest, repeat("f_back", MOST_FRAMES - 1)), _ATTRIBUTE_OF)
     was_collecting = gc.isenabled()
     gc.disable()  # what is called when cycles are looked for is Python
     try:
