@@ -67,26 +67,40 @@ def test_looking_for_cycles_stays_as_it_was(collecting: bool) -> None:
         (gc.enable if before else gc.disable)()
 
 
-def test_the_lock_is_not_given_away_between_two_frames(waiting: Callable[[int], threading.Thread]) -> None:
-    """Others would like to go on after a microsecond each time, and cannot before all frames are there."""
-    thread = waiting(100)
-    assert thread.ident is not None
-    counted, over = [0], threading.Event()
+def left(depth: int) -> None:
+    if depth:
+        left(depth - 1)
 
-    def count() -> None:
+
+def right(depth: int) -> None:
+    if depth:
+        right(depth - 1)
+
+
+def test_frames_are_those_of_one_moment() -> None:
+    """A thread is on one way or on the other, and would like to go on after a microsecond each time."""
+    over, interval = threading.Event(), sys.getswitchinterval()
+
+    def walk() -> None:
         while not over.is_set():
-            counted[0] += 1
+            left(100)
+            right(100)
 
-    counting = threading.Thread(target=count)
-    interval = sys.getswitchinterval()
+    walking = threading.Thread(target=walk)
     sys.setswitchinterval(1e-6)
-    counting.start()
+    walking.start()
     try:
-        assert counting.ident is not None
-        for _ in range(2000):
-            names = [frame.f_code.co_name for frame in frames_of(counting.ident)]
-            assert names[-4:] == ["count", "run", "_bootstrap_inner", "_bootstrap"]
+        assert walking.ident is not None
+        seen: set[str] = set()
+        while not {"left", "right"} <= seen:
+            ways = {frame.f_code.co_name for frame in frames_of(walking.ident)} & {"left", "right"}
+            assert len(ways) <= 1
+            seen |= ways
+        for _ in range(5000):
+            names = [frame.f_code.co_name for frame in frames_of(walking.ident)]
+            assert not {"left", "right"} <= {*names}
+            assert names[-3:] == ["run", "_bootstrap_inner", "_bootstrap"]
     finally:
         sys.setswitchinterval(interval)
         over.set()
-        counting.join()
+        walking.join()
