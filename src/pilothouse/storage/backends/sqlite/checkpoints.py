@@ -39,7 +39,7 @@ _COPY: Final = "PRAGMA wal_checkpoint(PASSIVE)"
 
 
 class Checkpoints:
-    """See the module's docstring. All methods but `_run` are called on the writer's thread."""
+    """See the module's docstring. All methods but `_run` and `_copy` are called on the writer's thread."""
 
     def __init__(self, path: str, connection: sqlite3.Connection) -> None:
         self._path, self._connection = path, connection
@@ -119,8 +119,8 @@ class Checkpoints:
 
     def _copy(self, connection: sqlite3.Connection) -> None:
         """Copy and sync what there is, and again what came meanwhile, until it is little."""
+        connection.execute(_COPY).fetchone()
         for _ in range(_TRIES):
-            connection.execute(_COPY).fetchone()
             os.fdatasync(self._database.descriptor)
             _, pages, copied = connection.execute(_COPY).fetchone()
             if pages - copied <= FEW_PAGES:
