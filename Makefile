@@ -60,10 +60,11 @@ run: install
 # Files stay whole, so that what a module's tests share is made once; JOBS=0 runs everything in one process. Tests wait for
 # processes now and then, so four at a time keep two cores busy. Files are begun in the order of their names, not of how many tests
 # they have: those that take long, with few tests and servers of their own, then come first, and no process ends long after the others.
+# A process that dies fails the run: with one in its place, the tests of its file that were left would be waited for for ever.
 JOBS ?= 4
 test: dev clients
 	@$(COMPILE)
-	KUBECTL="$(CURDIR)/.tools/kubectl" HELM="$(CURDIR)/.tools/helm" $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	KUBECTL="$(CURDIR)/.tools/kubectl" HELM="$(CURDIR)/.tools/helm" $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0 $(ARGS)
 
 # What takes too long for every change: faults in many rounds, guides with servers of their own, and the model checker for SECONDS (an hour).
 soak: dev

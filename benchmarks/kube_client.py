@@ -158,6 +158,7 @@ class Api:
             opened()
             while size := int(await reader.readuntil(b"\r\n"), 16):
                 event(await reader.readexactly(size + 2))
+            self.latencies.failed["watch ended by the server"] += 1
         except (OSError, asyncio.IncompleteReadError, ValueError):
             if begun:
                 self.latencies.failed["watch broken off"] += 1
