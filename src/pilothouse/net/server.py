@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
+from pilothouse.net.busy_polling import CLIENT_SECONDS, BusyPolling
 from pilothouse.net.eager import Suspended
 from pilothouse.net.exchange import Exchange
 from pilothouse.net.http1.answer_turns import AnswerTurns
@@ -75,6 +76,7 @@ class HttpServer:
         self.turns = WriteTurns()
         self.body_turns = BodyTurns(self.loop)
         self.reading = turns_of(self.loop)
+        self.polling = BusyPolling(self.loop, CLIENT_SECONDS)
         self.answers = AnswerTurns(self.loop)
         self.parking = Parking(self.loop)
         self.draining = False

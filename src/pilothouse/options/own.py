@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Set
 from dataclasses import dataclass
 from typing import Final
 
+from pilothouse.net.processors import processors
 from pilothouse.options.declaring import FlagGroup, flag
 from pilothouse.options.kinds import BOOL, DURATION, INT, STRING, STRINGS
 
@@ -82,7 +82,7 @@ class OwnOptions(StateOptions):
 
     def worker_count(self) -> int:
         """How many processes serve."""
-        return self.workers or max(1, min(_processors() // 2, _MOST_BY_ITSELF))
+        return self.workers or max(1, min(processors() // 2, _MOST_BY_ITSELF))
 
     def validate(self, given: Set[str]) -> list[str]:
         """As every server; and no more processes than anybody could mean."""
@@ -90,9 +90,3 @@ class OwnOptions(StateOptions):
         if not 0 <= self.workers <= _MOST_WORKERS:
             errs.append(f"--workers must be between 0 and {_MOST_WORKERS}")
         return errs
-
-
-def _processors() -> int:
-    """Processors that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return os.cpu_count() or 1 if affinity is None else len(affinity(0))

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from pilothouse.net.busy_polling import SERVER_SECONDS, BusyPolling
 from pilothouse.net.dialing import Dialer, DialError, Target, Tls
 from pilothouse.net.dialing.failures import explain_connecting
 from pilothouse.net.grpc.calls import StreamCall, UnaryCall, framed
@@ -44,6 +45,8 @@ class Channel:
         self._failure: tuple[float, str] | None = None
         self._heads: dict[tuple[str, Metadata], bytes] = {}
         self._timed_heads: dict[tuple[str, float], bytes] = {}
+        self._pollings: dict[str, BusyPolling] = {}
+        """By method: what looks something up is done sooner than what has to reach a disk."""
         self._closed = False
 
     async def unary(self, method: str, message: bytes, seconds: float) -> bytes:
@@ -53,9 +56,13 @@ class Channel:
             await connection.wait_for_room()
             connection = self._usable() or await self._connected(seconds)
         call = UnaryCall(asyncio.get_running_loop(), seconds)
+        polling = self._pollings.get(method) or self._polling(method)
         connection.begin(call, self._timed_head(method, seconds), framed(message))
+        polling.expect()
         try:
-            return await call.answer
+            answer = await call.answer
+            polling.came()
+            return answer
         except asyncio.CancelledError:
             connection.cancel(call, RpcError("CANCELLED", "the call was cancelled"))
             raise
@@ -145,6 +152,10 @@ class Channel:
             return (await loop.create_unix_connection(GrpcConnection, self._socket))[1]
         except OSError as error:
             raise DialError(explain_connecting(error, "unix", self._socket)) from None
+
+    def _polling(self, method: str) -> BusyPolling:
+        polling = self._pollings[method] = BusyPolling(asyncio.get_running_loop(), SERVER_SECONDS)
+        return polling
 
     def _head(self, method: str, metadata: Metadata) -> bytes:
         head = self._heads.get((method, metadata))

@@ -97,6 +97,7 @@ class Http1Connection(asyncio.Protocol):
         self.server.admit(self)
 
     def data_received(self, data: bytes) -> None:
+        self.server.polling.came()
         if self._closing:
             if self._upgraded is not None:
                 self._upgraded.data_received(data)
@@ -414,7 +415,9 @@ class Http1Connection(asyncio.Protocol):
             return None
         if self._reading_paused:
             self._resume_reading()
-        return None if self._processing or not self._input.data else self._process()
+        if not self._input.data:
+            return self.server.polling.expect()
+        return None if self._processing else self._process()
 
     # Ends
 

@@ -123,6 +123,7 @@ class Http2Connection(asyncio.Protocol):
         self.transport.write(frames.settings(values) + more)
 
     def data_received(self, data: bytes) -> None:
+        self.server.polling.came()
         if self._closing:
             return
         self._input.feed(data)
@@ -419,6 +420,7 @@ class Http2Connection(asyncio.Protocol):
         self._streams.forget(stream)
         if not self._streams:
             self._since = self.server.now
+            self.server.polling.expect()
             if self._going_away and not self._closing:
                 self._hang_up()
 

@@ -6,6 +6,7 @@ import contextlib
 import grpc  # type: ignore[import-untyped]
 import pytest
 
+from pilothouse.net.busy_polling import BusyPolling
 from pilothouse.net.dialing import Target
 from pilothouse.net.grpc import Channel, RpcError
 from pilothouse.net.grpc.calls import UnaryCall
@@ -68,6 +69,19 @@ async def test_answers_of_any_size_many_at_once():
         sizes = [0, 1, 127, 16_379, 16_380, 70_000, 3_000_000, *range(100)]
         messages = [bytes([number % 251]) * size for number, size in enumerate(sizes)]
         assert await asyncio.gather(*(channel.unary(ECHO, each, 30) for each in messages)) == messages
+
+
+async def test_answers_are_expected_at_once(monkeypatch):
+    told = []
+    monkeypatch.setattr(BusyPolling, "expect", lambda polling: told.append((id(polling), "expect")))
+    monkeypatch.setattr(BusyPolling, "came", lambda polling: told.append((id(polling), "came")))
+    async with serving() as (channel, _, _):
+        for _ in range(2):
+            await channel.unary(ECHO, b"x", 30)
+        with pytest.raises(RpcError):
+            await channel.unary("/test/Nothing", b"", 30)
+    (first, other) = dict.fromkeys(which for which, _ in told)
+    assert told == [(first, "expect"), (first, "came")] * 2 + [(other, "expect")]
 
 
 async def test_failures_have_their_code_and_text():

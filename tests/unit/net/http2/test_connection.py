@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pilothouse.net.busy_polling import BusyPolling
 from pilothouse.net.http2 import frames, huffman
 from pilothouse.net.http2.settings import Http2Options
 from pilothouse.net.messages import BodyWriter, Request, Response
@@ -56,6 +57,29 @@ async def test_the_same_head_again_and_again_means_the_same(connect: Any) -> Non
         client.ask(number, "GET", "/same" if number % 4 == 1 else f"/{number}", ("x-a", "b"))
         _, body = await client.answer(number)
         assert body == (b"GET /same? " if number % 4 == 1 else b"GET /%d? " % number)
+
+
+async def test_clients_are_expected_to_go_on_after_the_last_answer(
+    connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    gate = asyncio.Event()
+
+    async def handler(request: Request) -> Response:
+        if request.path == "/a":
+            await gate.wait()
+        told.append(request.path)
+        return Response(200, b"")
+
+    client = await connect(handler)
+    monkeypatch.setattr(BusyPolling, "expect", lambda _: told.append("expect"))
+    client.ask(1, "GET", "/a")
+    client.ask(3, "GET", "/b")
+    await client.answer(3)
+    assert told == ["/b"]
+    gate.set()
+    await client.answer(1)
+    assert told == ["/b", "/a", "expect"]
 
 
 async def test_streams_are_answered_as_they_are_done(connect: Any) -> None:

@@ -1,0 +1,126 @@
+"""A loop that expects input looks for it without sleeping, as long as that is worth it."""
+
+import asyncio
+import selectors
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pilothouse.net import busy_polling
+from pilothouse.net.busy_polling import BusyPolling
+from pilothouse.net.messages import Request, Response
+
+SECONDS, TURNS = 10.0, 10
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+class Turns(selectors.DefaultSelector):
+    """Tells after each turn of the loop whether it would have slept; a second of the clock passes with each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 100.0
+        self.slept: list[bool] = []
+
+    def select(self, timeout: float | None = None) -> Any:
+        self.now += 1
+        self.slept.append(timeout != 0)
+        return super().select(timeout)
+
+
+@pytest.fixture
+def turns() -> Turns:
+    return Turns()
+
+
+@pytest.fixture
+def loop(turns: Turns) -> Iterator[asyncio.AbstractEventLoop]:
+    loop = asyncio.SelectorEventLoop(turns)
+    yield loop
+    loop.close()
+
+
+@pytest.fixture
+def polling(loop: asyncio.AbstractEventLoop, turns: Turns) -> BusyPolling:
+    return BusyPolling(loop, SECONDS, processors=2, clock=lambda: turns.now)
+
+
+def look(loop: asyncio.AbstractEventLoop, turns: Turns, polling: BusyPolling, come_after: int | None = None) -> int:
+    """Expect something, which comes after so many turns or never; returns the turns until the loop slept."""
+
+    async def expecting() -> int:
+        turns.slept.clear()
+        polling.expect()
+        if come_after is not None:
+            for _ in range(come_after):
+                await asyncio.sleep(0)
+            polling.came()
+        await asyncio.sleep(0.001)  # the loop has nothing else to do, and sleeps unless it looks
+        return turns.slept.index(True)
+
+    return loop.run_until_complete(expecting())
+
+
+def test_it_does_not_sleep_until_the_time_is_over(
+    loop: asyncio.AbstractEventLoop, turns: Turns, polling: BusyPolling
+) -> None:
+    assert look(loop, turns, polling) == pytest.approx(TURNS, abs=2)
+
+
+def test_it_sleeps_once_there_was_input(loop: asyncio.AbstractEventLoop, turns: Turns, polling: BusyPolling) -> None:
+    assert look(loop, turns, polling, come_after=2) == pytest.approx(3, abs=1)
+    assert look(loop, turns, polling, come_after=2) == pytest.approx(3, abs=1)
+
+
+def test_looks_in_vain_become_rare(
+    loop: asyncio.AbstractEventLoop, turns: Turns, polling: BusyPolling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(busy_polling, "MOST_UNHEEDED", 16)
+    looked = [look(loop, turns, polling) > 1 for _ in range(12)]
+    assert looked == [True, False, True, False, False, True, False, False, False, False, True, False]
+    looks = [number for number in range(100) if look(loop, turns, polling) > 1]
+    assert looks[-1] - looks[-2] == 16 + 1
+
+
+def test_one_that_is_worth_it_makes_them_frequent_again(
+    loop: asyncio.AbstractEventLoop, turns: Turns, polling: BusyPolling
+) -> None:
+    while look(loop, turns, polling) > 1 or look(loop, turns, polling) > 1:
+        pass
+    while look(loop, turns, polling, come_after=2) <= 2:
+        pass
+    looked = [look(loop, turns, polling) > 1 for _ in range(3)]
+    assert looked == [True, False, True]
+
+
+def test_several_expectations_are_one_look(loop: asyncio.AbstractEventLoop, turns: Turns, polling: BusyPolling) -> None:
+    async def expecting() -> int:
+        for _ in range(100):
+            polling.expect()
+        turns.slept.clear()
+        await asyncio.sleep(0.001)
+        return turns.slept.index(True)
+
+    assert loop.run_until_complete(expecting()) == pytest.approx(TURNS, abs=2)
+
+
+def test_the_only_processor_is_left_to_the_peer(loop: asyncio.AbstractEventLoop, turns: Turns) -> None:
+    polling = BusyPolling(loop, SECONDS, processors=1, clock=lambda: turns.now)
+    assert look(loop, turns, polling) <= 1
+
+
+async def test_clients_are_expected_to_go_on_after_an_answer(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(BusyPolling, "expect", lambda _: told.append("expect"))
+    monkeypatch.setattr(BusyPolling, "came", lambda _: told.append("came"))
+
+    async def handler(request: Request) -> Response:
+        told.append("asked")
+        return Response(200, b"")
+
+    client = await (await serve(handler)).dial()
+    for _ in range(2):
+        client.send(GET)
+        await client.answer()
+    assert told == ["came", "asked", "expect"] * 2
