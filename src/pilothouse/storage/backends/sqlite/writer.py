@@ -1,12 +1,15 @@
-"""The thread that owns all writing of this process, and the only source of its live events.
+"""The thread that does all writing of this process, and the only source of its live events.
 
-The event loop gathers the writes of one turn and hands them over together: waking the thread for each would make the
-two fight for the interpreter's lock (measured: a third of a create's cost). Only where the last write was alone until
-it was done, as those of a single client are, the next one goes at once. The thread commits all that wait in one
-transaction, and hands results and events back in one call. Rows that other processes wrote are found when a batch
-meets an unexpected revision, or when the beacon shows one, and are handed over first, so the loop receives every
-revision of the store once and in order. A transaction that fails fails its writes with a clear error; the thread
-lives on.
+Two who fight for the interpreter's lock wake each other up all the time (measured: a third of a create's cost). So the
+thread is given one thing at a time, and what comes meanwhile waits for its end on the event loop: the writes of that
+time are one transaction then. Only where the last write was alone until it was done, as those of a single client are,
+the next one goes at once and not at the end of the loop's turn. And the loop, which has the lock, decides what a batch
+amounts to and makes the statement; the thread executes it, without the lock, and hands the end back in one call.
+
+What is known of the store (`_heads`, `_seen`) belongs to the loop while the thread has nothing to do, and else to the
+thread. Rows that other processes wrote are found when a batch meets an unexpected revision, or when the beacon shows
+one, and are handed over first, so the loop receives every revision of the store once and in order. A transaction that
+fails fails its writes with a clear error; the thread lives on.
 """
 
 from __future__ import annotations
@@ -17,19 +20,21 @@ import logging
 import os
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from pilothouse.net.eager import Prompt
-from pilothouse.storage.backends.contract import Event, Full, StorageError, Unavailable, UnusableStore
+from pilothouse.storage.backends.contract import Event, Full, KeyValue, StorageError, Unavailable, UnusableStore
 from pilothouse.storage.backends.sqlite.beacon import Beacon, beacon_of
 from pilothouse.storage.backends.sqlite.checkpoints import Checkpoints
 from pilothouse.storage.backends.sqlite.clock import StoreClock
 from pilothouse.storage.backends.sqlite.damage import ADVICE, look
-from pilothouse.storage.backends.sqlite.reading import read_events, read_heads
+from pilothouse.storage.backends.sqlite.reading import read_events, read_heads, read_revision
 from pilothouse.storage.backends.sqlite.schema import connect_writer, current_revision
 from pilothouse.storage.backends.sqlite.threads import join, reject, resolve
 from pilothouse.storage.backends.sqlite.writing import (
@@ -37,13 +42,15 @@ from pilothouse.storage.backends.sqlite.writing import (
     Heads,
     Plan,
     QueuedWrite,
+    Statement,
     append,
     plan_writes,
     settle_heads,
+    statement_of,
 )
 
 logger = logging.getLogger(__name__)
-# A long turn hands over in parts, so that committing one part overlaps with making the next.
+# A long turn hands over its first part, so that committing it overlaps with making the next.
 _MAX_GATHERED = 32
 _ENOUGH_ROOM = 16 << 20
 _EXPIRED = """
@@ -80,6 +87,20 @@ class Task:
     result: asyncio.Future[Any]
 
 
+@dataclass(slots=True, eq=False)
+class Batch:
+    """Writes of one transaction, decided already unless that takes a look into the database."""
+
+    writes: list[QueuedWrite]
+    plan: Plan | None
+    statement: Statement | None
+    """What writes the plan's rows; None where there are none."""
+
+
+class _NeedsReading(Exception):
+    """A write is refused for a state that only the database has."""
+
+
 class Writer:
     """See the module's docstring. `deliver` is called on the loop with the outcome of each batch."""
 
@@ -92,8 +113,13 @@ class Writer:
         poll_seconds: float,
     ) -> None:
         self._path, self.loop, self._deliver, self._clock, self._poll = path, loop, deliver, clock, poll_seconds
-        self._queue: SimpleQueue[list[QueuedWrite] | Task | None] = SimpleQueue()
-        self._gathered: list[QueuedWrite] = []
+        self._queue: SimpleQueue[Batch | Task | None] = SimpleQueue()
+        self._is_busy = False
+        """Whether the thread has something to do."""
+        self._waiting: deque[list[QueuedWrite] | Task | None] = deque()
+        """What it is to do next, in its order; writes that come one after the other together."""
+        self._is_due = False
+        """Whether the next is handed over at the end of this turn."""
         self._under_way = 0
         self._is_lone = False
         """Whether the last write was alone from its beginning to its end."""
@@ -119,33 +145,52 @@ class Writer:
 
     async def stop(self) -> None:
         """Finish all that was asked for and close the database."""
+        self._waiting.append(None)
         self._hand_over()
-        self._queue.put(None)
         await self._stopped
         await join(self._thread)
 
     def write(self, write: QueuedWrite) -> None:
         """Commit this soon, with the other writes of this turn of the loop; its result tells when."""
         self._under_way += 1
-        if self._is_lone and self._under_way == 1:
-            self._queue.put([write])
+        last = self._waiting[-1] if self._waiting else None
+        if isinstance(last, list) and len(last) < MAX_BATCH:
+            last.append(write)
+        else:
+            last = [write]
+            self._waiting.append(last)
+        if self._is_busy:
             return
-        gathered = self._gathered
-        if not gathered:
-            self.loop.call_soon(self._hand_over)
-        gathered.append(write)
-        if len(gathered) >= _MAX_GATHERED:
+        if (self._is_lone and self._under_way == 1) or len(last) >= _MAX_GATHERED:
             self._hand_over()
+        else:
+            self._hand_over_soon()
 
     def perform(self, task: Task) -> None:
         """Do this after all that was asked before."""
+        self._waiting.append(task)
         self._hand_over()
-        self._queue.put(task)
+
+    def _hand_over_soon(self) -> None:
+        """At the end of this turn, together with what it still brings."""
+        if not self._is_due:
+            self._is_due = True
+            self.loop.call_soon(self._hand_over)
 
     def _hand_over(self) -> None:
-        if self._gathered:
-            self._queue.put(self._gathered)
-            self._gathered = []
+        """Give the thread what is to be done next, unless it has something to do."""
+        self._is_due = False
+        if self._waiting and not self._is_busy:
+            item = self._waiting.popleft()
+            self._queue.put(self._batch_of(item) if isinstance(item, list) else item)
+            self._is_busy = True
+
+    def _batch_of(self, writes: list[QueuedWrite]) -> Batch:
+        try:
+            plan = plan_writes(_read_nothing, writes, self._heads, self._seen, self._clock())
+        except _NeedsReading:
+            return Batch(writes, None, None)
+        return Batch(writes, plan, statement_of(plan) if plan.rows else None)
 
     def foreign_revision(self) -> int:
         """The newest revision that another process may have acknowledged; called on the loop."""
@@ -170,6 +215,7 @@ class Writer:
         rows = connection.execute(_EXPIRED, (self._clock(), MAX_BATCH)).fetchall()
         if rows:
             plan = self._transact([QueuedWrite(key, None, revision) for key, revision in rows])
+            self._settle(plan)
             self._post(self._deliver, Outcome(plan.revision, plan.events, []))
         return len(rows)
 
@@ -225,69 +271,73 @@ class Writer:
         self._beacon = beacon
 
     def _turn(self) -> bool:
-        """Wait for work and do all that is there; False when the writer is to stop."""
+        """Wait for work and do it; False when the writer is to stop."""
         try:
             item = self._queue.get(timeout=self._poll)
         except Empty:
-            self._look_around()
+            if self._require_beacon().newest_foreign() > self._seen:
+                self._post(self._catch_up)
             return True
-        writes: list[QueuedWrite] = []
-        while isinstance(item, list):
-            writes += item
-            if len(writes) > MAX_BATCH - _MAX_GATHERED:
-                break
-            try:
-                item = self._queue.get_nowait()
-            except Empty:
-                break
-        if writes:
-            self._commit(writes)
-        if isinstance(item, Task):
+        if isinstance(item, Batch):
+            self._commit(item)
+        elif item is not None:
             self._execute(item)
         return item is not None
 
-    def _look_around(self) -> None:
-        if self._require_beacon().newest_foreign() > self._seen:
-            with suppress(sqlite3.Error):
-                self.synchronise(self._connection)
+    def _catch_up(self) -> None:
+        """Other processes have written; called on the loop."""
+        if not self._waiting and not self._is_busy:
+            self.perform(Task(self._look_around, self.loop.create_future()))
 
-    def _commit(self, writes: list[QueuedWrite]) -> None:
+    def _look_around(self, connection: sqlite3.Connection) -> None:
+        with suppress(sqlite3.Error):  # it is looked for again
+            self.synchronise(connection)
+
+    def _commit(self, batch: Batch) -> None:
+        writes = batch.writes
         try:
-            plan = self._transact(writes)
+            plan = batch.plan
+            if plan is None or not self._is_written(batch.statement, plan):
+                plan = self._transact(writes)
         except Exception as error:
             self._abandon()
             problem = self._problem("written to", error)
-            outcome = Outcome(self._seen, [], [(write.result, problem) for write in writes if write.result is not None])
-        else:
-            outcome = Outcome(plan.revision, plan.events, plan.results)
-        self._post(self._finish, outcome, len(writes))
-        self._checkpoints.wrote(len(outcome.events), sum(len(event.value or b"") for event in outcome.events))
+            plan = Plan(self._seen, self._seen)  # nothing that would have to be settled
+            plan.results.extend((write.result, problem) for write in writes if write.result is not None)
+        self._post(self._finish, plan, len(writes))
+        self._checkpoints.wrote(len(plan.events), sum(len(event.value or b"") for event in plan.events))
 
-    def _finish(self, outcome: Outcome, count: int) -> None:
+    def _finish(self, plan: Plan, count: int) -> None:
         """Writes are done; called on the loop."""
+        self._settle(plan)
+        self._is_busy = False
         self._under_way -= count
         self._is_lone = count == 1 and not self._under_way
-        self._deliver(outcome)
+        if self._waiting:
+            self._hand_over_soon()
+        self._deliver(Outcome(plan.revision, plan.events, plan.results))
 
-    def _transact(self, writes: list[QueuedWrite]) -> Plan:
-        plan = plan_writes(self._connection, writes, self._heads, self._seen, self._clock())
-        # Refusals need the same certainty as rows: that nobody else has written since the heads were known.
-        valid = append(self._connection, plan) if plan.rows else current_revision(self._connection) == plan.base
-        if not valid:
-            plan = self._transact_exclusively(writes)
+    def _settle(self, plan: Plan) -> None:
+        """Know what was written, and have others know it before anybody is told."""
         settle_heads(self._heads, plan)
         self._seen = plan.revision
         self._require_beacon().show(plan.revision)
-        return plan
 
-    def _transact_exclusively(self, writes: list[QueuedWrite]) -> Plan:
-        """The slow way, after another process has written: catch up and decide under SQLite's write lock."""
+    def _is_written(self, statement: Statement | None, plan: Plan) -> bool:
+        """Write what was planned; False when the store has moved on from what it was planned for."""
+        # Refusals need the same certainty as rows: that nobody else has written since the heads were known.
+        if statement is None:
+            return current_revision(self._connection) == plan.base
+        return append(self._connection, statement)
+
+    def _transact(self, writes: list[QueuedWrite]) -> Plan:
+        """The slow way, after another process has written or for what only the database knows."""
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         self.synchronise(connection)
-        plan = plan_writes(connection, writes, self._heads, self._seen, self._clock())
+        plan = plan_writes(partial(read_revision, connection), writes, self._heads, self._seen, self._clock())
         if plan.rows:
-            append(connection, plan)
+            append(connection, statement_of(plan))
         connection.execute("COMMIT")
         return plan
 
@@ -300,13 +350,21 @@ class Writer:
         try:
             result = task.action(self._connection)
         except StorageError as error:
-            self._post(reject, task.result, error)
+            self._post(self._performed, reject, task.result, error)
         except Exception as error:
             self._abandon()
-            self._post(reject, task.result, self._problem("used", error))
+            self._post(self._performed, reject, task.result, self._problem("used", error))
         else:
-            self._post(resolve, task.result, result)
+            self._post(self._performed, resolve, task.result, result)
         self._checkpoints.look()
+
+    def _performed(
+        self, tell: Callable[[asyncio.Future[Any], Any], None], future: asyncio.Future[Any], what: Any
+    ) -> None:
+        """A task is done; called on the loop."""
+        self._is_busy = False
+        tell(future, what)
+        self._hand_over()
 
     def _problem(self, what: str, error: Exception) -> Unavailable:
         """What clients are told of a failure: not where the file is."""
@@ -327,3 +385,8 @@ class Writer:
     def _require_beacon(self) -> Beacon:
         assert self._beacon is not None
         return self._beacon
+
+
+def _read_nothing(revision: int) -> KeyValue | None:
+    """In place of a look into the database, for which the loop has no time."""
+    raise _NeedsReading

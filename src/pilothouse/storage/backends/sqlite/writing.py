@@ -11,16 +11,16 @@ for.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pilothouse.net.eager import Prompt
 from pilothouse.storage.backends.contract import Conflict, Event, KeyExists, KeyValue, StorageError
-from pilothouse.storage.backends.sqlite.reading import read_revision
 
 MAX_BATCH = 256
 
 Row = tuple[int, str, "int | None", int, int, int, "int | None", bytes]
+Statement = tuple[str, list[object]]
 Heads = dict[str, int]
 """The newest revision of every live key."""
 
@@ -67,15 +67,18 @@ class Plan:
 
 
 def plan_writes(
-    connection: sqlite3.Connection, writes: Sequence[QueuedWrite], heads: Heads, base: int, now: float
+    read: Callable[[int], KeyValue | None], writes: Sequence[QueuedWrite], heads: Heads, base: int, now: float
 ) -> Plan:
-    """Decide write by write, against the heads and the writes before it; a refusal costs the others nothing."""
+    """Decide write by write, against the heads and the writes before it; a refusal costs the others nothing.
+
+    ``read`` gives what a refused write ran into, by its revision.
+    """
     plan = Plan(base, base)
     created: dict[str, int] = {}
     for write in writes:
         key = write.key
         current = plan.heads[key] if key in plan.heads else heads.get(key)
-        refusal = _refuse(connection, write, current, plan)
+        refusal = _refuse(read, write, current, plan)
         if refusal is not None:
             if write.result is not None:
                 plan.results.append((write.result, refusal))
@@ -85,14 +88,19 @@ def plan_writes(
     return plan
 
 
-def append(connection: sqlite3.Connection, plan: Plan) -> bool:
-    """Write the plan's rows; False when the store had moved on from the plan's base, and nothing was written."""
+def statement_of(plan: Plan) -> Statement:
+    """What writes the plan's rows, of which there has to be one, unless the store has moved on from the plan's base."""
     size = next(size for size in _SIZES if size >= len(plan.rows))
     values: list[object] = [value for row in plan.rows for value in row]
     for _ in range(size - len(plan.rows)):
         values.extend(_PADDING)
     values.append(plan.base)
-    return connection.execute(_INSERTS[size], values).rowcount > 0
+    return _INSERTS[size], values
+
+
+def append(connection: sqlite3.Connection, statement: Statement) -> bool:
+    """Write rows; False when the store had moved on, and nothing was written."""
+    return connection.execute(*statement).rowcount > 0
 
 
 def settle_heads(heads: Heads, plan: Plan) -> None:
@@ -119,19 +127,21 @@ def _grant(
         plan.results.append((write.result, revision))
 
 
-def _refuse(connection: sqlite3.Connection, write: QueuedWrite, current: int | None, plan: Plan) -> StorageError | None:
+def _refuse(
+    read: Callable[[int], KeyValue | None], write: QueuedWrite, current: int | None, plan: Plan
+) -> StorageError | None:
     if write.expected == 0:
         return None if current is None else KeyExists(write.key, current)
     if current == write.expected:
         return None
-    return Conflict(write.key, write.expected, _state(connection, write.key, current, plan))
+    return Conflict(write.key, write.expected, _state(read, write.key, current, plan))
 
 
-def _state(connection: sqlite3.Connection, key: str, revision: int | None, plan: Plan) -> KeyValue | None:
+def _state(read: Callable[[int], KeyValue | None], key: str, revision: int | None, plan: Plan) -> KeyValue | None:
     """The state that a refused write ran into: from the batch itself, or from the log."""
     if revision is None:
         return None
     if revision > plan.base:
         row = plan.rows[revision - plan.base - 1]
         return KeyValue(key, row[7], revision, row[2] or 0)
-    return read_revision(connection, revision)
+    return read(revision)

@@ -6,7 +6,14 @@ import threading
 
 import pytest
 
-from pilothouse.storage.backends.contract import Compacted, KeyExists, StorageError, Unavailable, UnusableStore
+from pilothouse.storage.backends.contract import (
+    Compacted,
+    Conflict,
+    KeyExists,
+    StorageError,
+    Unavailable,
+    UnusableStore,
+)
 from pilothouse.storage.backends.sqlite import Retention, SQLiteBackend
 
 
@@ -91,6 +98,59 @@ async def test_many_writers_share_transactions(store):
     assert sorted(results) == list(range(2, 202))
     # The loop hands them over in parts of 32: a part is never torn apart, and parts that wait are joined.
     assert len([statement for statement in commits if "INSERT" in statement]) <= 7
+
+
+async def test_writes_that_come_during_a_commit_are_the_next_one(store):
+    commits, go_on = [], threading.Event()
+    await store._perform(lambda connection: connection.set_trace_callback(commits.append))
+    busy = asyncio.ensure_future(store._perform(lambda _: go_on.wait()))
+    await asyncio.sleep(0)
+    writes = []
+    for number in range(50):
+        writes.append(asyncio.ensure_future(store.create(f"/a/{number:02}", b"x")))
+        await asyncio.sleep(0)
+    go_on.set()
+    assert await asyncio.gather(busy, *writes) == [True, *range(2, 52)]
+    assert len([statement for statement in commits if "INSERT" in statement]) == 1
+
+
+async def test_everything_is_done_in_the_order_in_which_it_was_asked(store):
+    go_on = threading.Event()
+    asked = [store._perform(lambda _: go_on.wait())]
+    for number in range(3):
+        asked += [store.create(f"/a/{number}", b"x"), on_writer(store, "SELECT MAX(revision) FROM log")]
+    doing = [asyncio.ensure_future(each) for each in asked]
+    await asyncio.sleep(0)
+    go_on.set()
+    assert await asyncio.gather(*doing) == [True, 2, [(2,)], 3, [(3,)], 4, [(4,)]]
+
+
+async def test_closing_waits_for_all_that_was_asked_for(store, path):
+    go_on = threading.Event()
+    busy = asyncio.ensure_future(store._perform(lambda _: go_on.wait()))
+    writes = [asyncio.ensure_future(store.create(f"/a/{number}", b"x")) for number in range(600)]
+    await asyncio.sleep(0)
+    closing = asyncio.ensure_future(store.close())
+    await asyncio.sleep(0)
+    go_on.set()
+    await closing
+    assert await asyncio.gather(busy, *writes) == [True, *range(2, 602)]
+
+
+async def test_the_loop_never_looks_into_the_database(store):
+    """What a write ran into may be on the disk alone."""
+    first = await store.create("/a", b"x")
+    second = await store.update("/a", b"y", first)
+    threads = set()
+
+    def note(_):
+        threads.add(threading.get_ident())
+
+    await store._perform(lambda connection: connection.set_trace_callback(note))
+    with pytest.raises(Conflict) as conflict:
+        await store.update("/a", b"z", first)
+    assert (conflict.value.current.value, conflict.value.current.revision) == (b"y", second)
+    assert threads and threading.get_ident() not in threads
 
 
 async def test_a_full_disk_fails_the_write_and_nothing_else(store):
