@@ -9,9 +9,10 @@ milliseconds, one of bytes that were there before a tenth of one. So:
 - the writer copies the few pages that came meanwhile, between two commits. Only then, when the database has
   everything, does SQLite begin the log from its start again.
 
-Timeline: `wrote` (the writer) counts pages → at PAGES_GATHERED the thread copies, syncs, and copies what came meanwhile
-→ `wrote` finds that little is left, and finishes. Where the thread is kept from it, by a reader that looks at an old
-state for long, the log grows, and SQLite tries by itself at each commit beyond PAGES_AT_MOST.
+Timeline: `wrote` counts pages → at PAGES_GATHERED `keep_up` wakes the thread, which copies, syncs, and copies what
+came meanwhile → `keep_up` (the writer) finds that little is left, and finishes. Where the thread is kept from it, by a
+reader that looks at an old state for long, the log grows, and SQLite tries by itself at each commit beyond
+PAGES_AT_MOST.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _COPY: Final = "PRAGMA wal_checkpoint(PASSIVE)"
 
 
 class Checkpoints:
-    """See the module's docstring. All methods but `_run` and `_copy` are called on the writer's thread."""
+    """See the module's docstring. All methods but `wrote`, `_run` and `_copy` are called on the writer's thread."""
 
     def __init__(self, path: str, connection: sqlite3.Connection) -> None:
         self._path, self._connection = path, connection
@@ -55,18 +56,26 @@ class Checkpoints:
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def wrote(self, rows: int, size: int) -> None:
-        """That many rows with so many bytes were committed."""
+    def wrote(self, rows: int, size: int) -> bool:
+        """That many rows with so many bytes were committed; whether there is something to do, before others write."""
         pages = 2 + rows + size // PAGE_BYTES
         self._gathered += pages
         self._position += pages * PAGE_BYTES
-        if self._position + _STEP_BYTES // 2 > self._length < _LONGEST_BYTES:
+        return self._is_nearly_done or self._gathered >= PAGES_GATHERED or self._is_too_short
+
+    def keep_up(self) -> None:
+        """Do what there is to do."""
+        if self._is_too_short:
             self._lengthen()
         if self._is_nearly_done:
             self._finish()
         elif self._gathered >= PAGES_GATHERED:
             self._gathered = 0
             self._copy_aside()
+
+    @property
+    def _is_too_short(self) -> bool:
+        return self._position + _STEP_BYTES // 2 > self._length < _LONGEST_BYTES
 
     def look(self) -> None:
         """Something else was done than to commit rows: the log may have been cut."""

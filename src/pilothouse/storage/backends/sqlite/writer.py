@@ -20,6 +20,7 @@ import logging
 import os
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -33,6 +34,7 @@ from pilothouse.storage.backends.contract import Event, Full, KeyValue, StorageE
 from pilothouse.storage.backends.sqlite.beacon import Beacon, beacon_of
 from pilothouse.storage.backends.sqlite.checkpoints import Checkpoints
 from pilothouse.storage.backends.sqlite.clock import StoreClock
+from pilothouse.storage.backends.sqlite.committer import MOST_BYTES, PATIENCE_SECONDS, Committer
 from pilothouse.storage.backends.sqlite.damage import ADVICE, look
 from pilothouse.storage.backends.sqlite.reading import read_events, read_heads, read_revision
 from pilothouse.storage.backends.sqlite.schema import connect_writer, current_revision
@@ -95,6 +97,8 @@ class Batch:
     plan: Plan | None
     statement: Statement | None
     """What writes the plan's rows; None where there are none."""
+    is_doubtful: bool = False
+    """Whether it may have been executed already, by a process that died."""
 
 
 class _NeedsReading(Exception):
@@ -129,6 +133,11 @@ class Writer:
         self._connection: sqlite3.Connection
         self._beacon: Beacon | None = None
         self._checkpoints: Checkpoints
+        self._committer = Committer(path, loop, self._committed)
+        self._committing: Batch | None = None
+        """What the other process has been given."""
+        self._observed: Batch | None = None
+        self._observed_since = 0.0
         self._heads: Heads = {}
         self._seen = 0
         self.trouble = ""
@@ -182,8 +191,45 @@ class Writer:
         self._is_due = False
         if self._waiting and not self._is_busy:
             item = self._waiting.popleft()
-            self._queue.put(self._batch_of(item) if isinstance(item, list) else item)
+            if isinstance(item, list):
+                self._commit_by_anyone(self._batch_of(item))
+            else:
+                if item is None:
+                    self._committer.close()
+                self._queue.put(item)
             self._is_busy = True
+
+    def _commit_by_anyone(self, batch: Batch) -> None:
+        """Have it committed by the process beside us, if there is one and the batch is short, or else by the thread."""
+        committer, statement = self._committer, batch.statement
+        if committer.is_ready and statement is not None and _size(batch) <= MOST_BYTES and committer.send(statement):
+            self._committing = batch
+        else:
+            self._queue.put(batch)
+
+    def _committed(self, is_written: bool | None) -> None:
+        """The process beside us has written what it was given, or not, or may have; called on the loop."""
+        batch, self._committing = self._committing, None
+        assert batch is not None
+        assert batch.plan is not None
+        if is_written:
+            plan = batch.plan
+            if self._checkpoints.wrote(len(plan.events), _size(batch)):
+                self._waiting.appendleft(self._task(self._keep_up))
+            self._finish(plan, len(batch.writes))
+        else:
+            batch.is_doubtful = is_written is None
+            self._queue.put(batch)
+
+    def _task(self, action: Callable[[sqlite3.Connection], object]) -> Task:
+        """Something that nobody waits for."""
+        return Task(action, self.loop.create_future())
+
+    def _keep_up(self, _: sqlite3.Connection) -> None:
+        self._checkpoints.keep_up()
+
+    def _start_committer(self, _: sqlite3.Connection) -> None:
+        self._post(self._committer.connect, self._committer.start())
 
     def _batch_of(self, writes: list[QueuedWrite]) -> Batch:
         try:
@@ -238,6 +284,7 @@ class Writer:
         running = True
         while running:
             running = self._turn()
+        self._committer.wait()
         self._checkpoints.close()
         self._connection.close()
         self._require_beacon().close()
@@ -275,6 +322,7 @@ class Writer:
         try:
             item = self._queue.get(timeout=self._poll)
         except Empty:
+            self._look_after_committer()
             if self._require_beacon().newest_foreign() > self._seen:
                 self._post(self._catch_up)
             return True
@@ -287,7 +335,15 @@ class Writer:
     def _catch_up(self) -> None:
         """Other processes have written; called on the loop."""
         if not self._waiting and not self._is_busy:
-            self.perform(Task(self._look_around, self.loop.create_future()))
+            self.perform(self._task(self._look_around))
+
+    def _look_after_committer(self) -> None:
+        """End the process beside us when it is silent for too long: what it was given comes to us then."""
+        now = time.monotonic()
+        if self._committing is None or self._committing is not self._observed:
+            self._observed, self._observed_since = self._committing, now
+        elif now - self._observed_since > PATIENCE_SECONDS:
+            self._committer.kill()
 
     def _look_around(self, connection: sqlite3.Connection) -> None:
         with suppress(sqlite3.Error):  # it is looked for again
@@ -297,7 +353,11 @@ class Writer:
         writes = batch.writes
         try:
             plan = batch.plan
-            if plan is None or not self._is_written(batch.statement, plan):
+            if batch.is_doubtful:
+                self._committer.wait()
+            if plan is None or not (
+                (batch.is_doubtful and self._was_written(plan)) or self._is_written(batch.statement, plan)
+            ):
                 plan = self._transact(writes)
         except Exception as error:
             self._abandon()
@@ -305,7 +365,8 @@ class Writer:
             plan = Plan(self._seen, self._seen)  # nothing that would have to be settled
             plan.results.extend((write.result, problem) for write in writes if write.result is not None)
         self._post(self._finish, plan, len(writes))
-        self._checkpoints.wrote(len(plan.events), sum(len(event.value or b"") for event in plan.events))
+        if plan.events and self._checkpoints.wrote(len(plan.events), _size(batch)):
+            self._checkpoints.keep_up()
 
     def _finish(self, plan: Plan, count: int) -> None:
         """Writes are done; called on the loop."""
@@ -313,6 +374,8 @@ class Writer:
         self._is_busy = False
         self._under_way -= count
         self._is_lone = count == 1 and not self._under_way
+        if self._committer.is_worth_it():
+            self._waiting.append(self._task(self._start_committer))
         if self._waiting:
             self._hand_over_soon()
         self._deliver(Outcome(plan.revision, plan.events, plan.results))
@@ -329,6 +392,13 @@ class Writer:
         if statement is None:
             return current_revision(self._connection) == plan.base
         return append(self._connection, statement)
+
+    def _was_written(self, plan: Plan) -> bool:
+        """Whether the plan's rows are there; who wrote others meanwhile did not write the same under these numbers."""
+        rows = read_events(self._connection, "", plan.base, plan.revision)
+        return [(row.revision, row.key, row.value) for row in rows] == [
+            (event.revision, event.key, event.value) for event in plan.events
+        ]
 
     def _transact(self, writes: list[QueuedWrite]) -> Plan:
         """The slow way, after another process has written or for what only the database knows."""
@@ -390,3 +460,8 @@ class Writer:
 def _read_nothing(revision: int) -> KeyValue | None:
     """In place of a look into the database, for which the loop has no time."""
     raise _NeedsReading
+
+
+def _size(batch: Batch) -> int:
+    """Of the values of a batch, in bytes."""
+    return sum(len(write.value or b"") for write in batch.writes)

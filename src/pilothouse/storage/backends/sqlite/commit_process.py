@@ -1,0 +1,82 @@
+"""The process that a busy writer has its statements executed by: ``commit_process.py DATABASE SOCKET``.
+
+Each message on the socket is a statement, and is answered by whether it wrote rows. It ends when its parent does.
+
+It is run as a script, without site-packages and without importing anything of ours, so that it is there in a few
+milliseconds and takes a few megabytes.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import select
+import socket
+import sqlite3
+import sys
+from contextlib import suppress
+from time import perf_counter
+
+MOST_BYTES = 1 << 20
+"""Of a statement; the other side sends much less."""
+LOOK_SECONDS = 0.0004
+"""For how long the next statement is looked for without sleeping, where it tends to come so soon."""
+MOST_UNHEEDED = 1024
+"""How many statements are not looked behind for, at most, where that was in vain."""
+_SETTINGS = ("busy_timeout = 5000", "synchronous = FULL", "wal_autocheckpoint = 4000")
+
+
+class Connected:
+    """The socket to the parent."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+        self._socket.setblocking(False)
+        self._unheeded = 0
+        self._next_unheeded = 1
+
+    def receive(self) -> bytes:
+        """The next message; empty when there is no parent any more."""
+        if self._unheeded:
+            self._unheeded -= 1
+        else:
+            until = perf_counter() + LOOK_SECONDS
+            while perf_counter() < until:
+                with suppress(BlockingIOError):
+                    message = self._socket.recv(MOST_BYTES)
+                    self._next_unheeded = 1
+                    return message
+            self._unheeded = self._next_unheeded
+            self._next_unheeded = min(2 * self._next_unheeded, MOST_UNHEEDED)
+        while True:
+            select.select([self._socket], [], [])
+            with suppress(BlockingIOError):
+                return self._socket.recv(MOST_BYTES)
+
+    def send(self, message: bytes) -> None:
+        """Answer."""
+        self._socket.send(message)
+
+
+def main() -> None:
+    """Execute statements until nobody is there to send any."""
+    path, descriptor = sys.argv[1], int(sys.argv[2])
+    parent = Connected(descriptor)
+    connection = sqlite3.connect(path, isolation_level=None)
+    for setting in _SETTINGS:
+        connection.execute(f"PRAGMA {setting}")
+    with suppress(OSError):
+        parent.send(b"ready")
+        while message := parent.receive():
+            try:
+                statement = marshal.loads(message)  # noqa: S302 - nobody but our parent has the other end
+                written = connection.execute(*statement).rowcount > 0
+            except Exception:
+                written = False  # the other side tries by itself, and finds out why
+            parent.send(b"written" if written else b"not written")
+    connection.close()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""A process beside a busy writer that commits its short batches.
+
+A thread needs the interpreter's lock to take up a batch and to tell of its end, and wakes up for it, and so does the
+event loop: for one client that is half the time of a create. A process needs no lock of ours, and both sides look for
+what the other says without sleeping. It is started when many batches come, and the thread goes on with everything else.
+
+Only one of the two is ever given something. A batch that the process did not write, for whatever reason, is given to
+the thread; one that it may have written before it died is `Doubtful`, and has to be looked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import marshal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from pilothouse.net.busy_polling import SERVER_SECONDS, BusyPolling
+from pilothouse.net.processors import processors
+from pilothouse.storage.backends.sqlite import commit_process
+from pilothouse.storage.backends.sqlite.writing import Statement
+
+logger = logging.getLogger(__name__)
+MOST_BYTES: Final = 64 * 1024
+"""Of the values of a batch: longer ones take a while anyway, and should not be copied twice."""
+MANY_BATCHES: Final = 64
+"""So many in a second are worth a process."""
+PATIENCE_SECONDS: Final = 10.0
+"""For how long the process may be silent when it should say something."""
+_IS_POSSIBLE: Final = sys.platform == "linux" and bool(sys.executable)
+_READY: Final = b"ready"
+_WRITTEN: Final = b"written"
+
+
+class Committer:
+    """See the module's docstring. Everything but `start` and `wait` is for the loop's thread."""
+
+    def __init__(self, path: str, loop: asyncio.AbstractEventLoop, answered: Callable[[bool | None], None]) -> None:
+        """``answered`` is told whether what was sent is written; None where nobody can say any more."""
+        self._path, self._loop, self._answered = path, loop, answered
+        self._polling = BusyPolling(loop, SERVER_SECONDS)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._is_wanted = _IS_POSSIBLE and processors() > 1
+        self._is_asked = False
+        self._counted = 0
+        self._since = 0.0
+        self.is_ready = False
+        """Whether something can be sent."""
+
+    def is_worth_it(self) -> bool:
+        """Count a batch; whether there are so many that the process should be started."""
+        if not self._is_wanted:
+            return False
+        self._counted += 1
+        if self._counted < MANY_BATCHES:
+            return False
+        now = self._loop.time()
+        soon, self._since, self._counted = now - self._since < 1, now, 0
+        self._is_wanted = not soon
+        return soon
+
+    def start(self) -> socket.socket | None:
+        """Start the process; to be connected on the loop."""
+        self.wait()
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        here.setblocking(False)
+        command = [sys.executable, "-I", "-S", str(Path(commit_process.__file__)), self._path, str(there.fileno())]
+        quiet = subprocess.DEVNULL
+        try:
+            # In a session of its own: an interrupt from a terminal is for the server, which ends it.
+            self._process = subprocess.Popen(
+                command,
+                stdin=quiet,
+                stdout=quiet,
+                stderr=quiet,
+                pass_fds=[there.fileno()],
+                start_new_session=True,
+            )
+        except OSError as error:
+            logger.debug("there is no process to commit with: %s", error)
+            here.close()
+            return None
+        finally:
+            there.close()
+        return here
+
+    def connect(self, connected: socket.socket | None) -> None:
+        """Listen to the process."""
+        self._socket = connected
+        if connected is not None:
+            self._loop.add_reader(connected.fileno(), self._receive)
+
+    def send(self, statement: Statement) -> bool:
+        """Have it executed; False when that cannot be."""
+        assert self._socket is not None
+        try:
+            self._socket.send(marshal.dumps(statement))
+        except ValueError:  # there is something in it that cannot be sent
+            return False
+        except OSError:
+            self._give_up()
+            return False
+        self._is_asked = True
+        self._polling.expect()
+        return True
+
+    def close(self) -> None:
+        """Tell the process to end, when it has done what it was asked for."""
+        self.is_ready = False
+        connected, self._socket = self._socket, None
+        if connected is not None:
+            self._loop.remove_reader(connected.fileno())
+            connected.close()
+
+    def wait(self) -> None:
+        """Wait for the end of the process, for a thread that can; nothing is written by it any more then."""
+        process, self._process = self._process, None
+        if process is not None:
+            try:
+                process.wait(PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        if self._process is not None:
+            with suppress(OSError):
+                self._process.kill()
+
+    def _receive(self) -> None:
+        assert self._socket is not None
+        try:
+            message = self._socket.recv(64)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            message = b""
+        if message == _READY:
+            self.is_ready = True
+            return
+        asked, self._is_asked = self._is_asked, False
+        if not message:
+            self._give_up()
+        if asked:
+            self._polling.came()
+            self._answered(message == _WRITTEN if message else None)
+
+    def _give_up(self) -> None:
+        """The process has gone; there may be another."""
+        self.close()
+        self.kill()
+        self._is_wanted = True
