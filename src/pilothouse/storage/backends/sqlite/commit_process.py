@@ -11,6 +11,7 @@ from __future__ import annotations
 import marshal
 import os
 import select
+import signal
 import socket
 import sqlite3
 import sys
@@ -60,6 +61,9 @@ class Connected:
 
 def main() -> None:
     """Execute statements until nobody is there to send any."""
+    # Interrupts of a terminal and ends of a service reach us too, but are for our parent, and we end with it.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     path, descriptor = sys.argv[1], int(sys.argv[2])
     parent = Connected(descriptor)
     connection = sqlite3.connect(path, isolation_level=None)

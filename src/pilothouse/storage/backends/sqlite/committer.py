@@ -74,14 +74,8 @@ class Committer:
         command = [sys.executable, "-I", "-S", str(Path(commit_process.__file__)), self._path, str(there.fileno())]
         quiet = subprocess.DEVNULL
         try:
-            # In a session of its own: an interrupt from a terminal is for the server, which ends it.
             self._process = subprocess.Popen(
-                command,
-                stdin=quiet,
-                stdout=quiet,
-                stderr=quiet,
-                pass_fds=[there.fileno()],
-                start_new_session=True,
+                command, stdin=quiet, stdout=quiet, stderr=quiet, pass_fds=[there.fileno()]
             )
         except OSError as error:
             logger.debug("there is no process to commit with: %s", error)

@@ -200,6 +200,16 @@ async def test_it_ends_with_the_store(store):
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_signals_to_all_processes_are_for_the_server(store, number):
+    """A terminal and a service manager send them to every process, while the server still finishes its requests."""
+    revision = await begin(store)
+    pid = pid_of(store)
+    os.kill(pid, number)
+    assert await store.create("/a", b"x") == revision + 1
+    assert (store._writer._committer.is_ready, pid_of(store)) == (True, pid)
+
+
 async def test_the_log_is_still_copied_into_the_database(store, path):
     await begin(store)
     for number in range(60):
