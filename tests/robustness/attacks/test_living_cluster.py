@@ -208,3 +208,12 @@ def test_selectors_that_cost_as_much_as_they_may(living: Victim, namespace: str)
             told = living.call("GET", f"{CORE}/{namespace}/pods/waiting").json["status"]
             conditions = told.get("conditions", ())
         run_pod(living, namespace, "other")
+
+
+def test_pods_of_many_ports_on_the_host(living: Victim, namespace: str) -> None:
+    """Each of one pod was held against each of the pods that are there."""
+    with living.attacked("pods of 6,000 ports on the host", allowance=96 << 20):
+        for name, address in (("one", "10.0.0.1"), ("two", "10.0.0.2")):
+            numbers = range(1, 6_001)
+            ports = [{"containerPort": number, "hostPort": number, "hostIP": address} for number in numbers]
+            run_pod(living, namespace, name, containers=[{"name": "c", "image": "i", "ports": ports}])
